@@ -1,0 +1,143 @@
+//! What differs between two states of a plan, in words that people and agents can act on.
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::{Draft, Task, TaskId};
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Difference {
+    /// A field of the plan itself.
+    Plan {
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+    /// A task that was not there.
+    Added {
+        /// Which.
+        task: TaskId,
+        /// Its description.
+        description: String,
+    },
+    /// A task that is no longer there.
+    Removed {
+        /// Which.
+        task: TaskId,
+        /// Its description.
+        description: String,
+    },
+    /// A field of a task.
+    Task {
+        /// Which.
+        task: TaskId,
+        /// The field.
+        field: &'static str,
+        /// What it was.
+        before: String,
+        /// What it is.
+        after: String,
+    },
+    /// Siblings stand in another order.
+    Reordered {},
+}
+
+/// Everything that differs from `old` to `new`. Times and counters of attempts are left out: they follow from the rest.
+pub fn differences(old: &Draft, new: &Draft) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let (a, b) = (&old.spec, &new.spec);
+    let budget = |budget: Option<u64>| budget.map(|tokens| tokens.to_string()).unwrap_or_default();
+    let fields = [
+        ("title", a.title.clone(), b.title.clone()),
+        ("goal", a.goal.clone(), b.goal.clone()),
+        ("status", a.status.clone(), b.status.clone()),
+        ("owner", a.owner.clone(), b.owner.clone()),
+        ("queue", a.queue.clone(), b.queue.clone()),
+        ("token_budget", budget(a.token_budget), budget(b.token_budget)),
+        ("body", a.body.clone(), b.body.clone()),
+        ("phase", old.state.phase.word().to_owned(), new.state.phase.word().to_owned()),
+        ("approval", json(&old.state.approval), json(&new.state.approval)),
+        ("summary", old.state.summary.clone(), new.state.summary.clone()),
+        ("archived", old.state.archived.to_string(), new.state.archived.to_string()),
+        ("foreign", json(&a.foreign), json(&b.foreign)),
+    ];
+    for (field, before, after) in fields {
+        if before != after {
+            found.push(Difference::Plan { field, before, after });
+        }
+    }
+    let before: HashMap<&TaskId, &Task> = old.tasks.iter().map(|task| (&task.spec.id, task)).collect();
+    let after: HashMap<&TaskId, &Task> = new.tasks.iter().map(|task| (&task.spec.id, task)).collect();
+    for task in old.tasks.iter().filter(|task| !after.contains_key(&task.spec.id)) {
+        let (task, description) = (task.spec.id.clone(), task.spec.description.clone());
+        found.push(Difference::Removed { task, description });
+    }
+    for task in &new.tasks {
+        match before.get(&task.spec.id) {
+            None => {
+                let (task, description) = (task.spec.id.clone(), task.spec.description.clone());
+                found.push(Difference::Added { task, description });
+            }
+            Some(old) if *old == task => {}
+            Some(old) => task_differences(old, task, &mut found),
+        }
+    }
+    let stays = |tasks: &'_ [Task], other: &HashMap<&TaskId, &Task>| -> Vec<TaskId> {
+        tasks.iter().map(|task| &task.spec.id).filter(|id| other.contains_key(*id)).cloned().collect()
+    };
+    if stays(&old.tasks, &after) != stays(&new.tasks, &before) {
+        found.push(Difference::Reordered {});
+    }
+    found
+}
+
+fn task_differences(old: &Task, new: &Task, found: &mut Vec<Difference>) {
+    let (a, b) = (&old.spec, &new.spec);
+    let names =
+        |task: &Task| task.spec.depends_on.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let fields = [
+        ("description", a.description.clone(), b.description.clone()),
+        ("parent", json(&a.parent), json(&b.parent)),
+        ("depends_on", names(old), names(new)),
+        ("when", json(&a.when), json(&b.when)),
+        ("complexity", json(&a.complexity), json(&b.complexity)),
+        ("notes", a.notes.clone(), b.notes.clone()),
+        ("tools", json(&a.tools), json(&b.tools)),
+        ("skip", a.skip.to_string(), b.skip.to_string()),
+        ("locks", json(&a.locks), json(&b.locks)),
+        ("work", json(&a.work), json(&b.work)),
+        ("check", json(&a.check), json(&b.check)),
+        ("retry", json(&a.retry), json(&b.retry)),
+        ("timeout_seconds", json(&a.timeout_seconds), json(&b.timeout_seconds)),
+        ("priority", a.priority.to_string(), b.priority.to_string()),
+        ("provides", text(&a.provides), text(&b.provides)),
+        ("thinking", json(&a.thinking), json(&b.thinking)),
+        ("foreign", json(&a.foreign), json(&b.foreign)),
+        ("status", old.state.status.word().to_owned(), new.state.status.word().to_owned()),
+        ("result", text(&old.state.result), text(&new.state.result)),
+        ("output", json(&old.state.output), json(&new.state.output)),
+        ("error", text(&old.state.error), text(&new.state.error)),
+        ("reason", text(&old.state.reason), text(&new.state.reason)),
+        ("progress", text(&old.state.progress), text(&new.state.progress)),
+        ("received", json(&old.state.received), json(&new.state.received)),
+    ];
+    for (field, before, after) in fields {
+        if before != after {
+            found.push(Difference::Task { task: new.spec.id.clone(), field, before, after });
+        }
+    }
+}
+
+fn json(value: &impl Serialize) -> String {
+    match serde_json::to_string(value) {
+        Ok(text) if text != "null" && text != "{}" && text != "[]" => text.trim_matches('"').to_owned(),
+        Ok(_) | Err(_) => String::new(),
+    }
+}

@@ -1,0 +1,231 @@
+//! What happened to a plan. The stored truth: every shape here is a promise, and has a golden file.
+//!
+//! An event says what was decided. What follows from it by the graph alone (dependants that become ready, a failure that
+//! skips 99,999 tasks, a plan that ends with its last task) is worked out by `Plan::evolve`, the same way each time, and
+//! is not written down.
+
+use serde::{Deserialize, Serialize};
+
+use crate::task::Foreign;
+use crate::{
+    Actor, Digest, Draft, Elsewhere, Json, Phase, Received, Refinement, TaskId, TaskSpec, Timestamp,
+};
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// Something that happened to a plan.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// It was made.
+    PlanCreated {
+        /// As what.
+        draft: Box<Draft>,
+        /// By whom.
+        by: Actor,
+    },
+    /// Its author's words changed; what is absent stayed.
+    PlanRevised {
+        /// The line for lists.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+        /// What is to be reached.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        goal: Option<String>,
+        /// The author's free words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        status: Option<String>,
+        /// The agent that it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        owner: Option<String>,
+        /// The queue.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        queue: Option<String>,
+        /// Tokens that planning may spend; 0 means no limit.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        token_budget: Option<u64>,
+        /// Free Markdown text.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<String>,
+        /// Fields of foreign formats.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        foreign: Option<Foreign>,
+    },
+    /// Tasks were added, in this order, each after the one before among its siblings.
+    TasksAdded {
+        /// What their author says of them.
+        tasks: Vec<TaskSpec>,
+        /// The place of the first among its siblings; absent: last.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        index: Option<usize>,
+    },
+    /// What the author says of a task changed (all but its parent).
+    TaskRevised {
+        /// What it is now.
+        task: Box<TaskSpec>,
+    },
+    /// Tasks were taken out with their children; those who depended on them forgot them.
+    TasksRemoved {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+    /// A task got another parent or place.
+    TaskMoved {
+        /// Which.
+        task: TaskId,
+        /// Its parent now.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<TaskId>,
+        /// Its place among its siblings now, from 0.
+        index: usize,
+    },
+    /// Siblings got another order.
+    TasksReordered {
+        /// Their parent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<TaskId>,
+        /// Their order now.
+        order: Vec<TaskId>,
+    },
+    /// What had been done for tasks no longer counts.
+    TasksReset {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+    /// A person was asked.
+    ApprovalRequested {
+        /// What the person is told.
+        message: String,
+    },
+    /// A person allowed it.
+    PlanApproved {
+        /// Who.
+        by: Actor,
+        /// Of which version.
+        version: u64,
+        /// What the person added.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        note: String,
+    },
+    /// A person did not allow it.
+    PlanRejected {
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// What machines will run is no longer what was approved.
+    ApprovalVoided {},
+    /// It began to run.
+    PlanActivated {},
+    /// It starts nothing new.
+    PlanPaused {
+        /// Why.
+        reason: String,
+    },
+    /// It goes on.
+    PlanResumed {},
+    /// Its author ended it.
+    PlanFinished {
+        /// How.
+        phase: Phase,
+        /// What the author said.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        summary: String,
+    },
+    /// It was put away.
+    PlanArchived {},
+    /// It was taken out again.
+    PlanUnarchived {},
+    /// Somebody began to work on a task.
+    TaskStarted {
+        /// Which.
+        task: TaskId,
+        /// The number of this start.
+        attempt: u32,
+        /// Who.
+        worker: String,
+    },
+    /// Somebody said how far a task is.
+    TaskProgressed {
+        /// Which.
+        task: TaskId,
+        /// How far.
+        progress: String,
+    },
+    /// A task was accomplished.
+    TaskDone {
+        /// Which.
+        task: TaskId,
+        /// In words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+        /// For those who depend on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Json>,
+    },
+    /// An attempt failed.
+    TaskFailed {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        error: String,
+        /// When it may be tried again; absent: never, it has failed for good.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        again_at: Option<Timestamp>,
+    },
+    /// Its author, or whoever works on it, passed over a task.
+    TaskSkipped {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// Tasks were stopped by order.
+    TasksCancelled {
+        /// Which.
+        tasks: Vec<TaskId>,
+        /// Why.
+        reason: String,
+    },
+    /// Tasks were set back to the beginning, and with them what was skipped because of them.
+    TasksRetried {
+        /// Which.
+        tasks: Vec<TaskId>,
+    },
+    /// The thinking about a task came further.
+    TaskRefined {
+        /// Which.
+        task: TaskId,
+        /// How far.
+        refinement: Refinement,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reasoning: Option<String>,
+        /// Tokens that this cost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tokens: i64,
+    },
+    /// The digest of a task was kept.
+    DigestAttached {
+        /// Which.
+        task: TaskId,
+        /// The digest.
+        digest: Digest,
+        /// Tokens that this cost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tokens: i64,
+    },
+    /// A task heard how a task elsewhere ended.
+    OutputReceived {
+        /// Who waited.
+        task: TaskId,
+        /// For what.
+        from: Elsewhere,
+        /// How that ended.
+        received: Received,
+    },
+}

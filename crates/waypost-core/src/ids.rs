@@ -1,0 +1,270 @@
+//! The names of things: plans, tasks, and who asks. Knows nothing of where they are stored.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits;
+
+/// Why a text cannot be an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadId {
+    /// Nothing in it.
+    #[error("an id must not be empty")]
+    Empty,
+    /// Longer than its limit.
+    #[error("an id may have at most {0} bytes")]
+    TooLong(usize),
+    /// A character that would not survive a file name or a command line.
+    #[error(
+        "a plan id may use letters, digits, '.', '_' and '-', and starts with a letter or a digit; found {0:?}"
+    )]
+    PlanCharacter(char),
+    /// A control character.
+    #[error("a task id must not hold control characters; found {0:?}")]
+    TaskCharacter(char),
+}
+
+/// The name of a plan: safe as a file name and as a word on a command line.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct PlanId(Box<str>);
+
+impl PlanId {
+    /// Checks `text` and takes it as a plan's id.
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, BadId> {
+        let text = text.into();
+        if text.is_empty() {
+            return Err(BadId::Empty);
+        }
+        if text.len() > limits::PLAN_ID_BYTES_MAX {
+            return Err(BadId::TooLong(limits::PLAN_ID_BYTES_MAX));
+        }
+        let bad = text
+            .chars()
+            .enumerate()
+            .find(|&(at, c)| !(c.is_ascii_alphanumeric() || at > 0 && matches!(c, '.' | '_' | '-')));
+        match bad {
+            Some((_, c)) => Err(BadId::PlanCharacter(c)),
+            None => Ok(Self(text)),
+        }
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The name of a task, unique within its plan.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct TaskId(Box<str>);
+
+impl TaskId {
+    /// Checks `text` and takes it as a task's id.
+    pub fn new(text: impl Into<Box<str>>) -> Result<Self, BadId> {
+        let text = text.into();
+        if text.is_empty() {
+            return Err(BadId::Empty);
+        }
+        if text.len() > limits::TASK_ID_BYTES_MAX {
+            return Err(BadId::TooLong(limits::TASK_ID_BYTES_MAX));
+        }
+        match text.chars().find(|c| c.is_control()) {
+            Some(c) => Err(BadId::TaskCharacter(c)),
+            None => Ok(Self(text)),
+        }
+    }
+
+    /// Takes a text that is known to be the id of a task.
+    pub(crate) fn trusted(text: &str) -> Self {
+        Self(text.into())
+    }
+
+    /// The id as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+macro_rules! text_id {
+    ($name:ident) => {
+        impl TryFrom<String> for $name {
+            type Error = BadId;
+            fn try_from(text: String) -> Result<Self, BadId> {
+                Self::new(text)
+            }
+        }
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.into_string()
+            }
+        }
+        impl std::str::FromStr for $name {
+            type Err = BadId;
+            fn from_str(text: &str) -> Result<Self, BadId> {
+                Self::new(text)
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+    };
+}
+text_id!(PlanId);
+text_id!(TaskId);
+
+/// What sort of party asks.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ActorKind {
+    /// A human being. Only a person can approve.
+    Person,
+    /// A program that plans and works with a model.
+    Agent,
+    /// A process that runs tasks.
+    Worker,
+    /// Waypost itself: a lease that ran out, a dependency that was delivered.
+    System,
+}
+
+impl ActorKind {
+    /// The word for it, as it stands before the colon of an actor.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Agent => "agent",
+            Self::Worker => "worker",
+            Self::System => "system",
+        }
+    }
+}
+
+/// Who asks. Written `person:ada`, `agent:planner`, `worker:host-1`, `system:lease`.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct Actor {
+    /// What sort of party.
+    pub kind: ActorKind,
+    /// Its name.
+    pub name: String,
+}
+
+impl Actor {
+    /// A person.
+    pub fn person(name: impl Into<String>) -> Self {
+        Self { kind: ActorKind::Person, name: name.into() }
+    }
+    /// An agent.
+    pub fn agent(name: impl Into<String>) -> Self {
+        Self { kind: ActorKind::Agent, name: name.into() }
+    }
+    /// A worker.
+    pub fn worker(name: impl Into<String>) -> Self {
+        Self { kind: ActorKind::Worker, name: name.into() }
+    }
+    /// A part of Waypost.
+    pub fn system(name: impl Into<String>) -> Self {
+        Self { kind: ActorKind::System, name: name.into() }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.kind.word(), self.name)
+    }
+}
+
+impl From<Actor> for String {
+    fn from(actor: Actor) -> String {
+        actor.to_string()
+    }
+}
+
+/// A text that names no actor.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names nobody: write person:NAME, agent:NAME or worker:NAME")]
+pub struct BadActor(pub String);
+
+impl TryFrom<String> for Actor {
+    type Error = BadActor;
+    fn try_from(text: String) -> Result<Self, BadActor> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Actor {
+    type Err = BadActor;
+    fn from_str(text: &str) -> Result<Self, BadActor> {
+        let bad = || BadActor(text.to_owned());
+        let (kind, name) = text.split_once(':').ok_or_else(bad)?;
+        let kind = match kind {
+            "person" => ActorKind::Person,
+            "agent" => ActorKind::Agent,
+            "worker" => ActorKind::Worker,
+            "system" => ActorKind::System,
+            _ => return Err(bad()),
+        };
+        if name.is_empty() || name.len() > limits::TASK_ID_BYTES_MAX || name.chars().any(char::is_control) {
+            return Err(bad());
+        }
+        Ok(Self { kind, name: name.to_owned() })
+    }
+}

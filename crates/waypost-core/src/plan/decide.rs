@@ -1,0 +1,492 @@
+//! What follows from a command, or why nothing does. Reads the plan and changes nothing; every rule stands here once.
+
+mod edit;
+mod graph;
+
+use super::{Inside, NONE, Plan, Verdict};
+use crate::{
+    Actor, ActorKind, Command, Dependency, Elsewhere, Event, Outcome, Phase, Problem, Received, Refusal,
+    Retry, Status, TaskId, Timestamp, When, Wrong, limits,
+};
+
+/// How many names a refusal lists.
+const NAMES_MAX: usize = 20;
+
+type Decision = Result<Vec<Event>, Refusal>;
+
+impl Plan {
+    /// Says which events follow when `by` asks for `command` at `at`. No events: it is as asked already.
+    pub fn decide(&self, by: &Actor, at: Timestamp, command: &Command) -> Decision {
+        match (self.version, command) {
+            (0, Command::Create { draft, approval_required }) => {
+                return self.decide_create(by, draft, *approval_required);
+            }
+            (0, _) => return Err(Refusal::NotCreated {}),
+            (_, Command::Create { .. }) => return Err(Refusal::AlreadyExists {}),
+            (_, Command::Unarchive) if self.state.archived => return Ok(vec![Event::PlanUnarchived {}]),
+            (_, Command::Archive | Command::Unarchive) => {}
+            _ if self.state.archived => return Err(Refusal::Archived {}),
+            _ => {}
+        }
+        match command {
+            Command::Create { .. } => Err(Refusal::AlreadyExists {}),
+            Command::RevisePlan(changes) => self.decide_revise_plan(changes),
+            Command::AddTasks { tasks, place } => self.decide_add(by, tasks, place),
+            Command::ReviseTask { task, changes } => self.decide_revise(by, task, changes),
+            Command::RemoveTask { task, detach } => self.decide_remove(by, task, *detach),
+            Command::MoveTask { task, parent, place } => self.decide_move(by, task, parent.as_ref(), place),
+            Command::Replace(draft) => self.decide_replace(by, draft),
+            Command::RequestApproval { message } => match self.state.phase {
+                Phase::Draft => Ok(vec![Event::ApprovalRequested { message: message.clone() }]),
+                Phase::AwaitingApproval => Ok(Vec::new()),
+                phase => Err(Refusal::WrongPhase { phase, wanted: "put up for approval" }),
+            },
+            Command::Approve { version, note } => self.decide_approve(by, *version, note),
+            Command::Reject { reason } => {
+                only_a_person(by, "reject a plan")?;
+                match self.state.phase {
+                    Phase::Draft | Phase::AwaitingApproval => {
+                        Ok(vec![Event::PlanRejected { by: by.clone(), reason: reason.clone() }])
+                    }
+                    phase => Err(Refusal::WrongPhase { phase, wanted: "rejected" }),
+                }
+            }
+            Command::Activate => match self.state.phase {
+                Phase::Draft | Phase::AwaitingApproval => self.activation(),
+                Phase::Active => Ok(Vec::new()),
+                phase => Err(Refusal::WrongPhase { phase, wanted: "started" }),
+            },
+            Command::Pause { reason } => match self.state.phase {
+                Phase::Active => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
+                Phase::Paused => Ok(Vec::new()),
+                phase => Err(Refusal::WrongPhase { phase, wanted: "paused" }),
+            },
+            Command::Resume => match self.state.phase {
+                Phase::Paused => Ok(vec![Event::PlanResumed {}]),
+                Phase::Active => Ok(Vec::new()),
+                phase => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
+            },
+            Command::StartTask { task, worker } => self.decide_start(by, at, task, worker),
+            Command::ReportProgress { task, attempt, progress } => {
+                let number = self.number(task)?;
+                self.is_latest_attempt(number, *attempt)?;
+                within("bytes of the progress", progress.len(), limits::TEXT_BYTES_MAX, task)?;
+                match self.slot(number).status {
+                    Status::Running => {
+                        Ok(vec![Event::TaskProgressed { task: task.clone(), progress: progress.clone() }])
+                    }
+                    status => Err(self.wrong_status(number, status, "reported on")),
+                }
+            }
+            Command::FinishTask { task, attempt, outcome, retry } => {
+                self.decide_finish(by, at, task, *attempt, outcome, *retry)
+            }
+            Command::LoseTask { task, attempt, retry } => self.decide_lose(at, task, *attempt, *retry),
+            Command::CancelTask { task, reason } => self.decide_cancel(task, reason),
+            Command::RetryTask { task } => self.decide_retry(task),
+            Command::RetryPlan => self.decide_retry_plan(),
+            Command::RefineTask { task, refinement, reasoning, tokens } => {
+                self.number(task)?;
+                let found = reasoning.as_ref().map_or(0, String::len);
+                within("bytes of the reasoning", found, limits::TEXT_BYTES_MAX, task)?;
+                let (task, reasoning) = (task.clone(), reasoning.clone());
+                Ok(vec![Event::TaskRefined { task, refinement: *refinement, reasoning, tokens: *tokens }])
+            }
+            Command::DecomposeTask { task, children, reasoning, tokens } => {
+                self.decide_decompose(by, task, children, reasoning.as_ref(), *tokens)
+            }
+            Command::AttachDigest { task, digest, tokens } => {
+                self.number(task)?;
+                Ok(vec![Event::DigestAttached {
+                    task: task.clone(),
+                    digest: digest.clone(),
+                    tokens: *tokens,
+                }])
+            }
+            Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
+            Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),
+            Command::Archive if self.state.archived => Ok(Vec::new()),
+            Command::Archive => {
+                self.nothing_runs()?;
+                Ok(vec![Event::PlanArchived {}])
+            }
+            Command::Unarchive => Ok(Vec::new()),
+        }
+    }
+
+    fn wrong_status(&self, number: u32, status: Status, wanted: &'static str) -> Refusal {
+        Refusal::WrongStatus { task: self.name(number), status, wanted }
+    }
+
+    fn nothing_runs(&self) -> Result<(), Refusal> {
+        if self.running.is_empty() {
+            return Ok(());
+        }
+        let running = self.running.iter().take(NAMES_MAX).map(|&number| self.name(number)).collect();
+        Err(Refusal::StillRunning { running })
+    }
+
+    /// The event that lets the plan run, if it may.
+    fn activation(&self) -> Decision {
+        if self.state.approval_required && self.state.approval.is_none() {
+            return Err(Refusal::NeedsApproval {});
+        }
+        Ok(vec![Event::PlanActivated {}])
+    }
+
+    /// What must happen first so that work on a task may begin: nothing, or the plan's start.
+    fn begin(&self, wanted: &'static str) -> Decision {
+        match self.state.phase {
+            Phase::Active => Ok(Vec::new()),
+            Phase::Draft | Phase::AwaitingApproval => self.activation(),
+            phase @ (Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
+                Err(Refusal::WrongPhase { phase, wanted })
+            }
+        }
+    }
+
+    fn decide_approve(&self, by: &Actor, version: u64, note: &str) -> Decision {
+        only_a_person(by, "approve a plan")?;
+        match self.state.phase {
+            Phase::Draft | Phase::AwaitingApproval => {}
+            Phase::Active | Phase::Paused if self.state.approval.is_some() => return Ok(Vec::new()),
+            phase => return Err(Refusal::WrongPhase { phase, wanted: "approved" }),
+        }
+        if version != self.version {
+            return Err(Refusal::NotWhatWasLookedAt { looked_at: version, current: self.version });
+        }
+        Ok(vec![Event::PlanApproved { by: by.clone(), version, note: note.to_owned() }])
+    }
+
+    /// Whether a task's dependencies and parents let it begin; otherwise what it waits for.
+    fn may_begin(&self, number: u32) -> Result<(), Refusal> {
+        let slot = self.slot(number);
+        if slot.is_parent() {
+            return Err(Refusal::IsParent { task: self.name(number) });
+        }
+        let mut waits_for = Vec::new();
+        let mut at = number;
+        while at != NONE {
+            if self.slot(at).skip {
+                return Err(self.wrong_status(number, Status::Skipped, "worked on"));
+            }
+            if self.slot(at).verdict() != Verdict::Clear {
+                waits_for.extend(self.unmet_names(at, NAMES_MAX));
+            }
+            at = self.slot(at).parent;
+        }
+        waits_for.truncate(NAMES_MAX);
+        let free = slot.verdict() == Verdict::Clear && self.gate(number) == Inside::Open;
+        if free { Ok(()) } else { Err(Refusal::Blocked { task: self.name(number), waits_for }) }
+    }
+
+    /// The names of what a task still waits for, at most `max` of them, in the order in which it names them.
+    pub(super) fn unmet_names(&self, number: u32, max: usize) -> Vec<String> {
+        let task = self.at(number);
+        let enough = |finished: bool, satisfies: bool| match task.spec.when {
+            When::AllFinished => finished,
+            When::AllDone | When::AnyDone => satisfies,
+        };
+        let mut names: Vec<String> = Vec::new();
+        for dependency in &task.spec.depends_on {
+            let met = match dependency {
+                Dependency::Task(on) => {
+                    let on = self.find(on.as_str()).map(|on| self.slot(on));
+                    on.is_some_and(|on| enough(on.status.is_finished(), on.satisfies))
+                }
+                Dependency::Elsewhere(there) => {
+                    let received = task.state.received.get(&there.key());
+                    received.is_some_and(|received| {
+                        enough(received.status.is_finished(), received.status == Status::Done)
+                    })
+                }
+            };
+            let name = dependency.to_string();
+            if names.len() < max && !met && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Machines' work is for workers; a person may step in, an agent may not pretend.
+    fn is_for(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
+        match (&self.spec_of(number).work, by.kind) {
+            (Some(work), ActorKind::Agent) => Err(Refusal::MachineWork {
+                task: self.name(number),
+                executor: work.executor.clone(),
+                by: by.kind,
+            }),
+            (Some(_) | None, ActorKind::Person | ActorKind::Worker | ActorKind::System)
+            | (None, ActorKind::Agent) => Ok(()),
+        }
+    }
+
+    fn decide_start(&self, by: &Actor, at: Timestamp, task: &TaskId, worker: &str) -> Decision {
+        let number = self.number(task)?;
+        let state = &self.at(number).state;
+        match state.status {
+            Status::Pending => {}
+            Status::Running => {
+                let worker = state.worker.clone().unwrap_or_default();
+                return Err(Refusal::AlreadyRunning { task: self.name(number), worker });
+            }
+            status => return Err(self.wrong_status(number, status, "started")),
+        }
+        self.is_for(by, number)?;
+        let mut events = self.begin("worked on")?;
+        self.may_begin(number)?;
+        if let Some(not_before) = state.not_before.filter(|&not_before| not_before > at) {
+            let waits_for = vec![format!("its next attempt at {not_before}")];
+            return Err(Refusal::Blocked { task: self.name(number), waits_for });
+        }
+        let attempt = state.attempt.saturating_add(1);
+        events.push(Event::TaskStarted { task: task.clone(), attempt, worker: worker.to_owned() });
+        Ok(events)
+    }
+
+    fn is_latest_attempt(&self, number: u32, given: u32) -> Result<(), Refusal> {
+        let current = self.at(number).state.attempt;
+        if given == current {
+            return Ok(());
+        }
+        Err(Refusal::StaleAttempt { task: self.name(number), given, current })
+    }
+
+    fn decide_finish(
+        &self,
+        by: &Actor,
+        at: Timestamp,
+        task: &TaskId,
+        attempt: Option<u32>,
+        outcome: &Outcome,
+        retry: Option<Retry>,
+    ) -> Decision {
+        let number = self.number(task)?;
+        let state = &self.at(number).state;
+        if let Some(attempt) = attempt {
+            self.is_latest_attempt(number, attempt)?;
+        }
+        let wanted = match outcome {
+            Outcome::Done { .. } => "done",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Skipped { .. } => "skipped",
+        };
+        if self.slot(number).is_parent() {
+            return Err(Refusal::IsParent { task: self.name(number) });
+        }
+        let mut events = match (state.status, outcome) {
+            // A worker that was stopped in between keeps its word about the attempt it still holds.
+            (Status::Running, _) => Vec::new(),
+            (Status::Pending, _) if attempt.is_some() => {
+                return Err(self.wrong_status(number, Status::Pending, wanted));
+            }
+            // What turned out to be unnecessary need not have been possible.
+            (Status::Pending, Outcome::Skipped { .. }) => Vec::new(),
+            (Status::Pending, Outcome::Done { .. } | Outcome::Failed { .. }) => {
+                let events = self.begin("worked on")?;
+                self.may_begin(number)?;
+                events
+            }
+            (status @ (Status::Done | Status::Failed | Status::Skipped | Status::Cancelled), _) => {
+                return Err(self.wrong_status(number, status, wanted));
+            }
+        };
+        self.is_for(by, number)?;
+        check_outcome(task, outcome)?;
+        let task = task.clone();
+        events.push(match outcome {
+            Outcome::Done { result, output } => {
+                Event::TaskDone { task, result: result.clone(), output: output.clone() }
+            }
+            Outcome::Failed { error } => {
+                let again_at = self.again_at(number, at, retry);
+                Event::TaskFailed { task, error: error.clone(), again_at }
+            }
+            Outcome::Skipped { reason } => Event::TaskSkipped { task, reason: reason.clone() },
+        });
+        Ok(events)
+    }
+
+    /// When a task that has just failed once more may be tried again.
+    fn again_at(&self, number: u32, at: Timestamp, retry: Option<Retry>) -> Option<Timestamp> {
+        let task = self.at(number);
+        let retry = task.spec.retry.as_deref().copied().or(retry);
+        let attempts = retry.map_or(1, |retry| retry.attempts);
+        let tries = task.state.tries + 1;
+        let wait = retry.map_or(0, |retry| retry.wait_seconds(tries));
+        (tries < attempts).then(|| at.plus_seconds(wait))
+    }
+
+    fn decide_lose(&self, at: Timestamp, task: &TaskId, attempt: u32, retry: Option<Retry>) -> Decision {
+        let number = self.number(task)?;
+        self.is_latest_attempt(number, attempt)?;
+        let lost = self.at(number);
+        match lost.state.status {
+            Status::Running => {}
+            status => return Err(self.wrong_status(number, status, "lost")),
+        }
+        let worker = lost.state.worker.as_deref().unwrap_or("its worker");
+        let error = format!("{worker} was lost during attempt {attempt}");
+        // A task for people and agents goes back on the list: that somebody left says nothing about the task.
+        let again_at = match lost.spec.work {
+            None => Some(at),
+            Some(_) => self.again_at(number, at, retry),
+        };
+        Ok(vec![Event::TaskFailed { task: task.clone(), error, again_at }])
+    }
+
+    fn decide_cancel(&self, task: &TaskId, reason: &str) -> Decision {
+        let number = self.number(task)?;
+        let family = self.family(number).into_iter().filter(|&member| !self.slot(member).is_parent());
+        let open = family.filter(|&member| !self.slot(member).status.is_finished());
+        let tasks: Vec<TaskId> = open.map(|member| self.spec_of(member).id.clone()).collect();
+        if tasks.is_empty() {
+            let status = self.slot(number).status;
+            return Err(self.wrong_status(number, status, "cancelled"));
+        }
+        Ok(vec![Event::TasksCancelled { tasks, reason: reason.to_owned() }])
+    }
+
+    fn decide_retry(&self, task: &TaskId) -> Decision {
+        let number = self.number(task)?;
+        let again = if self.slot(number).is_parent() { self.again_in(number) } else { vec![number] };
+        let slot = self.slot(number);
+        match slot.status {
+            Status::Pending if slot.is_parent() && !again.is_empty() => {}
+            // It waits for its next attempt, which may come at once.
+            Status::Pending if self.at(number).state.not_before.is_some() => {}
+            status @ (Status::Pending | Status::Running) => {
+                return Err(self.wrong_status(number, status, "retried"));
+            }
+            Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => {}
+        }
+        // What would be skipped again at once is not set back for nothing.
+        if let [one] = again.as_slice()
+            && let Some(waits_for) = self.skipped_again(*one)
+        {
+            return Err(if waits_for.is_empty() {
+                self.wrong_status(number, Status::Skipped, "retried as long as it is to be passed over")
+            } else {
+                Refusal::Blocked { task: self.name(number), waits_for }
+            });
+        }
+        Ok(vec![Event::TasksRetried { tasks: again.iter().map(|&member| self.task_id(member)).collect() }])
+    }
+
+    /// What is to be done again of a group: what did not succeed; when all of it did, all of it.
+    fn again_in(&self, number: u32) -> Vec<u32> {
+        let family = self.family(number).into_iter();
+        let ended: Vec<u32> = family
+            .filter(|&member| !self.slot(member).is_parent() && self.slot(member).status.is_finished())
+            .collect();
+        let unsatisfied: Vec<u32> =
+            ended.iter().copied().filter(|&member| !self.slot(member).satisfies).collect();
+        if unsatisfied.is_empty() && self.slot(number).status.is_finished() { ended } else { unsatisfied }
+    }
+
+    fn decide_retry_plan(&self) -> Decision {
+        let leaves = self.order().into_iter().filter(|&number| !self.slot(number).is_parent());
+        let failed = leaves.filter(|&number| match self.slot(number).status {
+            Status::Failed | Status::Cancelled => true,
+            // What it was skipped for has gone well since: nothing failed here, but it can go on.
+            Status::Skipped => !self.slot(number).satisfies && self.skipped_again(number).is_none(),
+            Status::Pending | Status::Running | Status::Done => false,
+        });
+        let tasks: Vec<TaskId> = failed.map(|number| self.task_id(number)).collect();
+        if tasks.is_empty() {
+            return Err(Refusal::WrongPhase {
+                phase: self.state.phase,
+                wanted: "retried: nothing has failed",
+            });
+        }
+        Ok(vec![Event::TasksRetried { tasks }])
+    }
+
+    fn decide_receive(&self, task: &TaskId, from: &Elsewhere, received: &Received) -> Decision {
+        let number = self.number(task)?;
+        let waiting = self.at(number);
+        let key = from.key();
+        if let Some(output) = &received.output {
+            within("bytes of the output", output.as_str().len(), limits::JSON_BYTES_MAX, task)?;
+        }
+        let awaited =
+            waiting.spec.depends_on.iter().filter_map(Dependency::elsewhere).any(|there| there.key() == key);
+        if !awaited {
+            return Err(Refusal::NotAwaited { task: self.name(number), dependency: key });
+        }
+        if waiting.state.received.get(&key) == Some(received) {
+            return Ok(Vec::new());
+        }
+        if !received.status.is_finished() {
+            return Err(Refusal::NotAwaited {
+                task: self.name(number),
+                dependency: format!("{key}, which goes on"),
+            });
+        }
+        Ok(vec![Event::OutputReceived { task: task.clone(), from: from.clone(), received: received.clone() }])
+    }
+
+    fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {
+        let wanted = match phase {
+            Phase::Completed => "completed",
+            Phase::Failed => "ended as failed",
+            Phase::Cancelled => "cancelled",
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => {
+                "ended without an ending"
+            }
+        };
+        let event = Event::PlanFinished { phase, summary: summary.to_owned() };
+        match (phase, self.state.phase) {
+            (Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused, now) => {
+                Err(Refusal::WrongPhase { phase: now, wanted })
+            }
+            // The machine ended it already; its author adds the summary, or sees it otherwise.
+            (_, now) if now.is_finished() && now == phase && self.state.summary == summary => Ok(Vec::new()),
+            (Phase::Completed, Phase::Draft | Phase::AwaitingApproval) if self.state.approval_required => {
+                Err(Refusal::NeedsApproval {})
+            }
+            (Phase::Completed, Phase::Failed | Phase::Cancelled) => {
+                Err(Refusal::WrongPhase { phase: self.state.phase, wanted })
+            }
+            (Phase::Completed, _) => {
+                self.nothing_runs()?;
+                Ok(vec![event])
+            }
+            (Phase::Failed | Phase::Cancelled, _) => Ok(vec![event]),
+        }
+    }
+}
+
+/// Refuses what is over a limit.
+fn within(what: &str, found: usize, max: usize, task: &TaskId) -> Result<(), Refusal> {
+    if found <= max {
+        return Ok(());
+    }
+    let wrong = Wrong::OverLimit { what: what.to_owned(), found, max };
+    Err(Refusal::Invalid { problems: vec![Problem::task(task, wrong)] })
+}
+
+fn check_outcome(task: &TaskId, outcome: &Outcome) -> Result<(), Refusal> {
+    let (text, what, output) = match outcome {
+        Outcome::Done { result, output } => (result.as_deref(), "bytes of the result", output.as_ref()),
+        Outcome::Failed { error } => (Some(error.as_str()), "bytes of the error", None),
+        Outcome::Skipped { reason } => (reason.as_deref(), "bytes of the reason", None),
+    };
+    within(what, text.map_or(0, str::len), limits::TEXT_BYTES_MAX, task)?;
+    within(
+        "bytes of the output",
+        output.map_or(0, |output| output.as_str().len()),
+        limits::JSON_BYTES_MAX,
+        task,
+    )
+}
+
+fn only_a_person(by: &Actor, what: &'static str) -> Result<(), Refusal> {
+    match by.kind {
+        ActorKind::Person => Ok(()),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => {
+            Err(Refusal::OnlyAPerson { what, by: by.kind })
+        }
+    }
+}

@@ -1,0 +1,608 @@
+//! Decisions about what the author says: make, add, revise, remove, move, replace, decompose.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::super::ripple::ParentEnd;
+use super::super::{NONE, Plan};
+use super::{Decision, NAMES_MAX, within};
+use crate::validate::{Report, check_task};
+use crate::{
+    Actor, ActorKind, Dependency, Draft, Event, FORMAT, Phase, PlanChanges, Problem, Refinement, Refusal,
+    Status, Task, TaskChanges, TaskId, TaskSpec, Where, Wrong, limits, validate,
+};
+
+impl Plan {
+    pub(super) fn decide_create(
+        &self,
+        by: &Actor,
+        draft: &Draft,
+        approval_required: Option<bool>,
+    ) -> Decision {
+        let problems = validate(draft);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        let has_work = draft.tasks.iter().any(|task| has_work(&task.spec));
+        let approval_required = approval_required.unwrap_or(by.kind != ActorKind::Person && has_work);
+        let mut draft = draft.clone();
+        draft.format = FORMAT.to_owned();
+        draft.id = None;
+        draft.version = 0;
+        draft.state.approval_required = approval_required;
+        // A draft is untrusted text: it cannot bring its own approval along.
+        draft.state.approval = None;
+        draft.state.archived = false;
+        draft.state.phase = match draft.state.phase {
+            phase @ (Phase::Active | Phase::Paused) if !approval_required => phase,
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => Phase::Draft,
+            phase @ (Phase::Completed | Phase::Failed | Phase::Cancelled) => phase,
+        };
+        if draft.state.phase == Phase::Draft {
+            draft.state.started_at = None;
+        }
+        for task in &mut draft.tasks {
+            // Whoever worked on it elsewhere does not work on it here.
+            if task.state.status == Status::Running {
+                task.state.status = Status::Pending;
+                task.state.worker = None;
+                task.state.started_at = None;
+            }
+            if !task.state.status.is_finished() {
+                task.state.finished_at = None;
+            }
+        }
+        settle_parents(&mut draft.tasks);
+        Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
+    }
+
+    pub(super) fn decide_revise_plan(&self, changes: &PlanChanges) -> Decision {
+        let PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign } = changes.clone();
+        let spec = &self.spec;
+        let changed = |new: Option<String>, old: &String| new.filter(|new| new != old);
+        let event = Event::PlanRevised {
+            title: changed(title, &spec.title),
+            goal: changed(goal, &spec.goal),
+            status: changed(status, &spec.status),
+            owner: changed(owner, &spec.owner),
+            queue: changed(queue, &spec.queue),
+            token_budget: token_budget.filter(|new| *new != spec.token_budget).map(Option::unwrap_or_default),
+            body: changed(body, &spec.body),
+            foreign: foreign.filter(|new| *new != spec.foreign),
+        };
+        let Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } = &event
+        else {
+            return Ok(Vec::new());
+        };
+        let texts = [
+            ("the title", title, limits::LINE_BYTES_MAX),
+            ("the goal", goal, limits::TEXT_BYTES_MAX),
+            ("the status", status, limits::LINE_BYTES_MAX),
+            ("the owner", owner, limits::LINE_BYTES_MAX),
+            ("the queue", queue, limits::LINE_BYTES_MAX),
+            ("the body", body, limits::BODY_BYTES_MAX),
+        ];
+        let over = texts.iter().filter_map(|(what, text, max)| {
+            let found = text.as_ref().map_or(0, String::len);
+            let wrong = Wrong::OverLimit { what: format!("bytes of {what}"), found, max: *max };
+            (found > *max).then(|| Problem::plan(wrong))
+        });
+        let problems: Vec<Problem> = over.collect();
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        let nothing =
+            texts.iter().all(|(_, text, _)| text.is_none()) && token_budget.is_none() && foreign.is_none();
+        Ok(if nothing { Vec::new() } else { vec![event] })
+    }
+
+    pub(super) fn decide_add(&self, by: &Actor, tasks: &[TaskSpec], place: &Where) -> Decision {
+        let Some(first) = tasks.first() else { return Ok(Vec::new()) };
+        self.check_new(tasks)?;
+        let siblings: &[u32] = match &first.parent {
+            None => &self.roots,
+            // A parent that is added along with it has no children yet.
+            Some(parent) => self.find(parent.as_str()).map_or(&[], |parent| &self.slot(parent).children),
+        };
+        let index = match place {
+            Where::Last => None,
+            place => Some(self.index_of(place, siblings)?),
+        };
+        let mut events = vec![Event::TasksAdded { tasks: tasks.to_vec(), index }];
+        events.extend(self.voided(by, tasks.iter().any(has_work)));
+        Ok(events)
+    }
+
+    /// Everything that is wrong with tasks that are to be added.
+    fn check_new(&self, tasks: &[TaskSpec]) -> Result<(), Refusal> {
+        let mut report = Report::default();
+        report.over("tasks in a plan", self.len() + tasks.len(), limits::TASKS_MAX, None);
+        let mut new: HashSet<&str> = HashSet::with_capacity(tasks.len());
+        for spec in tasks {
+            if !new.insert(spec.id.as_str()) || self.find(spec.id.as_str()).is_some() {
+                report.add(Problem::task(&spec.id, Wrong::DuplicateId));
+            }
+        }
+        let parents: HashSet<&str> =
+            tasks.iter().filter_map(|spec| spec.parent.as_ref()).map(TaskId::as_str).collect();
+        for spec in tasks {
+            check_task(spec, parents.contains(spec.id.as_str()), &mut report);
+            self.check_dependencies(spec, &new, &mut report);
+            let Some(parent) = &spec.parent else { continue };
+            match self.find(parent.as_str()) {
+                None if new.contains(parent.as_str()) => {}
+                None => {
+                    let wrong = Wrong::OrphanParent { parent: parent.to_string() };
+                    report.add(Problem::task(&spec.id, wrong));
+                }
+                Some(above) => self.can_have_children(above)?,
+            }
+        }
+        if report.list.is_empty()
+            && let Some(wrong) = self.cycle_with(tasks)
+        {
+            report.add(cycle_problem(wrong));
+        }
+        if report.list.is_empty() {
+            self.check_depths(tasks, &mut report);
+        }
+        report.into_result()
+    }
+
+    /// Whether new tasks stand too deep. They have no ring of parents.
+    fn check_depths(&self, tasks: &[TaskSpec], report: &mut Report) {
+        let new: HashMap<&str, &TaskSpec> = tasks.iter().map(|spec| (spec.id.as_str(), spec)).collect();
+        let mut depths: HashMap<&str, usize> = HashMap::with_capacity(tasks.len());
+        for spec in tasks {
+            let (mut line, mut at) = (Vec::new(), spec);
+            let mut depth = loop {
+                if let Some(&depth) = depths.get(at.id.as_str()) {
+                    break depth;
+                }
+                line.push(at);
+                match at.parent.as_ref().map(TaskId::as_str) {
+                    None => break 0,
+                    Some(parent) => match new.get(parent) {
+                        Some(above) => at = above,
+                        None => break self.find(parent).map_or(0, |above| self.depth(above) + 1),
+                    },
+                }
+            };
+            if depths.contains_key(at.id.as_str()) {
+                depth += 1;
+            }
+            for member in line.into_iter().rev() {
+                if depth == limits::DEPTH_MAX + 1 {
+                    report.over("levels of parents", depth, limits::DEPTH_MAX, Some(member));
+                }
+                depths.insert(member.id.as_str(), depth);
+                depth += 1;
+            }
+        }
+    }
+
+    /// How many parents stand above a task.
+    fn depth(&self, number: u32) -> usize {
+        let (mut depth, mut parent) = (0, self.slot(number).parent);
+        while parent != NONE {
+            depth += 1;
+            parent = self.slot(parent).parent;
+        }
+        depth
+    }
+
+    /// How many levels stand below a task.
+    fn height(&self, number: u32) -> usize {
+        let mut height = 0;
+        let mut level = self.slot(number).children.clone();
+        while !level.is_empty() {
+            height += 1;
+            level = level.iter().flat_map(|&child| &self.slot(child).children).copied().collect();
+        }
+        height
+    }
+
+    fn check_dependencies(&self, spec: &TaskSpec, new: &HashSet<&str>, report: &mut Report) {
+        for on in spec.depends_on.iter().filter_map(Dependency::here) {
+            if on == &spec.id {
+                report.add(Problem::task(&spec.id, Wrong::SelfDependency));
+            } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
+                let names = || self.live_ids().chain(new.iter().copied());
+                let near = report.suggests().then(|| crate::names::nearest(on.as_str(), names())).flatten();
+                let wrong = Wrong::UnknownDependency { dependency: on.to_string(), nearest: near };
+                report.add(Problem::task(&spec.id, wrong));
+            }
+        }
+    }
+
+    fn can_have_children(&self, number: u32) -> Result<(), Refusal> {
+        if self.spec_of(number).work.is_some() {
+            let problems = vec![Problem::task(self.id_of(number), Wrong::WorkOnParent)];
+            return Err(Refusal::Invalid { problems });
+        }
+        match self.slot(number).status {
+            status @ Status::Running => Err(self.wrong_status(number, status, "given children")),
+            Status::Pending | Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => Ok(()),
+        }
+    }
+
+    /// The place that `place` means in a list of siblings.
+    fn index_of(&self, place: &Where, siblings: &[u32]) -> Result<usize, Refusal> {
+        let at = |sibling: &TaskId| -> Result<usize, Refusal> {
+            let number = self.number(sibling)?;
+            siblings.iter().position(|&other| other == number).ok_or_else(|| Refusal::NoSuchTask {
+                task: format!("{sibling} (among these siblings)"),
+                nearest: None,
+            })
+        };
+        Ok(match place {
+            Where::First => 0,
+            Where::Last => siblings.len(),
+            Where::Before(sibling) => at(sibling)?,
+            Where::After(sibling) => at(sibling)? + 1,
+        })
+    }
+
+    /// The event that takes an approval back, if this change asks for it: machines would run something else now.
+    fn voided(&self, by: &Actor, machine_change: bool) -> Option<Event> {
+        let approved = self.state.approval_required && self.state.approval.is_some();
+        let unasked = !self.state.approval_required && by.kind != ActorKind::Person;
+        (machine_change && (approved || unasked)).then_some(Event::ApprovalVoided {})
+    }
+
+    pub(super) fn decide_revise(&self, by: &Actor, task: &TaskId, changes: &TaskChanges) -> Decision {
+        let number = self.number(task)?;
+        let old = self.spec_of(number);
+        let new = changed(old, changes);
+        if *old == new {
+            return Ok(Vec::new());
+        }
+        self.check_revised(number, &new)?;
+        let machine_change = (has_work(old) || has_work(&new)) && !old.runs_the_same_as(&new);
+        let mut events = vec![Event::TaskRevised { task: Box::new(new) }];
+        events.extend(self.voided(by, machine_change));
+        Ok(events)
+    }
+
+    fn check_revised(&self, number: u32, new: &TaskSpec) -> Result<(), Refusal> {
+        let slot = self.slot(number);
+        let (old, status) = (self.spec_of(number), slot.status);
+        let mut same_but_skip = new.clone();
+        same_but_skip.skip = old.skip;
+        let only_unskipped = status == Status::Skipped && old.runs_the_same_as(&same_but_skip);
+        if status != Status::Pending && !old.runs_the_same_as(new) && !only_unskipped {
+            return Err(self.wrong_status(number, status, "given other work or dependencies"));
+        }
+        let mut report = Report::default();
+        check_task(new, slot.is_parent(), &mut report);
+        self.check_dependencies(new, &HashSet::new(), &mut report);
+        if report.list.is_empty()
+            && let Some(wrong) = self.cycle_through(number, &new.depends_on)
+        {
+            report.add(cycle_problem(wrong));
+        }
+        report.into_result()
+    }
+
+    pub(super) fn decide_remove(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+        let number = self.number(task)?;
+        let family = self.family(number);
+        let members: HashSet<u32> = family.iter().copied().collect();
+        let running = family.iter().filter(|&&member| self.slot(member).status == Status::Running);
+        let running: Vec<String> = running.map(|&member| self.name(member)).take(NAMES_MAX).collect();
+        if !running.is_empty() {
+            return Err(Refusal::StillRunning { running });
+        }
+        let dependants = family.iter().flat_map(|&member| &self.slot(member).after);
+        let dependants: Vec<u32> = dependants.filter(|after| !members.contains(after)).copied().collect();
+        if !dependants.is_empty() && !detach {
+            let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
+            return Err(Refusal::HasDependants { task: self.name(number), dependants });
+        }
+        let unfinished = family.iter().filter(|&&member| !self.slot(member).status.is_finished());
+        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
+        let mut events = vec![Event::TasksRemoved { tasks: vec![task.clone()] }];
+        events.extend(self.voided(by, machine_change));
+        Ok(events)
+    }
+
+    pub(super) fn decide_move(
+        &self,
+        by: &Actor,
+        task: &TaskId,
+        parent: Option<&Option<TaskId>>,
+        place: &Where,
+    ) -> Decision {
+        let number = self.number(task)?;
+        let old_parent = self.slot(number).parent;
+        let new_parent = match parent {
+            None => old_parent,
+            Some(None) => NONE,
+            Some(Some(parent)) => self.number(parent)?,
+        };
+        let mut siblings = self.siblings(new_parent).clone();
+        let old_index = siblings.iter().position(|&other| other == number);
+        siblings.retain(|other| *other != number);
+        let index = self.index_of(place, &siblings)?;
+        if old_index == Some(index) {
+            return Ok(Vec::new());
+        }
+        if new_parent != old_parent && new_parent != NONE {
+            self.can_have_children(new_parent)?;
+            if let Some(wrong) = self.cycle_under(number, new_parent) {
+                return Err(Refusal::Invalid { problems: vec![cycle_problem(wrong)] });
+            }
+            let mut report = Report::default();
+            let depth = self.depth(new_parent) + 1 + self.height(number);
+            report.over("levels of parents", depth, limits::DEPTH_MAX, Some(self.spec_of(number)));
+            report.into_result()?;
+        }
+        let parent = (new_parent != NONE).then(|| self.spec_of(new_parent).id.clone());
+        let machine_change = new_parent != old_parent
+            && self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
+        let mut events = vec![Event::TaskMoved { task: task.clone(), parent, index }];
+        events.extend(self.voided(by, machine_change));
+        Ok(events)
+    }
+
+    pub(super) fn decide_decompose(
+        &self,
+        by: &Actor,
+        task: &TaskId,
+        children: &[TaskSpec],
+        reasoning: Option<&String>,
+        tokens: i64,
+    ) -> Decision {
+        let number = self.number(task)?;
+        match self.slot(number).status {
+            Status::Pending => {}
+            status => return Err(self.wrong_status(number, status, "broken down")),
+        }
+        let found = reasoning.map_or(0, String::len);
+        within("bytes of the reasoning", found, limits::TEXT_BYTES_MAX, task)?;
+        let children: Vec<TaskSpec> = children
+            .iter()
+            .map(|child| TaskSpec {
+                parent: child.parent.clone().or_else(|| Some(task.clone())),
+                ..child.clone()
+            })
+            .collect();
+        let mut events = vec![Event::TaskRefined {
+            task: task.clone(),
+            refinement: Refinement::Decomposed,
+            reasoning: reasoning.cloned(),
+            tokens,
+        }];
+        events.extend(self.decide_add(by, &children, &Where::Last)?);
+        Ok(events)
+    }
+
+    pub(super) fn decide_replace(&self, by: &Actor, draft: &Draft) -> Decision {
+        let problems = validate(draft);
+        if !problems.is_empty() {
+            return Err(Refusal::Invalid { problems });
+        }
+        let wanted: HashMap<&str, &TaskSpec> =
+            draft.tasks.iter().map(|task| (task.spec.id.as_str(), &task.spec)).collect();
+        let order = self.order();
+        self.keeps_what_runs(&wanted)?;
+
+        let spec = &draft.spec;
+        let mut events = self.decide_revise_plan(&PlanChanges {
+            title: Some(spec.title.clone()),
+            goal: Some(spec.goal.clone()),
+            status: Some(spec.status.clone()),
+            owner: Some(spec.owner.clone()),
+            queue: Some(spec.queue.clone()),
+            token_budget: Some(spec.token_budget),
+            body: Some(spec.body.clone()),
+            foreign: Some(spec.foreign.clone()),
+        })?;
+        let mut machine_change = false;
+        let mut reset = Vec::new();
+        for &number in &order {
+            let (slot, old) = (self.slot(number), self.spec_of(number));
+            let new = wanted.get(old.id.as_str());
+            let other = new.is_some_and(|new| !old.asks_the_same_as(new));
+            if slot.status.is_finished() && !slot.is_parent() && other {
+                reset.push(old.id.clone());
+            }
+        }
+        // What is to be done again and what is new come first, so that the plan does not end in between.
+        if !reset.is_empty() {
+            events.push(Event::TasksReset { tasks: reset });
+        }
+        let parents_first: Vec<&TaskSpec> = parents_first(&draft.tasks).collect();
+        let added = parents_first.iter().filter(|spec| self.find(spec.id.as_str()).is_none());
+        let added: Vec<TaskSpec> = added.map(|spec| (*spec).clone()).collect();
+        if !added.is_empty() {
+            machine_change |= added.iter().any(has_work);
+            events.push(Event::TasksAdded { tasks: added, index: None });
+        }
+        // Parents before children: whoever gets another parent finds it where it will stay, and no ring of parents
+        // comes into being on the way.
+        let mut places: HashMap<Option<&TaskId>, usize> = HashMap::new();
+        for new in parents_first {
+            let place = places.entry(new.parent.as_ref()).or_default();
+            let index = *place;
+            *place += 1;
+            let Some(number) = self.find(new.id.as_str()) else { continue };
+            if self.spec_of(number).parent != new.parent {
+                machine_change |= self.family(number).iter().any(|&member| has_work(self.spec_of(member)));
+                events.push(Event::TaskMoved { task: new.id.clone(), parent: new.parent.clone(), index });
+            }
+        }
+        let mut removed = Vec::new();
+        for &number in &order {
+            let (slot, old) = (self.slot(number), self.spec_of(number));
+            let Some(new) = wanted.get(old.id.as_str()) else {
+                let parent_goes = slot.parent != NONE && !wanted.contains_key(self.id_of(slot.parent));
+                if !parent_goes {
+                    removed.push(old.id.clone());
+                }
+                machine_change |= has_work(old) && !slot.status.is_finished();
+                continue;
+            };
+            if !same_but_parent(old, new) {
+                machine_change |= (has_work(old) || has_work(new)) && !old.runs_the_same_as(new);
+                let task = TaskSpec { parent: new.parent.clone(), ..(*new).clone() };
+                events.push(Event::TaskRevised { task: Box::new(task) });
+            }
+        }
+        if !removed.is_empty() {
+            events.push(Event::TasksRemoved { tasks: removed });
+        }
+        events.extend(self.reorderings(draft));
+        events.extend(self.voided(by, machine_change));
+        Ok(events)
+    }
+
+    fn keeps_what_runs(&self, wanted: &HashMap<&str, &TaskSpec>) -> Result<(), Refusal> {
+        let parents: HashSet<&str> =
+            wanted.values().filter_map(|spec| spec.parent.as_ref()).map(TaskId::as_str).collect();
+        let lost = self.running.iter().filter(|&&number| {
+            let spec = self.spec_of(number);
+            let same = wanted.get(spec.id.as_str()).is_some_and(|new| spec.asks_the_same_as(new));
+            !same || parents.contains(spec.id.as_str())
+        });
+        let running: Vec<String> = lost.map(|&number| self.name(number)).take(NAMES_MAX).collect();
+        if running.is_empty() { Ok(()) } else { Err(Refusal::StillRunning { running }) }
+    }
+
+    /// Where siblings stand in another order than the draft has them, once everything else is as it says.
+    fn reorderings(&self, draft: &Draft) -> Vec<Event> {
+        let mut wanted: BTreeMap<Option<&TaskId>, Vec<&TaskId>> = BTreeMap::new();
+        for task in &draft.tasks {
+            wanted.entry(task.spec.parent.as_ref()).or_default().push(&task.spec.id);
+        }
+        let differs = |parent: &Option<&TaskId>, order: &[&TaskId]| {
+            let above = parent.map_or(Some(NONE), |parent| self.find(parent.as_str()));
+            let Some(above) = above else { return false };
+            // What is added or moved here lands behind those that stay, in the draft's order.
+            let stays =
+                |id: &&TaskId| self.find(id.as_str()).is_some_and(|number| self.slot(number).parent == above);
+            let staying: HashSet<&TaskId> = order.iter().copied().filter(|id| stays(id)).collect();
+            let now = self.siblings(above).iter().map(|&number| &self.spec_of(number).id);
+            let mut lands: Vec<&TaskId> = now.filter(|id| staying.contains(id)).collect();
+            let count = lands.len();
+            lands.extend(order.iter().copied().filter(|id| !staying.contains(id)));
+            let moved_in = order.iter().skip(count).any(|id| self.find(id.as_str()).is_some());
+            lands != order || moved_in && order.len() > count
+        };
+        let changed = wanted.iter().filter(|(parent, order)| differs(parent, order));
+        changed
+            .map(|(parent, order)| Event::TasksReordered {
+                parent: parent.cloned(),
+                order: order.iter().copied().cloned().collect(),
+            })
+            .collect()
+    }
+}
+
+/// The problem that a cycle is, at the first task of its path.
+fn cycle_problem(wrong: Wrong) -> Problem {
+    let first = match &wrong {
+        Wrong::Cycle { path } | Wrong::ParentCycle { path } => path.first().cloned().unwrap_or_default(),
+        _ => String::new(),
+    };
+    Problem::task(first, wrong)
+}
+
+fn has_work(spec: &TaskSpec) -> bool {
+    spec.work.is_some() || spec.check.is_some()
+}
+
+fn same_but_parent(old: &TaskSpec, new: &TaskSpec) -> bool {
+    if old.parent == new.parent {
+        return old == new;
+    }
+    *old == TaskSpec { parent: old.parent.clone(), ..new.clone() }
+}
+
+/// The tasks so that no child stands before its parent.
+fn parents_first(tasks: &[Task]) -> impl Iterator<Item = &TaskSpec> {
+    let mut children: HashMap<Option<&TaskId>, Vec<&TaskSpec>> = HashMap::new();
+    for task in tasks {
+        children.entry(task.spec.parent.as_ref()).or_default().push(&task.spec);
+    }
+    let mut order = Vec::with_capacity(tasks.len());
+    let mut stack: Vec<&TaskSpec> = children.remove(&None).unwrap_or_default().into_iter().rev().collect();
+    while let Some(spec) = stack.pop() {
+        order.push(spec);
+        stack.extend(children.remove(&Some(&spec.id)).unwrap_or_default().into_iter().rev());
+    }
+    order.into_iter()
+}
+
+/// Gives every parent the status that its children's make: it is derived, whatever the text said.
+fn settle_parents(tasks: &mut [Task]) {
+    let order: Vec<TaskId> = parents_first(tasks).map(|spec| spec.id.clone()).collect();
+    let number: HashMap<TaskId, usize> =
+        tasks.iter().enumerate().map(|(number, task)| (task.spec.id.clone(), number)).collect();
+    let mut children: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (child, task) in tasks.iter().enumerate() {
+        if let Some(parent) = task.spec.parent.as_ref().and_then(|parent| number.get(parent)) {
+            children.entry(*parent).or_default().push(child);
+        }
+    }
+    for id in order.iter().rev() {
+        let Some(below) = number.get(id).and_then(|parent| children.get(parent)) else { continue };
+        let all_finished = below.iter().all(|&child| tasks[child].state.status.is_finished());
+        let end = all_finished.then(|| ParentEnd::of(below.iter().map(|&child| &tasks[child])));
+        let state = &mut tasks[number[id]].state;
+        state.status = end.as_ref().map_or(Status::Pending, |end| end.status);
+        if !all_finished {
+            state.finished_at = None;
+        }
+        state.because_of = end.and_then(|end| end.because_of);
+    }
+}
+
+/// The spec with the changes made.
+fn changed(old: &TaskSpec, changes: &TaskChanges) -> TaskSpec {
+    let TaskChanges {
+        description,
+        depends_on,
+        depends_also_on,
+        depends_no_more_on,
+        when,
+        complexity,
+        notes,
+        tools,
+        skip,
+        locks,
+        work,
+        check,
+        retry,
+        timeout_seconds,
+        priority,
+        provides,
+        graph_node_id,
+        foreign,
+    } = changes.clone();
+    let mut new = old.clone();
+    new.description = description.unwrap_or(new.description);
+    new.depends_on = depends_on.unwrap_or(new.depends_on);
+    new.depends_on.retain(|dependency| !depends_no_more_on.contains(dependency));
+    for dependency in depends_also_on {
+        if !new.depends_on.contains(&dependency) {
+            new.depends_on.push(dependency);
+        }
+    }
+    new.when = when.unwrap_or(new.when);
+    new.complexity = complexity.unwrap_or(new.complexity);
+    new.notes = notes.unwrap_or(new.notes);
+    new.tools = tools.unwrap_or(new.tools);
+    new.skip = skip.unwrap_or(new.skip);
+    new.locks = locks.unwrap_or(new.locks);
+    new.work = work.map_or(new.work, |work| work.map(Box::new));
+    new.check = check.map_or(new.check, |check| check.map(Box::new));
+    new.retry = retry.map_or(new.retry, |retry| retry.map(Box::new));
+    new.timeout_seconds = timeout_seconds.unwrap_or(new.timeout_seconds);
+    new.priority = priority.unwrap_or(new.priority);
+    new.provides = provides.unwrap_or(new.provides);
+    if let Some(node) = graph_node_id {
+        new.thinking.get_or_insert_default().graph_node_id = node;
+    }
+    new.foreign = foreign.unwrap_or(new.foreign);
+    new
+}

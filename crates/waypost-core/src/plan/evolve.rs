@@ -1,0 +1,592 @@
+//! The only place where a plan changes. Trusts its events: they were decided, or read back from the store.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
+
+use super::ripple::{Ripple, forget_outcome};
+use super::{NONE, Numbers, Plan, Slot, id_in};
+use crate::names::Names;
+use crate::{
+    Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec,
+    Thinking, Timestamp,
+};
+
+impl Plan {
+    /// Moves the plan on by one version: everything that one command brought about, at one moment.
+    pub fn advance(&mut self, events: &[Event], at: Timestamp) {
+        for event in events {
+            self.evolve(event, at);
+        }
+        self.seal(at);
+    }
+
+    /// Closes one version after its events. Only here does a plan end whose last task has ended: in between it may have
+    /// been given something else to do.
+    pub fn seal(&mut self, at: Timestamp) {
+        self.settle_phase(at);
+        self.version += 1;
+        self.state.updated_at = Some(at);
+    }
+
+    /// Moves the plan on by one event that happened at `at`, and by all that follows from it.
+    pub fn evolve(&mut self, event: &Event, at: Timestamp) {
+        self.apply(event, at);
+        self.settle(at);
+    }
+
+    fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::PlanCreated { draft, by } => {
+                let mut state = draft.state.clone();
+                state.created_by = Some(by.clone());
+                state.created_at.get_or_insert(at);
+                let mut tasks = draft.tasks.clone();
+                for task in &mut tasks {
+                    task.state.created_at.get_or_insert(at);
+                    if task.state.status.is_finished() {
+                        task.state.finished_at.get_or_insert(at);
+                    }
+                }
+                let (runs, ended) =
+                    (matches!(state.phase, Phase::Active | Phase::Paused), state.phase.is_finished());
+                if runs || ended {
+                    state.started_at.get_or_insert(at);
+                }
+                state.finished_at = ended.then(|| state.finished_at.unwrap_or(at));
+                self.fill(draft.spec.clone(), state, tasks);
+                if runs {
+                    self.look_at_all();
+                }
+            }
+            Event::PlanRevised { .. } => self.revise_plan(event),
+            Event::TasksAdded { tasks, index } => self.add_tasks(tasks, *index, at),
+            Event::TaskRevised { task } => self.revise_task(task, at),
+            Event::TasksRemoved { tasks } => self.remove_tasks(tasks),
+            Event::TaskMoved { task, parent, index } => self.move_task(task, parent.as_ref(), *index, at),
+            Event::TasksReordered { parent, order } => self.reorder(parent.as_ref(), order),
+            Event::TasksReset { tasks } | Event::TasksRetried { tasks } => {
+                for task in tasks {
+                    self.with(task, |plan, number| plan.reopen(number, at));
+                }
+            }
+            Event::ApprovalRequested { message } => {
+                self.state.approval_required = true;
+                self.state.phase = Phase::AwaitingApproval;
+                self.state.reason.clone_from(message);
+            }
+            Event::PlanApproved { by, version, note } => {
+                let (by, note) = (by.clone(), note.clone());
+                self.state.approval = Some(Approval { by, at, version: *version, note });
+                self.state.reason = String::new();
+                self.activate(at);
+            }
+            Event::PlanRejected { reason, .. } => {
+                // Whoever says no is asked again before anything runs.
+                self.state.approval_required = true;
+                self.state.approval = None;
+                self.state.phase = Phase::Draft;
+                self.state.reason.clone_from(reason);
+            }
+            Event::ApprovalVoided {} => {
+                self.state.approval = None;
+                self.state.approval_required = true;
+                if matches!(self.state.phase, Phase::Active | Phase::Paused) {
+                    self.state.phase = Phase::AwaitingApproval;
+                }
+            }
+            Event::PlanActivated {} => self.activate(at),
+            Event::PlanPaused { reason } => {
+                self.state.phase = Phase::Paused;
+                self.state.reason.clone_from(reason);
+            }
+            Event::PlanResumed {} => {
+                self.state.phase = Phase::Active;
+                self.state.reason = String::new();
+            }
+            Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
+            Event::PlanArchived {} => self.state.archived = true,
+            Event::PlanUnarchived {} => self.state.archived = false,
+            Event::TaskStarted { task, attempt, worker } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    let state = &mut task.state;
+                    state.attempt = *attempt;
+                    state.started_at = Some(at);
+                    state.not_before = None;
+                    state.worker = Some(worker.clone());
+                    state.progress = None;
+                    state.error = None;
+                });
+                plan.set_status(number, Status::Running, at);
+            }),
+            Event::TaskProgressed { task, progress } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    task.state.progress = Some(progress.clone());
+                    task.state.updated_at = Some(at);
+                });
+            }),
+            Event::TaskDone { task, result, output } => self.finish(task, Status::Done, at, |state| {
+                state.result.clone_from(result);
+                state.output.clone_from(output);
+                state.error = None;
+            }),
+            Event::TaskFailed { task, error, again_at: Some(again_at) } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    task.state.tries += 1;
+                    task.state.error = Some(error.clone());
+                    task.state.not_before = Some(*again_at);
+                });
+                plan.set_status(number, Status::Pending, at);
+            }),
+            Event::TaskFailed { task, error, again_at: None } => {
+                self.finish(task, Status::Failed, at, |state| {
+                    state.tries += 1;
+                    state.error = Some(error.clone());
+                })
+            }
+            Event::TaskSkipped { task, reason } => self.finish(task, Status::Skipped, at, |state| {
+                state.reason.clone_from(reason);
+                state.because_of = None;
+            }),
+            Event::TasksCancelled { tasks, reason } => {
+                let numbers: Vec<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
+                self.cancel(&numbers, reason, at);
+            }
+            Event::TaskRefined { task, refinement, reasoning, tokens } => {
+                self.think(task, *tokens, at, |thinking| {
+                    thinking.refinement = Some(*refinement);
+                    if reasoning.is_some() {
+                        thinking.reasoning.clone_from(reasoning);
+                    }
+                })
+            }
+            Event::DigestAttached { task, digest, tokens } => self.think(task, *tokens, at, |thinking| {
+                thinking.digest = Some(digest.clone());
+            }),
+            Event::OutputReceived { task, from, received } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    task.state.received.insert(from.key(), received.clone());
+                    task.state.updated_at = Some(at);
+                });
+                plan.count_dependencies(number);
+                plan.marks.waits.push(number);
+                plan.ripples.push(Ripple::Look(number));
+            }),
+        }
+    }
+
+    fn with(&mut self, task: &TaskId, change: impl FnOnce(&mut Self, u32)) {
+        if let Some(number) = self.find(task.as_str()) {
+            change(self, number);
+        }
+    }
+
+    fn finish(
+        &mut self,
+        task: &TaskId,
+        status: Status,
+        at: Timestamp,
+        change: impl FnOnce(&mut crate::TaskState),
+    ) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| change(&mut task.state));
+            plan.set_status(number, status, at);
+        });
+    }
+
+    fn think(&mut self, task: &TaskId, tokens: i64, at: Timestamp, change: impl FnOnce(&mut Thinking)) {
+        self.state.tokens_used = self.state.tokens_used.saturating_add(tokens);
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                task.state.updated_at = Some(at);
+                let thinking = task.spec.thinking.get_or_insert_default();
+                thinking.tokens = thinking.tokens.saturating_add(tokens);
+                change(thinking);
+            });
+        });
+    }
+
+    fn activate(&mut self, at: Timestamp) {
+        self.state.phase = Phase::Active;
+        self.state.finished_at = None;
+        if self.state.started_at.is_none() {
+            // From now on what the author wrote has consequences: skips, and failures that came with an import.
+            self.state.started_at = Some(at);
+            self.look_at_all();
+        }
+    }
+
+    /// Sets a task back by order: it is to be done again, even if the plan had ended.
+    fn reopen(&mut self, number: u32, at: Timestamp) {
+        if !self.slot(number).is_parent() {
+            self.opened |= self.slot(number).status.is_finished();
+            self.set_back(number, at);
+        }
+    }
+
+    fn finish_plan(&mut self, phase: Phase, summary: &str, at: Timestamp) {
+        self.state.started_at.get_or_insert(at);
+        let open = self.order().into_iter().filter(|&number| !self.slot(number).is_parent());
+        let open: Vec<u32> = open.filter(|&number| !self.slot(number).status.is_finished()).collect();
+        self.cancel(&open, "the plan was ended", at);
+        self.state.phase = phase;
+        self.state.finished_at = Some(at);
+        self.state.summary = summary.to_owned();
+    }
+
+    fn cancel(&mut self, numbers: &[u32], reason: &str, at: Timestamp) {
+        for &number in numbers {
+            if self.slot(number).is_parent() || self.slot(number).status.is_finished() {
+                continue;
+            }
+            self.change(number, |task| {
+                task.state.reason = Some(reason.to_owned());
+                task.state.because_of = None;
+                task.state.not_before = None;
+            });
+            self.set_status(number, Status::Cancelled, at);
+        }
+    }
+
+    fn revise_plan(&mut self, event: &Event) {
+        let Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } = event
+        else {
+            return;
+        };
+        let spec = &mut self.spec;
+        let texts = [
+            (title, &mut spec.title),
+            (goal, &mut spec.goal),
+            (status, &mut spec.status),
+            (owner, &mut spec.owner),
+            (queue, &mut spec.queue),
+            (body, &mut spec.body),
+        ];
+        for (new, old) in texts {
+            if let Some(new) = new {
+                old.clone_from(new);
+            }
+        }
+        if let Some(budget) = token_budget {
+            spec.token_budget = (*budget > 0).then_some(*budget);
+        }
+        if let Some(foreign) = foreign {
+            spec.foreign.clone_from(foreign);
+        }
+    }
+
+    /// Builds everything from a list of tasks, in time proportional to it.
+    pub(super) fn fill(&mut self, spec: PlanSpec, state: PlanState, tasks: Vec<Task>) {
+        self.spec = spec;
+        self.state = state;
+        self.names = Names::with_capacity(tasks.len());
+        self.slots.reserve(tasks.len());
+        for task in tasks {
+            self.push_slot(task);
+        }
+        for number in 0..self.slots.len() as u32 {
+            let before = self.dependencies_here(number);
+            let parent = self.spec_of(number).parent.as_ref().and_then(|parent| self.find(parent.as_str()));
+            let slot = self.slot_mut(number);
+            slot.before = before;
+            slot.parent = parent.unwrap_or(NONE);
+        }
+        self.connect();
+    }
+
+    /// A slot for a task, with its name, not yet in the graph.
+    fn push_slot(&mut self, task: Task) -> u32 {
+        let number = self.slots.len() as u32;
+        let start = self.ids.len() as u32;
+        self.ids.push_str(task.spec.id.as_str());
+        let mut slot = Slot::new((start, self.ids.len() as u32 - start));
+        slot.task = OnceLock::from(Box::new(task));
+        slot.mirror();
+        self.slots.push(slot);
+        self.add_name(number);
+        number
+    }
+
+    pub(super) fn add_name(&mut self, number: u32) {
+        let (slots, ids) = (&self.slots, &self.ids);
+        // A sound plan has no two tasks of one name; a later one would be unreachable, not harmful.
+        let _taken = self.names.add(number, |number| id_in(ids, slots[number as usize].id));
+        if let Some(digits) = Self::number_of(self.id_of(number)) {
+            self.next_number = self.next_number.max(digits.saturating_add(1));
+        }
+    }
+
+    /// Works out all that is derived, for slots that know their parents and what they depend on.
+    pub(super) fn connect(&mut self) {
+        for number in 0..self.slots.len() as u32 {
+            for place in 0..self.slot(number).before.len() {
+                let on = self.slot(number).before[place];
+                self.slot_mut(on).after.push(number);
+            }
+            let parent = self.slot(number).parent;
+            self.siblings_mut(parent).push(number);
+        }
+        let mut ready = Vec::new();
+        for number in self.order() {
+            self.count_dependencies(number);
+            self.count_children(number);
+            let inside = self.inside_of(number);
+            let slot = self.slot_mut(number);
+            slot.inside = inside;
+            let (status, is_parent, elsewhere) = (slot.status, slot.is_parent(), slot.elsewhere);
+            if !is_parent {
+                self.counts[status as usize] += 1;
+            }
+            if status == Status::Running {
+                self.running.insert(number);
+            }
+            if elsewhere > 0 {
+                self.marks.waits.push(number);
+            }
+            if self.is_ready(number) {
+                self.slot_mut(number).ready = true;
+                ready.push((Reverse(self.slot(number).priority), number));
+                self.marks.readiness.push((number, true));
+            }
+        }
+        self.ready = ready.into_iter().collect();
+    }
+
+    /// The numbers of the tasks of this plan that a task depends on, each once.
+    fn dependencies_here(&self, number: u32) -> Numbers {
+        let here = self.spec_of(number).depends_on.iter().filter_map(Dependency::here);
+        let mut before: Numbers = here.filter_map(|task| self.find(task.as_str())).collect();
+        before.sort_unstable();
+        before.dedup();
+        before
+    }
+
+    /// Finds the tasks that it depends on and tells them.
+    fn link(&mut self, number: u32) {
+        let before = self.dependencies_here(number);
+        for &on in &before {
+            self.slot_mut(on).after.push(number);
+        }
+        self.slot_mut(number).before = before;
+    }
+
+    fn unlink(&mut self, number: u32) {
+        for on in std::mem::take(&mut self.slot_mut(number).before) {
+            let after = &mut self.slot_mut(on).after;
+            if let Some(place) = after.iter().position(|&other| other == number) {
+                after.swap_remove(place);
+            }
+        }
+    }
+
+    /// Counts from scratch how far the dependencies of one task have come.
+    pub(super) fn count_dependencies(&mut self, number: u32) {
+        let slot = self.slot(number);
+        let (mut unmet, mut met) = (slot.elsewhere_unmet, slot.elsewhere_met);
+        for &on in &slot.before {
+            unmet += u32::from(!self.slot(on).status.is_finished());
+            met += u32::from(self.slot(on).satisfies);
+        }
+        let slot = self.slot_mut(number);
+        (slot.unmet, slot.met) = (unmet, met);
+    }
+
+    fn count_children(&mut self, number: u32) {
+        let children = self.slot(number).children.iter();
+        let open = children.filter(|&&child| !self.slot(child).status.is_finished()).count();
+        self.slot_mut(number).open_children = open as u32;
+    }
+
+    fn add_tasks(&mut self, tasks: &[TaskSpec], index: Option<usize>, at: Timestamp) {
+        let first = self.slots.len() as u32;
+        for spec in tasks {
+            let mut task = Task::new(spec.clone());
+            task.state.created_at = Some(at);
+            task.state.updated_at = Some(at);
+            self.push_slot(task);
+            self.counts[Status::Pending as usize] += 1;
+        }
+        // Two passes: tasks may depend on later ones of the same list, and be inside them.
+        let mut places: BTreeMap<u32, usize> = BTreeMap::new();
+        for number in first..self.slots.len() as u32 {
+            self.link(number);
+            let parent = self.spec_of(number).parent.as_ref().and_then(|parent| self.find(parent.as_str()));
+            let parent = parent.unwrap_or(NONE);
+            let end = self.siblings(parent).len();
+            let place = match places.get(&parent) {
+                Some(place) => *place,
+                None if places.is_empty() => index.unwrap_or(end).min(end),
+                None => end,
+            };
+            places.insert(parent, place + 1);
+            self.adopt(number, parent, place);
+        }
+        for number in first..self.slots.len() as u32 {
+            self.count_dependencies(number);
+            if self.slot(number).elsewhere > 0 {
+                self.marks.waits.push(number);
+            }
+            self.ripples.push(Ripple::Look(number));
+        }
+        self.opened = true;
+    }
+
+    /// Puts a task among the children of `parent`.
+    fn adopt(&mut self, number: u32, parent: u32, place: usize) {
+        if parent != NONE && !self.slot(parent).is_parent() {
+            // It was a task of its own and becomes a group, which is not counted and ends as its children end.
+            self.counts[self.slot(parent).status as usize] -= 1;
+            if self.slot(parent).status.is_finished() {
+                let because_of = self.at(parent).state.because_of.clone();
+                self.change(parent, |task| {
+                    forget_outcome(task);
+                    task.state.because_of = because_of;
+                });
+            }
+            self.ripples.push(Ripple::Look(parent));
+        }
+        self.slot_mut(number).parent = parent;
+        let siblings = self.siblings_mut(parent);
+        let place = place.min(siblings.len());
+        siblings.insert(place, number);
+        if parent != NONE {
+            let open = u32::from(!self.slot(number).status.is_finished());
+            self.slot_mut(parent).open_children += open;
+            self.ripples.push(Ripple::Family(parent));
+        }
+    }
+
+    /// Takes tasks from among their siblings, all at once: each list of siblings is gone through once.
+    fn orphan(&mut self, numbers: &BTreeSet<u32>) {
+        let parents: BTreeSet<u32> = numbers.iter().map(|&number| self.slot(number).parent).collect();
+        for &number in numbers {
+            let open = u32::from(!self.slot(number).status.is_finished());
+            let parent = std::mem::replace(&mut self.slot_mut(number).parent, NONE);
+            if parent != NONE {
+                self.slot_mut(parent).open_children -= open;
+            }
+        }
+        for parent in parents {
+            self.siblings_mut(parent).retain(|number| !numbers.contains(number));
+            if parent == NONE {
+                continue;
+            }
+            if self.slot(parent).is_parent() {
+                self.ripples.push(Ripple::Family(parent));
+            } else {
+                // Without children it is a task of its own again.
+                self.counts[self.slot(parent).status as usize] += 1;
+                self.ripples.push(Ripple::Look(parent));
+            }
+        }
+    }
+
+    fn revise_task(&mut self, spec: &TaskSpec, at: Timestamp) {
+        let Some(number) = self.find(spec.id.as_str()) else { return };
+        // The ready set is sorted by priority: leave it under the old one, enter it under the new.
+        let was_ready = self.slot(number).ready;
+        if was_ready {
+            let key = (Reverse(self.slot(number).priority), number);
+            self.ready.remove(&key);
+        }
+        let unskipped = self.slot(number).skip && !spec.skip;
+        let relink = self.spec_of(number).depends_on != spec.depends_on;
+        self.change(number, |task| {
+            // What came from a task that it no longer waits for would be stale when it does so again.
+            let keys = |spec: &TaskSpec| -> Vec<String> {
+                spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect()
+            };
+            let (old, new) = (keys(&task.spec), keys(spec));
+            task.state.received.retain(|key, _| new.contains(key) || !old.contains(key));
+            let parent = task.spec.parent.take();
+            task.spec = TaskSpec { parent, ..spec.clone() };
+            task.state.updated_at = Some(at);
+        });
+        if was_ready {
+            let key = (Reverse(self.slot(number).priority), number);
+            self.ready.insert(key);
+            self.marks.urgency.push(number);
+        }
+        if relink {
+            self.unlink(number);
+            self.link(number);
+            self.marks.waits.push(number);
+        }
+        self.count_dependencies(number);
+        self.ripples.push(Ripple::Look(number));
+        if unskipped {
+            for member in self.family(number) {
+                let slot = self.slot(member);
+                if slot.status == Status::Skipped && slot.satisfies {
+                    self.reopen(member, at);
+                }
+            }
+        }
+    }
+
+    fn remove_tasks(&mut self, tasks: &[TaskId]) {
+        let numbers: BTreeSet<u32> = tasks.iter().filter_map(|task| self.find(task.as_str())).collect();
+        self.orphan(&numbers);
+        for number in numbers {
+            for member in self.family(number).into_iter().rev() {
+                self.forget(member);
+            }
+        }
+    }
+
+    fn forget(&mut self, number: u32) {
+        self.unlink(number);
+        let id = self.task_id(number);
+        for next in std::mem::take(&mut self.slot_mut(number).after) {
+            self.change(next, |task| {
+                task.spec.depends_on.retain(|dependency| dependency.here() != Some(&id))
+            });
+            self.slot_mut(next).before.retain(|on| *on != number);
+            self.count_dependencies(next);
+            self.ripples.push(Ripple::Look(next));
+        }
+        if !self.slot(number).is_parent() {
+            self.counts[self.slot(number).status as usize] -= 1;
+        }
+        self.names.remove(id.as_str(), number);
+        if self.slot(number).elsewhere > 0 {
+            self.marks.gone.push(id);
+        }
+        let slot = self.slot_mut(number);
+        slot.alive = false;
+        slot.children = Numbers::new();
+        self.set_ready(number);
+        self.running.remove(&number);
+    }
+
+    fn move_task(&mut self, task: &TaskId, parent: Option<&TaskId>, index: usize, at: Timestamp) {
+        let Some(number) = self.find(task.as_str()) else { return };
+        let above = parent.and_then(|parent| self.find(parent.as_str())).unwrap_or(NONE);
+        if above == self.slot(number).parent {
+            let siblings = self.siblings_mut(above);
+            siblings.retain(|other| *other != number);
+            siblings.insert(index.min(siblings.len()), number);
+            self.ripples.extend((above != NONE).then_some(Ripple::Family(above)));
+        } else {
+            self.orphan(&BTreeSet::from([number]));
+            self.adopt(number, above, index);
+            // What it is inside of is another now for all below it.
+            let family = self.family(number);
+            self.ripples.extend(family.into_iter().map(Ripple::Look));
+        }
+        self.change(number, |task| {
+            task.spec.parent = parent.cloned();
+            task.state.updated_at = Some(at);
+        });
+    }
+
+    fn reorder(&mut self, parent: Option<&TaskId>, order: &[TaskId]) {
+        let above = parent.and_then(|parent| self.find(parent.as_str())).unwrap_or(NONE);
+        let wanted: Vec<u32> = order.iter().filter_map(|task| self.find(task.as_str())).collect();
+        let place: BTreeMap<u32, usize> =
+            wanted.iter().enumerate().map(|(place, &number)| (number, place)).collect();
+        self.siblings_mut(above).sort_by_key(|number| place.get(number).copied().unwrap_or(usize::MAX));
+        // Of several children that failed, the first is named.
+        self.ripples.extend((above != NONE).then_some(Ripple::Family(above)));
+    }
+}

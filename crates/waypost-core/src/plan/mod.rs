@@ -1,0 +1,429 @@
+//! A checked plan: its tasks as dense numbers with who waits for whom, kept up to date change by change, so that one
+//! completion costs its dependants and not the size of the plan.
+//!
+//! Invariants: ids are unique; the graph has no cycle; a task with children has no work; counts agree with statuses at
+//! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met
+//! and whose parents may begin.
+
+mod decide;
+mod evolve;
+mod read;
+mod ripple;
+mod snapshot;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+
+use smallvec::SmallVec;
+
+pub use read::{Counts, Standing, Waiting};
+pub use snapshot::SnapshotError;
+
+use self::ripple::Ripple;
+use crate::names::{Names, nearest};
+use crate::{
+    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId,
+    TaskSpec, When,
+};
+
+const NONE: u32 = u32::MAX;
+
+/// Numbers of tasks; as most tasks have few neighbours, a few of them need no memory of their own.
+type Numbers = SmallVec<[u32; 4]>;
+
+/// One task and its place in the graph.
+///
+/// The graph is walked without reading tasks: what it needs of them is mirrored here by [`Plan::change`], the only place
+/// where a task changes. So a plan that was loaded from a snapshot reads only the tasks that somebody asks for.
+#[derive(Clone, Debug)]
+struct Slot {
+    /// The task, once somebody has asked for it.
+    task: OnceLock<Box<Task>>,
+    /// Where it stands in the bytes of the latest snapshot: first byte and length.
+    bytes: (u32, u32),
+    /// Whether those bytes say what the task says.
+    stored: bool,
+    /// Where its id stands among the ids of the plan: first byte and length.
+    id: (u32, u32),
+    status: Status,
+    satisfies: bool,
+    when: When,
+    skip: bool,
+    priority: i32,
+    /// Tasks of this plan that it depends on, each once.
+    before: Numbers,
+    /// Tasks of this plan that depend on it.
+    after: Numbers,
+    /// Its children, in their order.
+    children: Numbers,
+    parent: u32,
+    /// How many distinct tasks elsewhere it depends on; how many of them it has not heard of, and how many are done.
+    elsewhere: u32,
+    elsewhere_unmet: u32,
+    elsewhere_met: u32,
+    /// How many of all that it depends on have not finished.
+    unmet: u32,
+    /// How many of them let it go on.
+    met: u32,
+    /// How many children have not finished.
+    open_children: u32,
+    /// What it means for its children that they are inside it.
+    inside: Inside,
+    /// Whether it is still in the plan.
+    alive: bool,
+    /// Whether it is in the ready set.
+    ready: bool,
+}
+
+/// What the children of a task may do as far as the task, and its own parents, are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    /// Begin.
+    Open,
+    /// Wait.
+    Shut,
+    /// Never begin: one of the parents has become impossible, or is passed over.
+    Sealed,
+}
+
+/// What a look at the dependencies of a task says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Waiting,
+    Clear,
+    Doomed,
+}
+
+impl Slot {
+    fn verdict(&self) -> Verdict {
+        let total = self.before.len() as u32 + self.elsewhere;
+        let refused = total - self.unmet - self.met;
+        match self.when {
+            When::AllDone if refused > 0 => Verdict::Doomed,
+            When::AllDone | When::AllFinished if self.unmet == 0 => Verdict::Clear,
+            When::AllDone | When::AllFinished => Verdict::Waiting,
+            When::AnyDone if total == 0 || self.met > 0 => Verdict::Clear,
+            When::AnyDone if self.unmet == 0 => Verdict::Doomed,
+            When::AnyDone => Verdict::Waiting,
+        }
+    }
+
+    fn is_parent(&self) -> bool {
+        !self.children.is_empty()
+    }
+}
+
+/// What changed by the latest events, for those who keep tables beside a plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Tasks that became ready, or more or less urgent while they were.
+    pub ready: Vec<TaskId>,
+    /// Tasks that are no longer ready.
+    pub not_ready: Vec<TaskId>,
+    /// Tasks that finished, and those that a cascade took along.
+    pub finished: Vec<TaskId>,
+    /// Tasks that left the state of running, however.
+    pub stopped: Vec<TaskId>,
+    /// Tasks that began to run, with their attempt.
+    pub started: Vec<(TaskId, u32)>,
+    /// Tasks whose dependencies elsewhere are not what they were.
+    pub waits_changed: Vec<TaskId>,
+}
+
+/// Numbers of tasks that changed since the last [`Plan::take_touched`]; a task may stand in it more than once.
+#[derive(Clone, Debug, Default)]
+struct Marks {
+    readiness: Vec<(u32, bool)>,
+    finished: Vec<u32>,
+    stopped: Vec<u32>,
+    started: Vec<u32>,
+    waits: Vec<u32>,
+    /// Ready tasks that became more or less urgent.
+    urgency: Vec<u32>,
+    /// Names of tasks that were taken out while they waited for something elsewhere.
+    gone: Vec<TaskId>,
+}
+
+/// A plan.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    id: PlanId,
+    version: u64,
+    spec: PlanSpec,
+    state: PlanState,
+    slots: Vec<Slot>,
+    /// Ids of all tasks that the plan has had, one behind the other.
+    ids: String,
+    names: Names,
+    /// The latest snapshot: tasks are read from it when they are asked for, and the next one is made from it.
+    bytes: Arc<Vec<u8>>,
+    roots: Numbers,
+    ready: BTreeSet<(Reverse<i32>, u32)>,
+    /// Tasks without children, by status.
+    counts: [u32; 6],
+    running: BTreeSet<u32>,
+    next_number: u64,
+    marks: Marks,
+    /// Who has to be looked at before the event that is being worked in is over.
+    ripples: Vec<Ripple>,
+    /// Whether that event gave the plan something to do, so that it goes on even if it had ended.
+    opened: bool,
+}
+
+impl Plan {
+    /// A plan to which nothing has happened: it takes only the command to create it.
+    pub fn blank(id: PlanId) -> Self {
+        Self {
+            id,
+            version: 0,
+            spec: PlanSpec::default(),
+            state: PlanState::default(),
+            slots: Vec::new(),
+            ids: String::new(),
+            names: Names::default(),
+            bytes: Arc::default(),
+            roots: Numbers::new(),
+            ready: BTreeSet::new(),
+            counts: [0; 6],
+            running: BTreeSet::new(),
+            next_number: 1,
+            marks: Marks::default(),
+            ripples: Vec::new(),
+            opened: false,
+        }
+    }
+
+    /// The whole plan as a draft, tasks in their order (parents before children).
+    pub fn to_draft(&self) -> Draft {
+        Draft {
+            format: FORMAT.to_owned(),
+            id: Some(self.id.clone()),
+            version: self.version,
+            spec: self.spec.clone(),
+            state: self.state.clone(),
+            tasks: self.order().into_iter().map(|number| self.at(number).clone()).collect(),
+        }
+    }
+
+    /// The plan that a trusted draft describes, whatever happened to it included. For what this crate wrote itself:
+    /// everything else goes through [`crate::Command::Create`].
+    pub fn from_trusted_draft(id: PlanId, draft: Draft) -> Self {
+        let mut plan = Self::blank(id);
+        plan.version = draft.version;
+        plan.fill(draft.spec, draft.state, draft.tasks);
+        plan.marks = Marks::default();
+        plan
+    }
+
+    fn slot(&self, number: u32) -> &Slot {
+        &self.slots[number as usize]
+    }
+
+    fn slot_mut(&mut self, number: u32) -> &mut Slot {
+        &mut self.slots[number as usize]
+    }
+
+    /// The task with this number.
+    fn at(&self, number: u32) -> &Task {
+        let slot = self.slot(number);
+        slot.task.get_or_init(|| Box::new(snapshot::task(&self.bytes, slot.bytes, self.id_of(number))))
+    }
+
+    /// The only place where a task changes: what the graph needs of it is mirrored at once, and so is every count that
+    /// depends on it. What follows from that waits until the end of the event.
+    fn change<R>(&mut self, number: u32, change: impl FnOnce(&mut Task) -> R) -> R {
+        self.at(number);
+        let slot = &mut self.slots[number as usize];
+        let Some(task) = slot.task.get_mut() else { unreachable!("it was read a moment ago") };
+        let (status, satisfies, because_of) = (slot.status, slot.satisfies, task.state.because_of.clone());
+        let result = change(task);
+        let same_cause = because_of == task.state.because_of;
+        slot.stored = false;
+        slot.mirror();
+        if slot.status != status || slot.satisfies != satisfies || !same_cause {
+            self.tell(number, status, satisfies);
+        }
+        result
+    }
+
+    fn id_of(&self, number: u32) -> &str {
+        id_in(&self.ids, self.slot(number).id)
+    }
+
+    fn task_id(&self, number: u32) -> TaskId {
+        TaskId::trusted(self.id_of(number))
+    }
+
+    fn find(&self, task: &str) -> Option<u32> {
+        self.names.find(task, |number| self.id_of(number))
+    }
+
+    fn number(&self, task: &TaskId) -> Result<u32, Refusal> {
+        self.find(task.as_str()).ok_or_else(|| Refusal::NoSuchTask {
+            task: task.to_string(),
+            nearest: nearest(task.as_str(), self.live_ids()),
+        })
+    }
+
+    fn name(&self, number: u32) -> String {
+        self.id_of(number).to_owned()
+    }
+
+    fn live(&self) -> impl Iterator<Item = &Slot> {
+        self.slots.iter().filter(|slot| slot.alive)
+    }
+
+    fn live_ids(&self) -> impl Iterator<Item = &str> {
+        self.live().map(|slot| id_in(&self.ids, slot.id))
+    }
+
+    /// Numbers of all tasks, parents before their children, siblings in their order.
+    fn order(&self) -> Vec<u32> {
+        let mut order = Vec::with_capacity(self.slots.len());
+        let mut stack: Vec<u32> = self.roots.iter().rev().copied().collect();
+        while let Some(number) = stack.pop() {
+            order.push(number);
+            stack.extend(self.slot(number).children.iter().rev());
+        }
+        order
+    }
+
+    /// The numbers of a task and of all below it.
+    fn family(&self, number: u32) -> Vec<u32> {
+        let (mut family, mut at) = (vec![number], 0);
+        while at < family.len() {
+            family.extend(&self.slot(family[at]).children);
+            at += 1;
+        }
+        family
+    }
+
+    fn siblings(&self, parent: u32) -> &Numbers {
+        if parent == NONE { &self.roots } else { &self.slot(parent).children }
+    }
+
+    fn siblings_mut(&mut self, parent: u32) -> &mut Numbers {
+        if parent == NONE { &mut self.roots } else { &mut self.slot_mut(parent).children }
+    }
+
+    /// What changed since the last call.
+    pub fn take_touched(&mut self) -> Touched {
+        let marks = std::mem::take(&mut self.marks);
+        let mut touched = Touched { waits_changed: marks.gone, ..Touched::default() };
+        let unique = |mut numbers: Vec<u32>| {
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers
+        };
+        let name = |&number: &u32| self.task_id(number);
+        // Marks say what a task became; the first one of a task tells what it was before.
+        let mut readiness = marks.readiness;
+        readiness.sort_by_key(|mark| mark.0);
+        readiness.dedup_by_key(|mark| mark.0);
+        for (number, became) in readiness {
+            match (!became, self.slot(number).ready) {
+                (false, true) => touched.ready.push(name(&number)),
+                // One that was taken out may have left its name to another that is ready.
+                (true, false)
+                    if self.find(self.id_of(number)).is_some_and(|other| self.slot(other).ready) => {}
+                (true, false) => touched.not_ready.push(name(&number)),
+                (true, true) | (false, false) => {}
+            }
+        }
+        let alive = |numbers: Vec<u32>| unique(numbers).into_iter().filter(|&number| self.slot(number).alive);
+        let already: BTreeSet<TaskId> = touched.ready.iter().cloned().collect();
+        let urgency =
+            alive(marks.urgency).filter(|&number| self.slot(number).ready).map(|number| name(&number));
+        touched.ready.extend(urgency.filter(|task| !already.contains(task)));
+        touched.finished = alive(marks.finished)
+            .filter(|&number| self.slot(number).status.is_finished())
+            .map(|number| name(&number))
+            .collect();
+        // One that was stopped and then taken out has left its rows behind as well.
+        touched.stopped = unique(marks.stopped)
+            .into_iter()
+            .filter(|&number| !self.slot(number).alive || self.slot(number).status != Status::Running)
+            .map(|number| name(&number))
+            .collect();
+        touched.started = alive(marks.started)
+            .filter(|&number| self.slot(number).status == Status::Running)
+            .map(|number| (name(&number), self.at(number).state.attempt))
+            .collect();
+        touched.waits_changed.extend(alive(marks.waits).map(|number| name(&number)));
+        touched
+    }
+
+    /// The number in ids such as `t12`, when `id` is one.
+    fn number_of(id: &str) -> Option<u64> {
+        id.strip_prefix('t').filter(|digits| !digits.starts_with('0'))?.parse().ok()
+    }
+
+    /// An id that no task of this plan has had: `t1`, `t2`, …
+    pub fn free_task_id(&self) -> TaskId {
+        let mut number = self.next_number;
+        loop {
+            let name = format!("t{number}");
+            match TaskId::new(name) {
+                Ok(id) if self.find(id.as_str()).is_none() => return id,
+                _ => number += 1,
+            }
+        }
+    }
+
+    fn spec_of(&self, number: u32) -> &TaskSpec {
+        &self.at(number).spec
+    }
+}
+
+fn id_in(ids: &str, (start, length): (u32, u32)) -> &str {
+    &ids[start as usize..start as usize + length as usize]
+}
+
+impl Slot {
+    fn new(id: (u32, u32)) -> Self {
+        Self {
+            task: OnceLock::new(),
+            bytes: (0, 0),
+            stored: false,
+            id,
+            status: Status::Pending,
+            satisfies: false,
+            when: When::AllDone,
+            skip: false,
+            priority: 0,
+            before: Numbers::new(),
+            after: Numbers::new(),
+            children: Numbers::new(),
+            parent: NONE,
+            elsewhere: 0,
+            elsewhere_unmet: 0,
+            elsewhere_met: 0,
+            unmet: 0,
+            met: 0,
+            open_children: 0,
+            inside: Inside::Open,
+            alive: true,
+            ready: false,
+        }
+    }
+
+    /// Copies from the task what the graph needs.
+    fn mirror(&mut self) {
+        let Some(task) = self.task.get() else { return };
+        self.status = task.state.status;
+        self.satisfies = task.state.satisfies();
+        self.when = task.spec.when;
+        self.skip = task.spec.skip;
+        self.priority = task.spec.priority;
+        let mut keys: Vec<String> =
+            task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let received = |key: &String| task.state.received.get(key).map(|received| received.status);
+        self.elsewhere = keys.len() as u32;
+        let heard_of = |key: &&String| received(key).is_some_and(Status::is_finished);
+        self.elsewhere_unmet = self.elsewhere - keys.iter().filter(heard_of).count() as u32;
+        self.elsewhere_met = keys.iter().filter(|key| received(key) == Some(Status::Done)).count() as u32;
+    }
+}

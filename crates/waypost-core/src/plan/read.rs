@@ -1,0 +1,264 @@
+//! What can be asked of a plan. Changes nothing.
+
+use serde::Serialize;
+
+use super::{Inside, NONE, Plan, Verdict};
+use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
+
+/// How many tasks stand where. Parents are not counted: they end as their children end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// All of them.
+    pub total: u32,
+    /// Could start now.
+    pub ready: u32,
+    /// Wait for something.
+    pub blocked: u32,
+    /// Being worked on.
+    pub running: u32,
+    /// Accomplished.
+    pub done: u32,
+    /// Failed for good.
+    pub failed: u32,
+    /// Passed over.
+    pub skipped: u32,
+    /// Stopped by order.
+    pub cancelled: u32,
+}
+
+impl Counts {
+    /// Those to which nothing more will happen by itself.
+    pub fn finished(&self) -> u32 {
+        self.done + self.failed + self.skipped + self.cancelled
+    }
+}
+
+/// Where a task stands, with what is derived from the graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Waits for something.
+    Blocked,
+    /// Could start now.
+    Ready,
+    /// Being worked on.
+    Running,
+    /// Accomplished.
+    Done,
+    /// Failed for good.
+    Failed,
+    /// Passed over.
+    Skipped,
+    /// Stopped by order.
+    Cancelled,
+}
+
+impl Standing {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// What keeps a pending task from starting, as far as its plan knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Waiting {
+    /// A person's approval of the plan.
+    Approval,
+    /// The plan's phase.
+    Phase(Phase),
+    /// Tasks that it, or a parent of it, depends on.
+    Dependencies(Vec<String>),
+    /// The time of its next attempt.
+    Until(Timestamp),
+}
+
+impl Plan {
+    /// Its id.
+    pub fn id(&self) -> &PlanId {
+        &self.id
+    }
+
+    /// How often it was written.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// What its author says.
+    pub fn spec(&self) -> &PlanSpec {
+        &self.spec
+    }
+
+    /// What came of it.
+    pub fn state(&self) -> &PlanState {
+        &self.state
+    }
+
+    /// One task.
+    pub fn task(&self, id: &str) -> Option<&Task> {
+        self.find(id).map(|number| self.at(number))
+    }
+
+    /// All tasks in their order, each with its depth (0 for roots).
+    pub fn tasks(&self) -> impl Iterator<Item = (&Task, usize)> {
+        let mut stack: Vec<(u32, usize)> = self.roots.iter().rev().map(|&number| (number, 0)).collect();
+        std::iter::from_fn(move || {
+            let (number, depth) = stack.pop()?;
+            stack.extend(self.slot(number).children.iter().rev().map(|&child| (child, depth + 1)));
+            Some((self.at(number), depth))
+        })
+    }
+
+    /// The tasks that could start now, the most urgent first.
+    pub fn ready(&self) -> impl Iterator<Item = &Task> {
+        self.ready.iter().map(|&(_, number)| self.at(number))
+    }
+
+    /// The tasks that are being worked on.
+    pub fn running(&self) -> impl Iterator<Item = &Task> {
+        self.running.iter().map(|&number| self.at(number))
+    }
+
+    /// The children of a task, in their order.
+    pub fn children(&self, id: &str) -> Vec<&Task> {
+        let number = self.find(id);
+        number.map_or_else(Vec::new, |number| {
+            self.slot(number).children.iter().map(|&child| self.at(child)).collect()
+        })
+    }
+
+    /// The tasks of this plan that depend on a task.
+    pub fn dependants(&self, id: &str) -> Vec<&Task> {
+        let number = self.find(id);
+        number.map_or_else(Vec::new, |number| {
+            self.slot(number).after.iter().map(|&after| self.at(after)).collect()
+        })
+    }
+
+    /// How many tasks stand where.
+    pub fn counts(&self) -> Counts {
+        let count = |status: Status| self.counts[status as usize];
+        let ready = self.ready.len() as u32;
+        Counts {
+            total: self.counts.iter().sum(),
+            ready,
+            blocked: count(Status::Pending).saturating_sub(ready),
+            running: count(Status::Running),
+            done: count(Status::Done),
+            failed: count(Status::Failed),
+            skipped: count(Status::Skipped),
+            cancelled: count(Status::Cancelled),
+        }
+    }
+
+    /// How many tasks there are, parents included.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether it has no tasks.
+    pub fn is_empty(&self) -> bool {
+        self.roots.is_empty()
+    }
+
+    /// Where a task stands. A parent that has begun but not ended is running.
+    pub fn standing(&self, id: &str) -> Option<Standing> {
+        let number = self.find(id)?;
+        let slot = self.slot(number);
+        Some(match slot.status {
+            Status::Pending if slot.is_parent() && self.has_begun(number) => Standing::Running,
+            Status::Pending if slot.is_parent() && slot.inside == Inside::Open => Standing::Ready,
+            Status::Pending if slot.ready => Standing::Ready,
+            Status::Pending => Standing::Blocked,
+            Status::Running => Standing::Running,
+            Status::Done => Standing::Done,
+            Status::Failed => Standing::Failed,
+            Status::Skipped => Standing::Skipped,
+            Status::Cancelled => Standing::Cancelled,
+        })
+    }
+
+    /// Whether anything below a task is no longer pending.
+    fn has_begun(&self, number: u32) -> bool {
+        let mut stack = vec![number];
+        while let Some(number) = stack.pop() {
+            if self.slot(number).status != Status::Pending {
+                return true;
+            }
+            stack.extend(&self.slot(number).children);
+        }
+        false
+    }
+
+    /// Everything that keeps a pending task from starting at `at`; empty when nothing in its plan does.
+    pub fn waiting(&self, id: &str, at: Timestamp) -> Vec<Waiting> {
+        const NAMES_MAX: usize = 20;
+        let Some(number) = self.find(id) else { return Vec::new() };
+        let slot = self.slot(number);
+        if slot.status != Status::Pending {
+            return Vec::new();
+        }
+        let mut waiting = Vec::new();
+        match self.state.phase {
+            Phase::Active => {}
+            Phase::Draft if !self.state.approval_required => {}
+            Phase::Draft | Phase::AwaitingApproval => waiting.push(Waiting::Approval),
+            phase => waiting.push(Waiting::Phase(phase)),
+        }
+        let mut at_number = number;
+        while at_number != NONE {
+            if self.slot(at_number).verdict() != Verdict::Clear {
+                waiting.push(Waiting::Dependencies(self.unmet_names(at_number, NAMES_MAX)));
+            }
+            at_number = self.slot(at_number).parent;
+        }
+        if let Some(until) = self.at(number).state.not_before.filter(|&until| until > at) {
+            waiting.push(Waiting::Until(until));
+        }
+        waiting
+    }
+
+    /// The outputs that a task gets from what it depends on: by the name it is provided under, else by the task's id.
+    pub fn outputs_for(&self, id: &str) -> Vec<(String, crate::Json)> {
+        let Some(number) = self.find(id) else { return Vec::new() };
+        let task = self.at(number);
+        let mut outputs: Vec<(String, crate::Json)> = Vec::new();
+        for dependency in &task.spec.depends_on {
+            let found = match dependency {
+                Dependency::Task(on) => self.task(on.as_str()).and_then(|on| {
+                    let name = on.spec.provides.clone().unwrap_or_else(|| on.spec.id.to_string());
+                    on.state.output.clone().map(|output| (name, output))
+                }),
+                Dependency::Elsewhere(there) => {
+                    let key = there.key();
+                    let received = task.state.received.get(&key);
+                    received.and_then(|received| {
+                        let name = received.provides.clone().unwrap_or(key);
+                        received.output.clone().map(|output| (name, output))
+                    })
+                }
+            };
+            outputs.extend(found.filter(|found| !outputs.contains(found)));
+        }
+        outputs
+    }
+
+    /// The id of a task by its name or by an unambiguous beginning of it.
+    pub fn resolve(&self, text: &str) -> Result<TaskId, Vec<TaskId>> {
+        if let Some(number) = self.find(text) {
+            return Ok(self.task_id(number));
+        }
+        let mut found: Vec<TaskId> =
+            self.live_ids().filter(|id| id.starts_with(text)).take(10).map(TaskId::trusted).collect();
+        if found.len() == 1 { Ok(found.remove(0)) } else { Err(found) }
+    }
+}

@@ -1,0 +1,213 @@
+//! What can be wrong with a plan, one value per offence, with the place and the way out. Decides nothing.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Where in a plan a problem is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// The plan as a whole.
+    Plan,
+    /// The task with this id (as it was written: it may be no valid id).
+    Task(String),
+    /// The nth task of the list, counted from 1, which has no id to name it by.
+    TaskNumber(usize),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Plan => f.write_str("plan"),
+            Self::Task(id) => write!(f, "task {id}"),
+            Self::TaskNumber(number) => write!(f, "task number {number}"),
+        }
+    }
+}
+
+/// What is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Wrong {
+    /// Two tasks have this id.
+    DuplicateId,
+    /// The id breaks the rules for ids.
+    BadId {
+        /// The rule.
+        rule: String,
+    },
+    /// It depends on a task that is not in the plan.
+    UnknownDependency {
+        /// The missing task.
+        dependency: String,
+        /// A task with nearly the same id.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        nearest: Option<String>,
+    },
+    /// It depends on itself.
+    SelfDependency,
+    /// Tasks wait for each other.
+    Cycle {
+        /// The path; the last is the first.
+        path: Vec<String>,
+    },
+    /// Its parent is not in the plan.
+    OrphanParent {
+        /// The missing parent.
+        parent: String,
+    },
+    /// It lists a child that is not in the plan, or that names another parent.
+    DanglingChild {
+        /// The child.
+        child: String,
+    },
+    /// Parents form a ring.
+    ParentCycle {
+        /// The path; the last is the first.
+        path: Vec<String>,
+    },
+    /// The depth that is written is not the depth in the tree.
+    WrongDepth {
+        /// What is written.
+        written: i64,
+        /// What it is.
+        actual: usize,
+    },
+    /// A task with children has work of its own.
+    WorkOnParent,
+    /// A value has the wrong type.
+    WrongType {
+        /// Which field.
+        field: String,
+        /// What is expected, and what was found.
+        detail: String,
+    },
+    /// A field that must be there is not.
+    Missing {
+        /// Which field.
+        field: String,
+    },
+    /// The plan names an executor that the configuration does not have.
+    UnknownExecutor {
+        /// The executor.
+        executor: String,
+    },
+    /// The plan names a queue that the configuration does not have.
+    UnknownQueue {
+        /// The queue.
+        queue: String,
+    },
+    /// The plan names a shape that the configuration does not have.
+    UnknownShape {
+        /// The shape.
+        shape: String,
+    },
+    /// The inputs do not fit their shape.
+    InputsDoNotFit {
+        /// The shape.
+        shape: String,
+        /// Where and why.
+        detail: String,
+    },
+    /// One lock is named twice.
+    DuplicateLock {
+        /// The key.
+        key: String,
+    },
+    /// Over a limit.
+    OverLimit {
+        /// What.
+        what: String,
+        /// How much there is.
+        found: usize,
+        /// How much there may be.
+        max: usize,
+    },
+    /// Anything that one format alone can say.
+    Format {
+        /// What it is.
+        detail: String,
+    },
+}
+
+/// One offence.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What.
+    #[serde(flatten)]
+    pub wrong: Wrong,
+}
+
+impl Problem {
+    /// A problem of the plan as a whole.
+    pub fn plan(wrong: Wrong) -> Self {
+        Self { place: Place::Plan, wrong }
+    }
+
+    /// A problem of one task.
+    pub fn task(id: impl fmt::Display, wrong: Wrong) -> Self {
+        Self { place: Place::Task(id.to_string()), wrong }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match &self.wrong {
+            Wrong::DuplicateId => "give one of them another id".into(),
+            Wrong::BadId { .. } => "choose an id such as t1 or build-api".into(),
+            Wrong::UnknownDependency { nearest: Some(near), .. } => format!("did you mean {near}?"),
+            Wrong::UnknownDependency { .. } => "add that task, or take it out of depends_on".into(),
+            Wrong::SelfDependency => "take its own id out of depends_on".into(),
+            Wrong::Cycle { .. } => "remove one of these dependencies".into(),
+            Wrong::OrphanParent { .. } => "add the parent, or leave `parent` out".into(),
+            Wrong::DanglingChild { .. } => {
+                "add the child with this task as its parent, or take it off the list".into()
+            }
+            Wrong::ParentCycle { .. } => "give one of them no parent".into(),
+            Wrong::WrongDepth { actual, .. } => format!("write {actual}, or leave the depth out"),
+            Wrong::WorkOnParent => "move the work into a child".into(),
+            Wrong::WrongType { .. } => "write a value of the expected type".into(),
+            Wrong::Missing { field } => format!("add `{field}`"),
+            Wrong::UnknownExecutor { .. } => {
+                "name an executor of the configuration, or configure this one".into()
+            }
+            Wrong::UnknownQueue { .. } => "name a queue of the configuration, or configure this one".into(),
+            Wrong::UnknownShape { .. } => "name a shape of the configuration, or configure this one".into(),
+            Wrong::InputsDoNotFit { .. } => "change the inputs so that they fit the shape's schema".into(),
+            Wrong::DuplicateLock { .. } => "name each lock once".into(),
+            Wrong::OverLimit { max, .. } => format!("stay within {max}"),
+            Wrong::Format { .. } => "correct the file".into(),
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.place)?;
+        match &self.wrong {
+            Wrong::DuplicateId => f.write_str("another task has the same id"),
+            Wrong::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
+            Wrong::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
+            Wrong::SelfDependency => f.write_str("depends on itself"),
+            Wrong::Cycle { path } => write!(f, "tasks depend on each other: {}", path.join(" → ")),
+            Wrong::OrphanParent { parent } => write!(f, "its parent {parent} is not in the plan"),
+            Wrong::DanglingChild { child } => write!(f, "lists {child} as a child, which is not one"),
+            Wrong::ParentCycle { path } => write!(f, "parents form a ring: {}", path.join(" → ")),
+            Wrong::WrongDepth { written, actual } => {
+                write!(f, "says depth {written}, but stands at depth {actual}")
+            }
+            Wrong::WorkOnParent => f.write_str("has children and work of its own"),
+            Wrong::WrongType { field, detail } => write!(f, "`{field}` has the wrong type: {detail}"),
+            Wrong::Missing { field } => write!(f, "`{field}` is missing"),
+            Wrong::UnknownExecutor { executor } => write!(f, "no executor is called {executor}"),
+            Wrong::UnknownQueue { queue } => write!(f, "no queue is called {queue}"),
+            Wrong::UnknownShape { shape } => write!(f, "no shape is called {shape}"),
+            Wrong::InputsDoNotFit { shape, detail } => write!(f, "inputs do not fit shape {shape}: {detail}"),
+            Wrong::DuplicateLock { key } => write!(f, "names lock {key} twice"),
+            Wrong::OverLimit { what, found, max } => write!(f, "{what}: {found} is over the limit of {max}"),
+            Wrong::Format { detail } => f.write_str(detail),
+        }
+    }
+}

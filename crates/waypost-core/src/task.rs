@@ -1,0 +1,639 @@
+//! What a task is: what its author says of it, and what came of it. Knows nothing of the other tasks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{self, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::{Json, PlanId, TaskId, Timestamp};
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[serde(transparent)]
+pub struct Foreign(pub BTreeMap<String, Json>);
+
+impl Foreign {
+    /// Whether nothing is kept.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What is kept of the format called `dialect`; empty when nothing is.
+    pub fn of(&self, dialect: &str) -> serde_json::Map<String, serde_json::Value> {
+        self.0.get(dialect).and_then(|kept| kept.to().ok()).unwrap_or_default()
+    }
+
+    /// Keeps `fields` under the format's name; an empty map forgets the format.
+    pub fn keep(&mut self, dialect: &str, fields: serde_json::Map<String, serde_json::Value>) {
+        if fields.is_empty() {
+            self.0.remove(dialect);
+        } else {
+            self.0.insert(dialect.to_owned(), Json::of(&fields));
+        }
+    }
+}
+
+/// One thing that a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, bitcode::Encode, bitcode::Decode)]
+pub enum Dependency {
+    /// A task of the same plan.
+    Task(TaskId),
+    /// A task elsewhere.
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// A task of another plan, named by the plan, by the agent who owns it, or by both.
+#[derive(
+    Clone,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+pub struct Elsewhere {
+    /// The agent whose plan it is; then `plan` may be left out: whatever plan that agent owns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
+    /// The task in that plan.
+    pub task: TaskId,
+}
+
+impl Elsewhere {
+    /// The key under which its output is received: `agent:task`, or `plan/task` where no agent is named.
+    pub fn key(&self) -> String {
+        match (&self.agent, &self.plan) {
+            (Some(agent), _) => format!("{agent}:{}", self.task),
+            (None, Some(plan)) => format!("{plan}/{}", self.task),
+            (None, None) => self.task.to_string(),
+        }
+    }
+}
+
+impl Dependency {
+    /// The task of the same plan that it names, if it does.
+    pub fn here(&self) -> Option<&TaskId> {
+        match self {
+            Self::Task(task) => Some(task),
+            Self::Elsewhere(_) => None,
+        }
+    }
+
+    /// The task elsewhere that it names, if it does.
+    pub fn elsewhere(&self) -> Option<&Elsewhere> {
+        match self {
+            Self::Task(_) => None,
+            Self::Elsewhere(there) => Some(there),
+        }
+    }
+}
+
+impl fmt::Display for Dependency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Task(task) => task.fmt(f),
+            Self::Elsewhere(there) => match (&there.agent, &there.plan) {
+                (Some(agent), Some(plan)) => write!(f, "{agent}:{plan}/{}", there.task),
+                _ => f.write_str(&there.key()),
+            },
+        }
+    }
+}
+
+impl Serialize for Dependency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Task(task) => task.serialize(serializer),
+            Self::Elsewhere(there) => there.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Dependency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Dependency;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a task id, or an object with `task` and `plan` or `agent`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Dependency, E> {
+                TaskId::new(text).map(Dependency::Task).map_err(E::custom)
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Dependency, A::Error> {
+                let there = Elsewhere::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                if there.agent.is_none() && there.plan.is_none() {
+                    return Err(de::Error::custom("a dependency elsewhere needs `plan` or `agent`"));
+                }
+                Ok(Dependency::Elsewhere(Box::new(there)))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// How the tasks it depends on must have ended before a task may start.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum When {
+    /// All are done (or were skipped by their author).
+    #[default]
+    AllDone,
+    /// All have finished, however they ended.
+    AllFinished,
+    /// At least one is done.
+    AnyDone,
+}
+
+/// The author's estimate.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Complexity {
+    /// One step.
+    Low,
+    /// Several steps, a few files.
+    Medium,
+    /// Much reasoning or many files.
+    High,
+}
+
+impl Complexity {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// Whether others may hold the same key at the same time.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum LockMode {
+    /// Nobody else holds it.
+    #[default]
+    Exclusive,
+    /// Other shared holders are fine.
+    Shared,
+}
+
+/// A resource that a task must hold while it runs. Keys are global across plans.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, bitcode::Encode, bitcode::Decode)]
+pub struct Lock {
+    /// The resource.
+    pub key: String,
+    /// How it is held.
+    pub mode: LockMode,
+}
+
+impl Serialize for Lock {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeMap;
+        match self.mode {
+            LockMode::Exclusive => self.key.serialize(serializer),
+            LockMode::Shared => {
+                let mut map = serializer.serialize_map(Some(2))?;
+                map.serialize_entry("key", &self.key)?;
+                map.serialize_entry("mode", &self.mode)?;
+                map.end()
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Lock {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = Lock;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a lock key, or an object with `key` and `mode`")
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Lock, E> {
+                Ok(Lock { key: text.to_owned(), mode: LockMode::Exclusive })
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Lock, A::Error> {
+                #[derive(Deserialize)]
+                struct Long {
+                    key: String,
+                    #[serde(default)]
+                    mode: LockMode,
+                }
+                let long = Long::deserialize(de::value::MapAccessDeserializer::new(map))?;
+                Ok(Lock { key: long.key, mode: long.mode })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// What a machine is to do. The plan names an executor; the operator's configuration says what that is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Work {
+    /// The configured executor.
+    pub executor: String,
+    /// Its inputs, a JSON object.
+    #[serde(default = "Json::empty_object")]
+    pub inputs: Json,
+    /// The configured shape that the inputs must have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shape: Option<String>,
+}
+
+/// How often to try, and how long to wait in between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Retry {
+    /// Attempts in all, the first included.
+    pub attempts: u32,
+    /// Seconds before the second attempt; doubled for each further one.
+    #[serde(default)]
+    pub backoff_seconds: u32,
+    /// The longest wait between two attempts.
+    #[serde(default = "Retry::default_backoff_seconds_max")]
+    pub backoff_seconds_max: u32,
+}
+
+impl Retry {
+    fn default_backoff_seconds_max() -> u32 {
+        3600
+    }
+
+    /// Seconds to wait after `tries` attempts have failed.
+    pub fn wait_seconds(&self, tries: u32) -> u64 {
+        let doublings = tries.saturating_sub(1).min(32);
+        (u64::from(self.backoff_seconds) << doublings).min(u64::from(self.backoff_seconds_max))
+    }
+}
+
+/// How far the thinking about a task has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[serde(rename_all = "snake_case")]
+pub enum Refinement {
+    /// Being broken down.
+    Decomposing,
+    /// Broken down into its children.
+    Decomposed,
+    /// Small enough to be done as it is.
+    Atomic,
+}
+
+/// Finished work, compressed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Digest {
+    /// What was accomplished, in under 100 words.
+    pub summary: String,
+    /// Choices that later work must know of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub key_decisions: Vec<String>,
+    /// Main deliverables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<String>,
+    /// Size of the digest over size of the original.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compression_ratio: Option<f64>,
+    /// Estimated share of the information that was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fidelity_score: Option<f64>,
+}
+
+/// What the planner thought of a task. Kept apart because most tasks have none of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Thinking {
+    /// How far the thinking has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refinement: Option<Refinement>,
+    /// Why it is atomic, or why it was broken down so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning: Option<String>,
+    /// Tokens that a model spent on this task.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tokens: i64,
+    /// The node of an architecture graph that it belongs to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub graph_node_id: Option<String>,
+    /// What came of it, compressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+}
+
+/// What the author says of a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct TaskSpec {
+    /// Unique within the plan.
+    pub id: TaskId,
+    /// What is to be done.
+    #[serde(default)]
+    pub description: String,
+    /// The task that this one is a part of. Its place among its siblings is its place in the list of tasks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<TaskId>,
+    /// What it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<Dependency>,
+    /// How those must have ended.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub when: When,
+    /// The author's estimate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub complexity: Option<Complexity>,
+    /// Free text for whoever does it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+    /// Tools that its author expects to be used; a hint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<String>>,
+    /// Passed over: what depends on it goes on as if it were done.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub skip: bool,
+    /// What it must hold while it runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub locks: Vec<Lock>,
+    /// What a machine is to do; without it the task is for an agent or a person.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work: Option<Box<Work>>,
+    /// What must pass before a report of done is believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<Box<Work>>,
+    /// How often to try; without it the configuration says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<Box<Retry>>,
+    /// Seconds that one attempt may take.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u32>,
+    /// Higher goes first.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub priority: i32,
+    /// The name under which those who depend on it receive its output.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provides: Option<String>,
+    /// What the planner thought of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<Box<Thinking>>,
+    /// Fields of foreign formats.
+    #[serde(default, skip_serializing_if = "Foreign::is_empty")]
+    pub foreign: Foreign,
+}
+
+impl TaskSpec {
+    /// A task with nothing but an id and a description.
+    pub fn new(id: TaskId, description: impl Into<String>) -> Self {
+        Self {
+            id,
+            description: description.into(),
+            parent: None,
+            depends_on: Vec::new(),
+            when: When::default(),
+            complexity: None,
+            notes: String::new(),
+            tools: None,
+            skip: false,
+            locks: Vec::new(),
+            work: None,
+            check: None,
+            retry: None,
+            timeout_seconds: None,
+            priority: 0,
+            provides: None,
+            thinking: None,
+            foreign: Foreign::default(),
+        }
+    }
+
+    /// Whether what was done for `self` still counts for `other`: the same words, order and work.
+    pub fn asks_the_same_as(&self, other: &Self) -> bool {
+        self.description == other.description && self.runs_the_same_as(other) && self.parent == other.parent
+    }
+
+    /// Whether machines would do the same for both: work, check, and what decides whether and when it starts.
+    pub fn runs_the_same_as(&self, other: &Self) -> bool {
+        self.work == other.work
+            && self.check == other.check
+            && self.when == other.when
+            && self.skip == other.skip
+            && self.locks == other.locks
+            && same_set(&self.depends_on, &other.depends_on)
+    }
+
+    /// Attempts in all: the task's own word, or one.
+    pub fn attempts_max(&self) -> u32 {
+        self.retry.as_ref().map_or(1, |retry| retry.attempts.max(1))
+    }
+}
+
+fn same_set(a: &[Dependency], b: &[Dependency]) -> bool {
+    if a == b {
+        return true;
+    }
+    let sorted = |list: &[Dependency]| {
+        let mut list = list.to_vec();
+        list.sort();
+        list.dedup();
+        list
+    };
+    sorted(a) == sorted(b)
+}
+
+/// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Not started.
+    #[default]
+    Pending,
+    /// Somebody works on it.
+    Running,
+    /// Fully accomplished.
+    Done,
+    /// Not accomplished, after the last attempt.
+    Failed,
+    /// Passed over: by its author, or because something it needed failed.
+    Skipped,
+    /// Stopped by order.
+    Cancelled,
+}
+
+impl Status {
+    /// All of them, in the order in which people read them.
+    pub const ALL: [Self; 6] =
+        [Self::Pending, Self::Running, Self::Done, Self::Failed, Self::Skipped, Self::Cancelled];
+
+    /// Whether nothing more will happen to the task by itself.
+    pub fn is_finished(self) -> bool {
+        match self {
+            Self::Pending | Self::Running => false,
+            Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => true,
+        }
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// How a task elsewhere ended, as it was told to a task that waits for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Received {
+    /// How it ended.
+    pub status: Status,
+    /// What it gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// The name under which it offered that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provides: Option<String>,
+}
+
+/// What came of a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct TaskState {
+    /// Where it stands.
+    #[serde(default)]
+    pub status: Status,
+    /// How often it was started: the number is the fencing token of the latest start.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attempt: u32,
+    /// Failed attempts since it was last set back to the beginning.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tries: u32,
+    /// When it was added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// When anything about it last changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// When the latest attempt started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// Not to be started before this moment: it failed and waits for its next attempt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<Timestamp>,
+    /// Who works on it, or did last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker: Option<String>,
+    /// What the worker last said about how far it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<String>,
+    /// What was accomplished, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<String>,
+    /// What it gives to those who depend on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Json>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Why it was skipped or cancelled, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The task whose end made it impossible; set when it was skipped because of another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because_of: Option<TaskId>,
+    /// What was received from tasks elsewhere, by [`Elsewhere::key`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub received: BTreeMap<String, Received>,
+}
+
+impl TaskState {
+    /// Whether those who depend on it may go on: it is done, or its author passed over it.
+    pub fn satisfies(&self) -> bool {
+        match self.status {
+            Status::Done => true,
+            Status::Skipped => self.because_of.is_none(),
+            Status::Pending | Status::Running | Status::Failed | Status::Cancelled => false,
+        }
+    }
+
+    /// Why it is not done, in words, when there is anything to say.
+    pub fn why(&self) -> Option<String> {
+        match (&self.because_of, &self.reason, &self.error) {
+            (Some(task), _, _) => Some(format!("{task} did not succeed")),
+            (None, Some(reason), _) => Some(reason.clone()),
+            (None, None, error) => error.clone(),
+        }
+    }
+}
+
+/// A task: what its author says, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+pub struct Task {
+    /// What its author says.
+    #[serde(flatten)]
+    pub spec: TaskSpec,
+    /// What came of it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub state: TaskState,
+}
+
+impl Task {
+    /// A task to which nothing has happened.
+    pub fn new(spec: TaskSpec) -> Self {
+        Self { spec, state: TaskState::default() }
+    }
+}

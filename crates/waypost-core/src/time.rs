@@ -1,0 +1,84 @@
+//! Moments. Knows how they are written, not what time it is: the clock belongs to the caller.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A moment in UTC, to the microsecond.
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    bitcode::Encode,
+    bitcode::Decode,
+)]
+#[serde(try_from = "String", into = "String")]
+pub struct Timestamp(i64);
+
+/// A text that is no moment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is not a time such as 2026-03-22T10:00:00Z")]
+pub struct BadTime(pub String);
+
+impl Timestamp {
+    /// From microseconds since 1970; moments that no calendar of ours can write are clamped.
+    pub fn from_micros(micros: i64) -> Self {
+        let (min, max) = (jiff::Timestamp::MIN.as_microsecond(), jiff::Timestamp::MAX.as_microsecond());
+        Self(micros.clamp(min, max))
+    }
+
+    /// Microseconds since 1970.
+    pub fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// The moment `seconds` later.
+    pub fn plus_seconds(self, seconds: u64) -> Self {
+        let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        Self::from_micros(self.0.saturating_add(micros))
+    }
+
+    /// Reads RFC 3339 and what programs really write: any offset, none (taken as UTC), and both at once (`+00:00Z`).
+    pub fn parse(text: &str) -> Result<Self, BadTime> {
+        let bad = || BadTime(text.to_owned());
+        let plain = match text.strip_suffix('Z') {
+            Some(rest) if rest.len() > 6 && matches!(rest.as_bytes()[rest.len() - 6], b'+' | b'-') => rest,
+            _ => text,
+        };
+        if let Ok(moment) = plain.parse::<jiff::Timestamp>() {
+            return Ok(Self(moment.as_microsecond()));
+        }
+        let civil = plain.parse::<jiff::civil::DateTime>().map_err(|_| bad())?;
+        let moment = civil.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?;
+        Ok(Self(moment.timestamp().as_microsecond()))
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(moment) => write!(f, "{moment}"),
+            Err(_) => f.write_str("1970-01-01T00:00:00Z"),
+        }
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(at: Timestamp) -> String {
+        at.to_string()
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = BadTime;
+    fn try_from(text: String) -> Result<Self, BadTime> {
+        Self::parse(&text)
+    }
+}

@@ -1,0 +1,344 @@
+//! Shapes that are stored and so are promises: one line of JSON per event, and the bytes of a small snapshot.
+
+use std::collections::BTreeMap;
+
+use waypost_core::{
+    Approval, Complexity, Dependency, Digest, Draft, Elsewhere, Event, FORMAT, Foreign, Json, Lock, LockMode,
+    Phase, Plan, PlanId, PlanSpec, PlanState, Received, Refinement, Retry, Status, Task, TaskSpec, TaskState,
+    Thinking, When, Work,
+};
+use waypost_testkit::{id, task};
+
+use crate::committed;
+use crate::kit::{ada, agent, at, plan_id};
+
+const EVENTS: &str = "tests/golden/events.jsonl";
+const SNAPSHOT: &str = "tests/golden/snapshot.hex";
+
+#[test]
+fn every_event_is_written_as_it_always_was() {
+    let lines: String = events().iter().map(|event| serde_json::to_string(event).unwrap() + "\n").collect();
+    let advice =
+        "Stored histories have the old shape. Add fields with a default; never rename, retype or remove one.";
+    committed::check(EVENTS, &lines, advice);
+}
+
+#[test]
+fn every_event_is_read_as_it_always_was() {
+    let text =
+        std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(EVENTS)).unwrap();
+    let found: Vec<Event> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(found, events());
+}
+
+#[test]
+fn no_event_is_forgotten() {
+    let mut names: Vec<&str> = events().iter().map(name).collect();
+    names.dedup();
+    assert_eq!(names, ALL, "one of each, in the order of the list, next to others of its kind");
+}
+
+#[test]
+fn a_snapshot_has_the_bytes_that_it_always_had() {
+    let mut plan = Plan::from_trusted_draft(plan_id(), draft());
+    let bytes = plan.snapshot().to_vec();
+    let advice = "Raise SNAPSHOT_FORMAT, so that no build reads bytes that mean something else, then update this file.";
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(SNAPSHOT);
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    let hex = hex(&bytes);
+    let format = |hex: &str| hex.get(..8).map(str::to_owned);
+    assert!(
+        known.is_empty() || known == hex || format(&known) != format(&hex),
+        "the bytes changed. {advice}"
+    );
+    committed::check(SNAPSHOT, &hex, advice);
+    let again = Plan::from_snapshot(bytes).unwrap();
+    assert_eq!(again.to_draft(), plan.to_draft());
+}
+
+#[test]
+fn damaged_snapshots_are_left_aside_and_never_guessed_at() {
+    let bytes = Plan::from_trusted_draft(plan_id(), draft()).snapshot().to_vec();
+    assert!(Plan::from_snapshot(Vec::new()).is_err());
+    let mut other_format = bytes.clone();
+    other_format[0] ^= 0xFF;
+    assert!(Plan::from_snapshot(other_format).is_err());
+    for length in 0..bytes.len() {
+        assert!(
+            Plan::from_snapshot(bytes[..length].to_vec()).is_err(),
+            "cut after {length} of {} bytes",
+            bytes.len()
+        );
+    }
+}
+
+/// Sixty-four digits on a line.
+fn hex(bytes: &[u8]) -> String {
+    let line = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n";
+    bytes.chunks(32).map(line).collect()
+}
+
+const ALL: [&str; 28] = [
+    "plan_created",
+    "plan_revised",
+    "tasks_added",
+    "task_revised",
+    "tasks_removed",
+    "task_moved",
+    "tasks_reordered",
+    "tasks_reset",
+    "approval_requested",
+    "plan_approved",
+    "plan_rejected",
+    "approval_voided",
+    "plan_activated",
+    "plan_paused",
+    "plan_resumed",
+    "plan_finished",
+    "plan_archived",
+    "plan_unarchived",
+    "task_started",
+    "task_progressed",
+    "task_done",
+    "task_failed",
+    "task_skipped",
+    "tasks_cancelled",
+    "tasks_retried",
+    "task_refined",
+    "digest_attached",
+    "output_received",
+];
+
+/// The name of an event. Whoever adds one has to come here, and finds the list above.
+fn name(event: &Event) -> &'static str {
+    let place = match event {
+        Event::PlanCreated { .. } => 0,
+        Event::PlanRevised { .. } => 1,
+        Event::TasksAdded { .. } => 2,
+        Event::TaskRevised { .. } => 3,
+        Event::TasksRemoved { .. } => 4,
+        Event::TaskMoved { .. } => 5,
+        Event::TasksReordered { .. } => 6,
+        Event::TasksReset { .. } => 7,
+        Event::ApprovalRequested { .. } => 8,
+        Event::PlanApproved { .. } => 9,
+        Event::PlanRejected { .. } => 10,
+        Event::ApprovalVoided {} => 11,
+        Event::PlanActivated {} => 12,
+        Event::PlanPaused { .. } => 13,
+        Event::PlanResumed {} => 14,
+        Event::PlanFinished { .. } => 15,
+        Event::PlanArchived {} => 16,
+        Event::PlanUnarchived {} => 17,
+        Event::TaskStarted { .. } => 18,
+        Event::TaskProgressed { .. } => 19,
+        Event::TaskDone { .. } => 20,
+        Event::TaskFailed { .. } => 21,
+        Event::TaskSkipped { .. } => 22,
+        Event::TasksCancelled { .. } => 23,
+        Event::TasksRetried { .. } => 24,
+        Event::TaskRefined { .. } => 25,
+        Event::DigestAttached { .. } => 26,
+        Event::OutputReceived { .. } => 27,
+    };
+    ALL[place]
+}
+
+fn foreign() -> Foreign {
+    let fields = serde_json::json!({ "z": 1, "a": [1.5, null, "ü"] });
+    Foreign(BTreeMap::from([("clido".to_owned(), Json::from(fields))]))
+}
+
+fn digest() -> Digest {
+    Digest {
+        summary: "it went well".into(),
+        key_decisions: vec!["keep it small".into()],
+        artifacts: vec!["src/lib.rs".into()],
+        compression_ratio: Some(0.05),
+        fidelity_score: Some(0.9),
+    }
+}
+
+fn far() -> Elsewhere {
+    Elsewhere { agent: Some("builder".into()), plan: Some(PlanId::new("other").unwrap()), task: id("far") }
+}
+
+fn received() -> Received {
+    Received { status: Status::Done, output: Some(Json::of(&[1, 2])), provides: Some("schema".into()) }
+}
+
+/// A task of which everything is said.
+fn full_spec() -> TaskSpec {
+    TaskSpec {
+        id: id("full"),
+        description: "everything at once".into(),
+        parent: Some(id("group")),
+        depends_on: vec![
+            Dependency::Task(id("plain")),
+            Dependency::Elsewhere(Box::new(far())),
+            Dependency::Elsewhere(Box::new(Elsewhere { agent: None, ..far() })),
+            Dependency::Elsewhere(Box::new(Elsewhere { plan: None, ..far() })),
+        ],
+        when: When::AnyDone,
+        complexity: Some(Complexity::High),
+        notes: "mind the gap".into(),
+        tools: Some(vec!["grep".into()]),
+        skip: true,
+        locks: vec![
+            Lock { key: "db".into(), mode: LockMode::Exclusive },
+            Lock { key: "disk".into(), mode: LockMode::Shared },
+        ],
+        work: Some(Box::new(Work {
+            executor: "shell".into(),
+            inputs: Json::parse(r#"{"command":"make"}"#).unwrap(),
+            shape: Some("command".into()),
+        })),
+        check: Some(Box::new(Work { executor: "test".into(), inputs: Json::empty_object(), shape: None })),
+        retry: Some(Box::new(Retry { attempts: 3, backoff_seconds: 5, backoff_seconds_max: 60 })),
+        timeout_seconds: Some(600),
+        priority: -2,
+        provides: Some("binary".into()),
+        thinking: Some(Box::new(Thinking {
+            refinement: Some(Refinement::Atomic),
+            reasoning: Some("small enough".into()),
+            tokens: 12,
+            graph_node_id: Some("n1".into()),
+            digest: Some(digest()),
+        })),
+        foreign: foreign(),
+    }
+}
+
+fn full_state() -> TaskState {
+    TaskState {
+        status: Status::Pending,
+        attempt: 2,
+        tries: 1,
+        created_at: Some(at(0)),
+        updated_at: Some(at(1)),
+        started_at: Some(at(2)),
+        finished_at: None,
+        not_before: Some(at(3)),
+        worker: Some("host-1".into()),
+        progress: Some("half".into()),
+        result: Some("fine".into()),
+        output: Some(Json::of(&"x")),
+        error: Some("it broke".into()),
+        reason: Some("not needed".into()),
+        because_of: Some(id("plain")),
+        received: BTreeMap::from([("builder:far".to_owned(), received())]),
+    }
+}
+
+/// A plan of which everything is said.
+fn draft() -> Draft {
+    let ended = TaskState { status: Status::Failed, finished_at: Some(at(4)), ..TaskState::default() };
+    Draft {
+        format: FORMAT.to_owned(),
+        id: Some(plan_id()),
+        version: 7,
+        spec: PlanSpec {
+            title: "a plan".into(),
+            goal: "all of it".into(),
+            status: "looking good".into(),
+            owner: "planner".into(),
+            queue: "nightly".into(),
+            token_budget: Some(1000),
+            body: "# Why\n\nBecause.".into(),
+            foreign: foreign(),
+        },
+        state: PlanState {
+            phase: Phase::Active,
+            approval_required: true,
+            approval: Some(Approval { by: ada(), at: at(5), version: 6, note: "fine".into() }),
+            created_by: Some(agent()),
+            created_at: Some(at(0)),
+            updated_at: Some(at(6)),
+            started_at: Some(at(5)),
+            finished_at: None,
+            tokens_used: 12,
+            summary: "so far".into(),
+            reason: "lunch".into(),
+            archived: false,
+        },
+        tasks: vec![
+            Task { spec: task("plain", &[]), state: ended },
+            Task::new(task("group", &[])),
+            Task { spec: full_spec(), state: full_state() },
+        ],
+    }
+}
+
+/// One of each, and of those with absent fields one with and one without.
+fn events() -> Vec<Event> {
+    let tasks = vec![id("a"), id("b")];
+    vec![
+        Event::PlanCreated { draft: Box::new(draft()), by: agent() },
+        Event::PlanCreated { draft: Box::new(Draft::new("a plan")), by: ada() },
+        Event::PlanRevised {
+            title: Some("another".into()),
+            goal: Some("less".into()),
+            status: Some("slow".into()),
+            owner: Some("builder".into()),
+            queue: Some(String::new()),
+            token_budget: Some(0),
+            body: Some("text".into()),
+            foreign: Some(foreign()),
+        },
+        Event::PlanRevised {
+            title: None,
+            goal: None,
+            status: None,
+            owner: None,
+            queue: None,
+            token_budget: None,
+            body: None,
+            foreign: None,
+        },
+        Event::TasksAdded { tasks: vec![task("a", &[]), task("b", &["a"])], index: Some(1) },
+        Event::TasksAdded { tasks: vec![full_spec()], index: None },
+        Event::TaskRevised { task: Box::new(full_spec()) },
+        Event::TasksRemoved { tasks: tasks.clone() },
+        Event::TaskMoved { task: id("a"), parent: Some(id("group")), index: 3 },
+        Event::TaskMoved { task: id("a"), parent: None, index: 0 },
+        Event::TasksReordered { parent: Some(id("group")), order: tasks.clone() },
+        Event::TasksReordered { parent: None, order: tasks.clone() },
+        Event::TasksReset { tasks: tasks.clone() },
+        Event::ApprovalRequested { message: "may I?".into() },
+        Event::PlanApproved { by: ada(), version: 6, note: "fine".into() },
+        Event::PlanApproved { by: ada(), version: 6, note: String::new() },
+        Event::PlanRejected { by: ada(), reason: "too bold".into() },
+        Event::ApprovalVoided {},
+        Event::PlanActivated {},
+        Event::PlanPaused { reason: "lunch".into() },
+        Event::PlanResumed {},
+        Event::PlanFinished { phase: Phase::Completed, summary: "that is all".into() },
+        Event::PlanFinished { phase: Phase::Failed, summary: String::new() },
+        Event::PlanArchived {},
+        Event::PlanUnarchived {},
+        Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into() },
+        Event::TaskProgressed { task: id("a"), progress: "half".into() },
+        Event::TaskDone { task: id("a"), result: Some("fine".into()), output: Some(Json::of(&1)) },
+        Event::TaskDone { task: id("a"), result: None, output: None },
+        Event::TaskFailed { task: id("a"), error: "it broke".into(), again_at: Some(at(9)) },
+        Event::TaskFailed { task: id("a"), error: "it broke".into(), again_at: None },
+        Event::TaskSkipped { task: id("a"), reason: Some("not needed".into()) },
+        Event::TaskSkipped { task: id("a"), reason: None },
+        Event::TasksCancelled { tasks: tasks.clone(), reason: "enough".into() },
+        Event::TasksRetried { tasks },
+        Event::TaskRefined {
+            task: id("a"),
+            refinement: Refinement::Decomposing,
+            reasoning: Some("too large".into()),
+            tokens: 12,
+        },
+        Event::TaskRefined { task: id("a"), refinement: Refinement::Decomposed, reasoning: None, tokens: 0 },
+        Event::DigestAttached { task: id("a"), digest: digest(), tokens: 5 },
+        Event::OutputReceived { task: id("a"), from: far(), received: received() },
+        Event::OutputReceived {
+            task: id("a"),
+            from: Elsewhere { agent: None, ..far() },
+            received: Received { status: Status::Failed, output: None, provides: None },
+        },
+    ]
+}

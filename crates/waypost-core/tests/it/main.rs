@@ -1,0 +1,12 @@
+//! The tests of the core, in one binary.
+
+#![expect(clippy::unwrap_used, reason = "a test that finds nothing where something must be has failed")]
+
+mod behaviour;
+mod committed;
+mod golden;
+mod kit;
+mod oracle;
+mod simulation;
+mod states;
+mod validation;

@@ -1,0 +1,462 @@
+//! What may happen in which state: every command in every state, tried out, and written into `docs/states.md`.
+
+use std::fmt::Write;
+
+use waypost_core::{
+    Actor, Command, Digest, Elsewhere, Event, Json, Outcome, Phase, PlanChanges, PlanId, Received,
+    Refinement, Refusal, Standing, Status, TaskChanges, Where,
+};
+use waypost_testkit::{id, plan_of, task};
+
+use crate::committed;
+use crate::kit::{Desk, ada, agent, ask, at, done, failed, skipped, system, work, worker};
+
+#[test]
+fn the_page_about_states_says_what_every_command_does_in_every_state() {
+    let page = page();
+    committed::check(
+        "../../docs/states.md",
+        &page,
+        "WAYPOST_UPDATE=1 cargo test -p waypost-core states writes it anew",
+    );
+}
+
+#[test]
+fn every_command_stands_in_one_of_the_tables() {
+    let desk = Stage::Draft.desk();
+    let commands = task_commands(0).into_iter().chain(plan_commands(&desk));
+    let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), 27, "{names:?}");
+}
+
+/// What a command did, in a cell's few characters.
+fn cell(found: Result<Vec<Event>, Refusal>, before: &'static str, after: &'static str) -> String {
+    match found {
+        Err(refusal) => {
+            let json = serde_json::to_value(&refusal).unwrap();
+            format!("`{}`", json["code"].as_str().unwrap())
+        }
+        Ok(events) if events.is_empty() => "–".to_owned(),
+        Ok(_) if before == after => "yes".to_owned(),
+        Ok(_) => format!("→ {after}"),
+    }
+}
+
+fn table(corner: &str, columns: &[&str], rows: &[(String, Vec<String>)]) -> String {
+    let mut text = String::new();
+    let _ = writeln!(text, "| {corner} | {} |", columns.join(" | "));
+    let _ = writeln!(text, "|---|{}", "---|".repeat(columns.len()));
+    for (name, cells) in rows {
+        let _ = writeln!(text, "| {name} | {} |", cells.join(" | "));
+    }
+    text
+}
+
+/// The lines of a Mermaid state diagram for all cells of a table that lead to another state.
+fn diagram(columns: &[&str], rows: &[(String, Vec<String>)], without: &[&str]) -> String {
+    let name = |title: &str| match title {
+        "skipped because of another" => "skipped_along".to_owned(),
+        "draft that needs approval" => "draft".to_owned(),
+        title => title.to_owned(),
+    };
+    let mut edges: Vec<(String, String, Vec<&str>)> = Vec::new();
+    for (place, column) in columns.iter().enumerate() {
+        for (command, cells) in rows {
+            let Some(to) = cells[place].strip_prefix("→ ") else { continue };
+            let (from, to) = (name(column), name(to));
+            let command = command.trim_start_matches('`').split('`').next().unwrap();
+            if from == to || without.contains(&to.as_str()) || without.contains(&from.as_str()) {
+                continue;
+            }
+            match edges.iter_mut().find(|(a, b, _)| (a, b) == (&from, &to)) {
+                Some((_, _, commands)) if commands.contains(&command) => {}
+                Some((_, _, commands)) => commands.push(command),
+                None => edges.push((from, to, vec![command])),
+            }
+        }
+    }
+    edges
+        .iter()
+        .map(|(from, to, commands)| format!("    {from} --> {to}: {}\n", commands.join(", ")))
+        .collect()
+}
+
+/// Where a task can stand; skipping is told apart by whether what depends on it goes on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stand {
+    Blocked,
+    Ready,
+    Running,
+    Done,
+    Failed,
+    Skipped,
+    SkippedAlong,
+    Cancelled,
+}
+
+impl Stand {
+    const ALL: [Self; 8] = [
+        Self::Blocked,
+        Self::Ready,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Skipped,
+        Self::SkippedAlong,
+        Self::Cancelled,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Blocked => "blocked",
+            Self::Ready => "ready",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::SkippedAlong => "skipped because of another",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// A running plan in which task `x` stands so. It waits for a task elsewhere; `y` keeps the plan from ending.
+    fn desk(self) -> Desk {
+        let mut x = task("x", &[]);
+        x.depends_on = vec![waypost_core::Dependency::Elsewhere(Box::new(far()))];
+        let mut desk = Desk::with(plan_of([x, task("y", &[])]));
+        let hear = |desk: &mut Desk, status| desk.does(receive(status, None));
+        match self {
+            Self::Blocked => {}
+            Self::SkippedAlong => {
+                hear(&mut desk, Status::Failed);
+            }
+            Self::Ready | Self::Running | Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => {
+                hear(&mut desk, Status::Done);
+            }
+        }
+        match self {
+            Self::Blocked | Self::Ready | Self::SkippedAlong => {}
+            Self::Running => {
+                desk.does(ask::start("x"));
+            }
+            Self::Done => {
+                desk.does(ask::finish("x", done()));
+            }
+            Self::Failed => {
+                desk.does(ask::finish("x", failed()));
+            }
+            Self::Skipped => {
+                desk.does(ask::finish("x", skipped()));
+            }
+            Self::Cancelled => {
+                desk.does(ask::cancel("x"));
+            }
+        }
+        assert_eq!(Self::of(&desk), self.title(), "the plan is in the state that is to be tried");
+        desk
+    }
+
+    fn of(desk: &Desk) -> &'static str {
+        match desk.plan.standing("x") {
+            None => "gone",
+            Some(Standing::Skipped) if desk.because_of("x").is_some() => Self::SkippedAlong.title(),
+            Some(standing) => standing.word(),
+        }
+    }
+}
+
+fn far() -> Elsewhere {
+    Elsewhere { agent: None, plan: Some(PlanId::new("other").unwrap()), task: id("far") }
+}
+
+fn receive(status: Status, output: Option<Json>) -> Command {
+    Command::ReceiveOutput {
+        task: id("x"),
+        from: far(),
+        received: Received { status, output, provides: None },
+    }
+}
+
+fn finish_attempt(attempt: u32, outcome: Outcome) -> Command {
+    Command::FinishTask { task: id("x"), attempt: Some(attempt), outcome, retry: None }
+}
+
+/// Every command about a task, as somebody suitable gives it; the number is the latest attempt of `x`.
+fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
+    let notes = TaskChanges { notes: Some("mind the gap".into()), ..TaskChanges::default() };
+    let words = TaskChanges { description: Some("do it well".into()), ..TaskChanges::default() };
+    let dependencies = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
+    let work = TaskChanges { work: Some(Some(*work())), ..TaskChanges::default() };
+    let skip = TaskChanges { skip: Some(true), ..TaskChanges::default() };
+    let digest = Digest {
+        summary: "it went well".into(),
+        key_decisions: Vec::new(),
+        artifacts: Vec::new(),
+        compression_ratio: None,
+        fidelity_score: None,
+    };
+    let progress = "half".to_owned();
+    let children = vec![task("x1", &[])];
+    vec![
+        ("`start_task`", worker(), ask::start("x")),
+        ("`report_progress`", worker(), Command::ReportProgress { task: id("x"), attempt, progress }),
+        ("`finish_task` done, by whoever runs it", worker(), finish_attempt(attempt, done())),
+        ("`finish_task` failed, by whoever runs it", worker(), finish_attempt(attempt, failed())),
+        ("`finish_task` skipped, by whoever runs it", worker(), finish_attempt(attempt, skipped())),
+        ("`finish_task` done, by a worker that was given up", worker(), finish_attempt(attempt + 7, done())),
+        ("`finish_task` done, ticked off", ada(), ask::finish("x", done())),
+        ("`finish_task` failed, ticked off", ada(), ask::finish("x", failed())),
+        ("`finish_task` skipped, ticked off", ada(), ask::finish("x", skipped())),
+        ("`lose_task`", system(), Command::LoseTask { task: id("x"), attempt, retry: None }),
+        ("`cancel_task`", ada(), ask::cancel("x")),
+        ("`retry_task`", ada(), ask::retry("x")),
+        ("`revise_task`: notes", agent(), ask::revise("x", notes)),
+        ("`revise_task`: description", agent(), ask::revise("x", words)),
+        ("`revise_task`: dependencies", ada(), ask::revise("x", dependencies)),
+        ("`revise_task`: work", ada(), ask::revise("x", work)),
+        ("`revise_task`: skip", ada(), ask::revise("x", skip)),
+        (
+            "`move_task`",
+            ada(),
+            Command::MoveTask { task: id("x"), parent: None, place: Where::After(id("y")) },
+        ),
+        ("`add_tasks` below it", ada(), add_below("x")),
+        ("`remove_task`", ada(), ask::remove("x", false)),
+        (
+            "`decompose_task`",
+            agent(),
+            Command::DecomposeTask { task: id("x"), children, reasoning: None, tokens: 0 },
+        ),
+        (
+            "`refine_task`",
+            agent(),
+            Command::RefineTask { task: id("x"), refinement: Refinement::Atomic, reasoning: None, tokens: 5 },
+        ),
+        ("`attach_digest`", agent(), Command::AttachDigest { task: id("x"), digest, tokens: 5 }),
+        ("`receive_output`: done", system(), receive(Status::Done, Some(Json::of(&1)))),
+        ("`receive_output`: failed", system(), receive(Status::Failed, Some(Json::of(&1)))),
+    ]
+}
+
+fn add_below(parent: &str) -> Command {
+    let mut child = task("new", &[]);
+    child.parent = Some(id(parent));
+    Command::AddTasks { tasks: vec![child], place: Where::Last }
+}
+
+/// Every command that is about one task; the match keeps a new command from being forgotten.
+fn is_about_a_task(command: &Command) -> bool {
+    match command {
+        Command::StartTask { .. }
+        | Command::ReportProgress { .. }
+        | Command::FinishTask { .. }
+        | Command::LoseTask { .. }
+        | Command::CancelTask { .. }
+        | Command::RetryTask { .. }
+        | Command::ReviseTask { .. }
+        | Command::RemoveTask { .. }
+        | Command::MoveTask { .. }
+        | Command::DecomposeTask { .. }
+        | Command::RefineTask { .. }
+        | Command::AttachDigest { .. }
+        | Command::ReceiveOutput { .. }
+        | Command::AddTasks { .. } => true,
+        Command::Create { .. }
+        | Command::RevisePlan(_)
+        | Command::Replace(_)
+        | Command::RequestApproval { .. }
+        | Command::Approve { .. }
+        | Command::Reject { .. }
+        | Command::Activate
+        | Command::Pause { .. }
+        | Command::Resume
+        | Command::RetryPlan
+        | Command::FinishPlan { .. }
+        | Command::Archive
+        | Command::Unarchive => false,
+    }
+}
+
+fn task_rows() -> Vec<(String, Vec<String>)> {
+    let mut rows = Vec::new();
+    for (row, (name, _, command)) in task_commands(0).into_iter().enumerate() {
+        assert!(is_about_a_task(&command));
+        let cells = Stand::ALL.map(|stand| {
+            let mut desk = stand.desk();
+            let attempt = desk.plan.task("x").unwrap().state.attempt;
+            let (_, by, command) = task_commands(attempt).swap_remove(row);
+            desk.now = at(60);
+            let found = desk.asks(&by, command);
+            cell(found, stand.title(), Stand::of(&desk))
+        });
+        rows.push((name.to_owned(), cells.to_vec()));
+    }
+    rows
+}
+
+/// Where a plan can stand; a draft and an ended plan are told apart by what else is true of them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Draft,
+    DraftToBeApproved,
+    AwaitingApproval,
+    Active,
+    Paused,
+    Completed,
+    Failed,
+    Cancelled,
+    Archived,
+}
+
+impl Stage {
+    const ALL: [Self; 9] = [
+        Self::Draft,
+        Self::DraftToBeApproved,
+        Self::AwaitingApproval,
+        Self::Active,
+        Self::Paused,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Archived,
+    ];
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Draft => "draft",
+            Self::DraftToBeApproved => "draft that needs approval",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Active => "active",
+            Self::Paused => "paused",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Archived => "archived",
+        }
+    }
+
+    /// A plan of two tasks, `x` before `y`, that stands so.
+    fn desk(self) -> Desk {
+        let draft = || plan_of([task("x", &[]), task("y", &["x"])]);
+        let mut desk = match self {
+            Self::DraftToBeApproved => {
+                let mut draft = draft();
+                draft.tasks[0].spec.work = Some(work());
+                Desk::made_by(&agent(), draft)
+            }
+            _ => Desk::made_by(&ada(), draft()),
+        };
+        match self {
+            Self::Draft | Self::DraftToBeApproved => {}
+            Self::AwaitingApproval => {
+                desk.does(Command::RequestApproval { message: "may I?".into() });
+            }
+            Self::Active => {
+                desk.does(Command::Activate);
+            }
+            Self::Paused => {
+                desk.does(Command::Activate);
+                desk.does(Command::Pause { reason: "lunch".into() });
+            }
+            Self::Completed => {
+                desk.does(ask::finish("x", done()));
+                desk.does(ask::finish("y", done()));
+            }
+            Self::Failed => {
+                desk.does(ask::finish("x", failed()));
+            }
+            Self::Cancelled => {
+                desk.does(Command::FinishPlan { phase: Phase::Cancelled, summary: "enough".into() });
+            }
+            Self::Archived => {
+                desk.does(Command::Archive);
+            }
+        }
+        assert_eq!(Self::of(&desk), self.title(), "the plan is in the state that is to be tried");
+        desk
+    }
+
+    fn of(desk: &Desk) -> &'static str {
+        let state = desk.plan.state();
+        match state.phase {
+            _ if state.archived => Self::Archived.title(),
+            Phase::Draft if state.approval_required => Self::DraftToBeApproved.title(),
+            phase => phase.word(),
+        }
+    }
+}
+
+fn plan_commands(desk: &Desk) -> Vec<(&'static str, Actor, Command)> {
+    let version = desk.plan.version();
+    let title = PlanChanges { title: Some("another".into()), ..PlanChanges::default() };
+    let add = |by_machine: bool| {
+        let mut new = task("new", &[]);
+        new.work = by_machine.then(work);
+        Command::AddTasks { tasks: vec![new], place: Where::Last }
+    };
+    let mut replacement = desk.plan.to_draft();
+    replacement.tasks[0].spec.description = "do it otherwise".into();
+    let finish = |phase| Command::FinishPlan { phase, summary: "that is all".into() };
+    let approve = || Command::Approve { version, note: String::new() };
+    vec![
+        ("`create`", ada(), ask::create(plan_of([]))),
+        ("`revise_plan`", agent(), Command::RevisePlan(Box::new(title))),
+        ("`add_tasks` for people and agents", agent(), add(false)),
+        ("`add_tasks` with work for machines, by an agent", agent(), add(true)),
+        ("`add_tasks` with work for machines, by a person", ada(), add(true)),
+        ("`replace` with another description of a task", ada(), Command::Replace(Box::new(replacement))),
+        ("`request_approval`", agent(), Command::RequestApproval { message: "may I?".into() }),
+        ("`approve`, by a person", ada(), approve()),
+        ("`approve`, by an agent", agent(), approve()),
+        (
+            "`approve`, of an earlier version",
+            ada(),
+            Command::Approve { version: version - 1, note: String::new() },
+        ),
+        ("`reject`, by a person", ada(), Command::Reject { reason: "too bold".into() }),
+        ("`reject`, by an agent", agent(), Command::Reject { reason: "too bold".into() }),
+        ("`activate`", agent(), Command::Activate),
+        ("`pause`", agent(), Command::Pause { reason: "lunch".into() }),
+        ("`resume`", agent(), Command::Resume),
+        ("`start_task`", worker(), ask::start("x")),
+        ("`finish_task` done, ticked off", ada(), ask::finish("x", done())),
+        ("`cancel_task`", ada(), ask::cancel("x")),
+        ("`retry_task`", ada(), ask::retry("x")),
+        ("`retry_plan`", ada(), Command::RetryPlan),
+        ("`finish_plan` completed", agent(), finish(Phase::Completed)),
+        ("`finish_plan` failed", agent(), finish(Phase::Failed)),
+        ("`finish_plan` cancelled", agent(), finish(Phase::Cancelled)),
+        ("`archive`", agent(), Command::Archive),
+        ("`unarchive`", agent(), Command::Unarchive),
+    ]
+}
+
+fn plan_rows() -> Vec<(String, Vec<String>)> {
+    let mut rows = Vec::new();
+    let first = Stage::Draft.desk();
+    for (row, (name, _, _)) in plan_commands(&first).into_iter().enumerate() {
+        let cells = Stage::ALL.map(|stage| {
+            let mut desk = stage.desk();
+            let (_, by, command) = plan_commands(&desk).swap_remove(row);
+            desk.now = at(60);
+            let found = desk.asks(&by, command);
+            cell(found, stage.title(), Stage::of(&desk))
+        });
+        rows.push((name.to_owned(), cells.to_vec()));
+    }
+    rows
+}
+
+fn page() -> String {
+    let (stands, stages) = (Stand::ALL.map(Stand::title), Stage::ALL.map(Stage::title));
+    let (task_rows, plan_rows) = (task_rows(), plan_rows());
+    format!(
+        include_str!("states.md.in"),
+        tasks = table("task", &stands, &task_rows),
+        task_diagram = diagram(&stands, &task_rows, &["gone"]),
+        phases = table("plan", &stages, &plan_rows),
+        phase_diagram = diagram(&stages, &plan_rows, &["archived"]),
+    )
+}

@@ -1,0 +1,253 @@
+//! agora's runs: work items that executors run under resource locks, as they are submitted and with their state.
+//!
+//! An item is nothing but work: it has no words for people. Does not know the executors, the queues or the shapes.
+
+use serde_json::{Map, Value};
+use waypost_core::{
+    Dependency, Draft, Lock, LockMode, Place, Problem, Status, Task, TaskSpec, Timestamp, Work,
+};
+
+use crate::read::{
+    Fields, Kept, Nameless, object_of, plan_id_text, short_hash, status_of, take_plan_id, task_id,
+};
+use crate::write::{canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
+
+const DIALECT: Dialect = Dialect::Agora;
+const PLAN_FIELDS: &[&str] = &["id", "queue"];
+const TASK_FIELDS: &[&str] = &["id", "depends_on", "locks", "work"];
+/// What an item with its state can hold beside that.
+const STATE_FIELDS: &[&str] =
+    &["status", "attempt", "tries", "started_at", "not_before", "created_at", "reason", "error"];
+/// The fields that tell of an item's state.
+const STATE_NAMES: [&str; 4] = ["status", "attempts", "reason", "runningSince"];
+const DEFAULT_QUEUE: &str = "default";
+
+/// Reads a run.
+pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let mut reading =
+        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut draft = Draft::new("");
+    let mut kept = Kept::default();
+    let mut fields = Fields::new(object_of(text, DIALECT)?, Place::Plan);
+    if let Some(id) = fields.text_needed("id") {
+        take_plan_id(&mut draft, id, &mut kept, &mut reading.notes);
+    }
+    draft.spec.queue = fields.text_needed("queue").unwrap_or_default();
+    let named = ["items", "workItems", "work_items"].into_iter().find(|name| fields.has(name));
+    if named.is_none() {
+        fields.missing("items");
+    }
+    let items = named.and_then(|name| fields.list(name)).unwrap_or_default();
+    kept.keep_unknown(fields.finish(&mut reading.problems));
+
+    let mut nameless = Nameless::default();
+    let mut with_state = false;
+    for (index, item) in items.into_iter().enumerate() {
+        with_state |= STATE_NAMES.iter().any(|name| item.get(name).is_some());
+        let task = read_item(item, index, &draft, &mut nameless, &mut reading.problems);
+        draft.tasks.push(task);
+    }
+    nameless.settle(&mut draft);
+    if with_state {
+        kept.set("form", "program");
+    }
+    kept.keep_in(&mut draft.spec.foreign, DIALECT);
+    reading.drafts.push(draft);
+    Ok(reading)
+}
+
+fn read_item(
+    item: Value,
+    index: usize,
+    run: &Draft,
+    nameless: &mut Nameless,
+    problems: &mut Vec<Problem>,
+) -> Task {
+    let number = Place::TaskNumber(index + 1);
+    let mut fields = match item {
+        Value::Object(map) => Fields::new(map, number),
+        other => {
+            let mut fields = Fields::new(Map::new(), number);
+            fields.unlike::<()>("items", "an object", &other);
+            fields.finish(problems);
+            return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
+        }
+    };
+    let mut kept = Kept::default();
+    let name = fields.text_needed("id");
+    let id = task_id(name, index, &mut fields, nameless, "id");
+    let mut task = Task::new(TaskSpec::new(id, ""));
+    for name in ["executor", "inputs", "depends_on", "resourceLocks"] {
+        if fields.peek(name).is_none_or(Value::is_null) {
+            fields.missing(name);
+        }
+    }
+    let executor = fields.text("executor").unwrap_or_default();
+    let inputs = fields.object("inputs").unwrap_or_default();
+    let shape = fields.text("subagentShape");
+    // That is how a task that is no machine's work is written.
+    if !(executor.is_empty() && inputs.is_empty() && shape.is_none()) {
+        task.spec.work = Some(Box::new(Work { executor, inputs: Value::Object(inputs).into(), shape }));
+    }
+    let depends_on = fields.task_ids("depends_on").unwrap_or_default();
+    task.spec.depends_on = depends_on.into_iter().map(Dependency::Task).collect();
+    let locks = fields.names_in("resourceLocks").unwrap_or_default();
+    task.spec.locks = locks.into_iter().map(|key| Lock { key, mode: LockMode::Exclusive }).collect();
+    read_state(&mut fields, run, &mut task, &mut kept);
+    kept.keep_unknown(fields.finish(problems));
+    kept.keep_in(&mut task.spec.foreign, DIALECT);
+    task
+}
+
+fn read_state(fields: &mut Fields, run: &Draft, task: &mut Task, kept: &mut Kept) {
+    let state = &mut task.state;
+    if fields.has("status") {
+        // What the run says of itself stands in every such item again.
+        let queue = if run.spec.queue.is_empty() { DEFAULT_QUEUE } else { &run.spec.queue };
+        for (name, own) in [("runId", run.id.as_ref().map(|id| id.as_str())), ("queue", Some(queue))] {
+            if fields.peek(name).and_then(Value::as_str).is_some_and(|text| Some(text) == own) {
+                fields.take(name);
+            }
+        }
+    }
+    if let Some(word) = fields.text("status") {
+        match word.as_str() {
+            // Whoever may decide that an item must not run has refused it: it will never run.
+            "denied" => state.status = Status::Failed,
+            other => {
+                state.status = status_of(other).unwrap_or_else(|| {
+                    let expected = "pending, ready, running, done, failed, skipped, cancelled or denied";
+                    fields.unlike::<()>("status", expected, &Value::from(other));
+                    Status::Pending
+                });
+            }
+        }
+        if matches!(word.as_str(), "denied" | "ready") {
+            kept.keep_status_word(state.status, &word);
+        }
+    }
+    let reason = fields.text("reason");
+    match state.status {
+        Status::Failed => state.error = reason,
+        Status::Pending | Status::Running | Status::Done | Status::Skipped | Status::Cancelled => {
+            state.reason = reason
+        }
+    }
+    if let Some(attempts) = fields.integer("attempts") {
+        match u32::try_from(attempts) {
+            Ok(tries) => state.tries = tries,
+            Err(_) => fields.wrong("attempts", format_args!("expected a count, found {attempts}")),
+        }
+    }
+    state.attempt = starts(state.status, state.tries);
+    state.started_at = milliseconds(fields, "runningSince");
+    state.not_before = milliseconds(fields, "nextAttemptAt");
+    state.created_at = fields.time("submittedAt", kept);
+}
+
+/// How often an item must have been started that stands so after so many failed attempts.
+fn starts(status: Status, tries: u32) -> u32 {
+    match status {
+        Status::Running | Status::Done => tries.saturating_add(1),
+        Status::Failed => tries.max(1),
+        Status::Pending | Status::Skipped | Status::Cancelled => tries,
+    }
+}
+
+fn milliseconds(fields: &mut Fields, name: &str) -> Option<Timestamp> {
+    let count = fields.integer(name)?;
+    Some(Timestamp::from_micros(count.saturating_mul(1_000)))
+}
+
+/// Writes a run: as it is submitted, or with the state of its items where it was read so or the program's form is asked.
+pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
+    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let with_state = match form {
+        Form::AsRead => kept.word("form") == Some("program"),
+        Form::Document => false,
+        Form::Program => true,
+    };
+    let task_fields: Vec<&str> = match with_state {
+        true => TASK_FIELDS.iter().chain(STATE_FIELDS).copied().collect(),
+        false => TASK_FIELDS.to_vec(),
+    };
+    let mut losses = losses(draft, DIALECT, PLAN_FIELDS, &task_fields);
+    let id = plan_id_text(draft, &kept, || format!("run-{}", short_hash(&draft.spec.title)));
+    let queue = if draft.spec.queue.is_empty() { DEFAULT_QUEUE } else { &draft.spec.queue };
+    let run = with_state.then_some((id.as_str(), queue));
+    let items = draft.tasks.iter().map(|task| write_item(task, run, form, &mut losses)).collect();
+    let mut map = Map::new();
+    map.insert("id".to_owned(), id.as_str().into());
+    map.insert("queue".to_owned(), queue.into());
+    map.insert("items".to_owned(), Value::Array(items));
+    kept.write_unknown(&mut map, &[]);
+    if draft.tasks.is_empty() {
+        // A run without items vanishes when it is submitted.
+        losses.push(plan_loss("tasks"));
+    }
+    Ok(Writing { text: pretty(&map, 2) + "\n", losses: in_order(draft, losses) })
+}
+
+fn write_item(task: &Task, run: Option<(&str, &str)>, form: Form, losses: &mut Vec<Loss>) -> Value {
+    let Task { spec, state } = task;
+    let kept = Kept::of(&spec.foreign, DIALECT);
+    if spec.work.is_none() {
+        losses.push(task_loss(&spec.id, "work"));
+    }
+    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+        losses.push(task_loss(&spec.id, "depends_on"));
+    }
+    if spec.locks.iter().any(|lock| lock.mode == LockMode::Shared) {
+        losses.push(task_loss(&spec.id, "locks"));
+    }
+    let depends_on: Vec<&str> =
+        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
+    let locks: Vec<&str> = spec.locks.iter().map(|lock| lock.key.as_str()).collect();
+    let work = spec.work.as_deref();
+
+    let mut map = Map::new();
+    map.insert("id".to_owned(), spec.id.as_str().into());
+    map.insert("executor".to_owned(), work.map_or("", |work| &work.executor).into());
+    map.insert("inputs".to_owned(), work.map_or_else(|| Map::new().into(), |work| work.inputs.value()));
+    map.insert("depends_on".to_owned(), depends_on.into());
+    map.insert("resourceLocks".to_owned(), locks.into());
+    if let Some(shape) = work.and_then(|work| work.shape.as_deref()) {
+        map.insert("subagentShape".to_owned(), shape.into());
+    }
+    if let Some((run_id, queue)) = run {
+        map.insert("runId".to_owned(), kept.unknown("runId").cloned().unwrap_or_else(|| run_id.into()));
+        map.insert("queue".to_owned(), kept.unknown("queue").cloned().unwrap_or_else(|| queue.into()));
+        let word = kept.status_word(state.status).unwrap_or(state.status.word());
+        map.insert("status".to_owned(), word.into());
+        if let Some(at) = state.started_at {
+            map.insert("runningSince".to_owned(), at.as_micros().div_euclid(1_000).into());
+        }
+        // Their one field for it holds why it failed, or else why it was passed over.
+        match (&state.error, &state.reason) {
+            (Some(error), reason) => {
+                map.insert("reason".to_owned(), error.as_str().into());
+                if reason.is_some() {
+                    losses.push(task_loss(&spec.id, "reason"));
+                }
+            }
+            (None, Some(reason)) => {
+                map.insert("reason".to_owned(), reason.as_str().into());
+            }
+            (None, None) => {}
+        }
+        if state.tries > 0 {
+            map.insert("attempts".to_owned(), state.tries.into());
+        }
+        if state.attempt != starts(state.status, state.tries) {
+            losses.push(task_loss(&spec.id, "attempt"));
+        }
+        if let Some(at) = state.not_before {
+            map.insert("nextAttemptAt".to_owned(), at.as_micros().div_euclid(1_000).into());
+        }
+        put_time(&mut map, "submittedAt", state.created_at, &kept, canonical);
+    }
+    let of_the_state: &[&str] = if form == Form::Document { &["runId", "queue"] } else { &[] };
+    kept.write_unknown(&mut map, of_the_state);
+    Value::Object(map)
+}

@@ -1,0 +1,386 @@
+//! clido's plans: the file with `meta` and `tasks`, the flat form that a model answers with, and its numbered steps.
+//!
+//! Reads what clido refuses (a missing `depends_on`, `null`, numbers as ids, braces and fences in the prose around the
+//! answer). Does not know how clido runs a plan.
+
+use serde_json::{Map, Value};
+use waypost_core::{Complexity, Dependency, Draft, Place, Problem, Status, Task, TaskSpec};
+
+use crate::read::{
+    Fields, Found, Kept, Nameless, moment, plan_id_text, short_hash, status_of, syntax, take_plan_id, task_id,
+};
+use crate::write::{Shape, canonical, in_order, losses, plan_loss, pretty, put_time, task_loss};
+use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
+
+const DIALECT: Dialect = Dialect::Clido;
+/// What clido writes as the time of every plan.
+const CREATED_AT: &str = "2026-01-01T00:00:00Z";
+/// Places in a text where a plan may begin that are tried before giving up.
+const BEGINNINGS_MAX: usize = 256;
+/// Of those, how many may run to the end of the text without ending.
+const UNENDED_MAX: usize = 8;
+const PLAN_FIELDS: &[&str] = &["id", "title", "goal", "created_at"];
+const TASK_FIELDS: &[&str] =
+    &["id", "description", "depends_on", "complexity", "notes", "tools", "skip", "status"];
+const OPTIONAL: [&str; 6] = ["depends_on", "complexity", "skip", "notes", "status", "tools"];
+
+/// Reads a plan file, or the answer of a model in which there is a plan.
+pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    match find_plan(text) {
+        Ok(plan) => Ok(read_plan(plan)),
+        Err(unreadable) => match steps_of_text(text) {
+            steps if steps.is_empty() => Err(unreadable),
+            steps => Ok(read_steps(steps)),
+        },
+    }
+}
+
+/// Whether there is a plan somewhere in the text that is surely one of clido's.
+pub(crate) fn looks_like(text: &str) -> bool {
+    objects_in(text).iter().any(is_plan)
+}
+
+/// The steps of a plan in prose: the unindented lines `Step 1: …`, `2. …`, `3) …`, with or without Markdown marks.
+pub fn steps_of_text(text: &str) -> Vec<String> {
+    text.lines().filter_map(step_of_line).map(str::to_owned).collect()
+}
+
+fn step_of_line(line: &str) -> Option<&str> {
+    if line.starts_with(char::is_whitespace) {
+        return None;
+    }
+    let line = line.trim_start_matches(['*', '#', '_', '>', '`', ' ']);
+    let (numbered, marks): (&str, &[char]) = match line.get(..4) {
+        Some(word) if word.eq_ignore_ascii_case("step") => (line[4..].trim_start(), &[':', '.']),
+        _ => (line, &['.', ')']),
+    };
+    let digits = numbered.bytes().take_while(u8::is_ascii_digit).count();
+    let step = numbered[digits..].strip_prefix(marks)?.trim();
+    (digits > 0 && !step.is_empty()).then_some(step)
+}
+
+fn read_steps(steps: Vec<String>) -> Reading {
+    let mut draft = Draft::new("");
+    draft.spec.goal = steps.first().cloned().unwrap_or_default();
+    let mut nameless = Nameless::default();
+    for (index, step) in steps.into_iter().enumerate() {
+        let mut fields = Fields::new(Map::new(), Place::TaskNumber(index + 1));
+        let id = task_id(Some((index + 1).to_string()), index, &mut fields, &mut nameless, "id");
+        let mut spec = TaskSpec::new(id, step);
+        spec.complexity = Some(Complexity::Medium);
+        draft.tasks.push(Task::new(spec));
+    }
+    let notes =
+        vec!["there is no JSON in it: its numbered lines were taken for the steps of a plan".to_owned()];
+    Reading { dialect: DIALECT, drafts: vec![draft], problems: Vec::new(), notes }
+}
+
+/// The object in the text that is the plan.
+fn find_plan(text: &str) -> Result<Map<String, Value>, Unreadable> {
+    let whole = match serde_json::from_str(text.trim()) {
+        // Nothing but one object: it is meant to be the plan, whatever it lacks.
+        Ok(Value::Object(map)) => return Ok(plan_inside(map)),
+        Ok(Value::Array(tasks)) if is_task_list(&tasks) => {
+            return Ok(Map::from_iter([("tasks".to_owned(), Value::Array(tasks))]));
+        }
+        Ok(other) => Unreadable::NoPlan(format!("expected a plan, found {}", Found(&other))),
+        Err(error) if text.trim_start().starts_with('{') => syntax(&error),
+        Err(_) => Unreadable::NoPlan("there is no object with `goal` and `tasks` in it".to_owned()),
+    };
+    let mut found = objects_in(text);
+    let sure = found.iter().position(is_plan);
+    match sure.or_else(|| found.iter().position(|map| map.contains_key("tasks"))) {
+        Some(at) => Ok(found.swap_remove(at)),
+        None => Err(whole),
+    }
+}
+
+/// The objects that begin in the text, in the order in which they are likely to be the plan.
+fn objects_in(text: &str) -> Vec<Map<String, Value>> {
+    let mut found = Vec::new();
+    let mut unended = 0;
+    for at in beginnings(text) {
+        match serde_json::Deserializer::from_str(&text[at..]).into_iter::<Value>().next() {
+            Some(Ok(Value::Object(map))) => {
+                let map = plan_inside(map);
+                let sure = is_plan(&map);
+                found.push(map);
+                if sure {
+                    break;
+                }
+            }
+            // Each of these was read to the end of the text, which must not happen too often.
+            Some(Err(error)) if error.is_eof() => unended += 1,
+            Some(_) | None => {}
+        }
+        if unended > UNENDED_MAX {
+            break;
+        }
+    }
+    found
+}
+
+/// Where an object may begin: first in fences marked as JSON, then in other fences, then anywhere.
+fn beginnings(text: &str) -> Vec<usize> {
+    let mut marked = Vec::new();
+    let mut fenced = Vec::new();
+    for (fence, _) in text.match_indices("```").take(BEGINNINGS_MAX) {
+        let inside = &text[fence + 3..];
+        let tag = inside.bytes().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+        let space = inside[tag..].len() - inside[tag..].trim_start().len();
+        if inside[tag + space..].starts_with('{') {
+            let places = if inside[..tag].eq_ignore_ascii_case("json") { &mut marked } else { &mut fenced };
+            places.push(fence + 3 + tag + space);
+        }
+    }
+    marked.extend(fenced);
+    let anywhere = text.match_indices('{').map(|(at, _)| at).filter(|at| !marked.contains(at));
+    let anywhere: Vec<usize> = anywhere.take(BEGINNINGS_MAX).collect();
+    marked.extend(anywhere);
+    marked
+}
+
+/// The plan that an object wraps in a single field, such as `{"plan": {…}}`; otherwise the object itself.
+fn plan_inside(map: Map<String, Value>) -> Map<String, Value> {
+    if map.contains_key("tasks") || map.contains_key("meta") {
+        return map;
+    }
+    let inner = map.values().find_map(|value| value.as_object().filter(|inner| is_plan(inner))).cloned();
+    inner.unwrap_or(map)
+}
+
+fn is_plan(map: &Map<String, Value>) -> bool {
+    map.get("tasks").is_some_and(Value::is_array)
+        && (map.get("goal").is_some_and(Value::is_string) || map.get("meta").is_some_and(Value::is_object))
+}
+
+fn is_task_list(tasks: &[Value]) -> bool {
+    let is_task = |task: &Value| task.get("id").is_some() && task.get("description").is_some();
+    !tasks.is_empty() && tasks.iter().all(is_task)
+}
+
+fn read_plan(plan: Map<String, Value>) -> Reading {
+    let (mut problems, mut notes) = (Vec::new(), Vec::new());
+    let mut draft = Draft::new("");
+    let mut kept = Kept::default();
+    let mut fields = Fields::new(plan, Place::Plan);
+    let wrapped = fields.has("meta");
+    if wrapped {
+        let mut meta = Fields::inside(fields.object("meta").unwrap_or_default(), Place::Plan, "meta");
+        read_meta(&mut meta, &mut draft, &mut kept, &mut notes);
+        let more = meta.finish(&mut problems);
+        if !more.is_empty() {
+            kept.keep_unknown(Map::from_iter([("meta".to_owned(), Value::Object(more))]));
+        }
+    } else {
+        read_meta(&mut fields, &mut draft, &mut kept, &mut notes);
+    }
+    if !fields.has("tasks") {
+        fields.missing("tasks");
+    }
+    let tasks = fields.list("tasks").unwrap_or_default();
+    match (wrapped, written_by_program(&tasks)) {
+        (true, true) => kept.set("form", "program"),
+        (true, false) => kept.set("form", "document"),
+        (false, _) => kept.set("form", "flat"),
+    }
+    kept.keep_unknown(fields.finish(&mut problems));
+    kept.keep_in(&mut draft.spec.foreign, DIALECT);
+
+    let mut nameless = Nameless::default();
+    for (index, task) in tasks.into_iter().enumerate() {
+        draft.tasks.push(read_task(task, index, &mut nameless, &mut problems));
+    }
+    nameless.settle(&mut draft);
+    Reading { dialect: DIALECT, drafts: vec![draft], problems, notes }
+}
+
+fn read_meta(fields: &mut Fields, draft: &mut Draft, kept: &mut Kept, notes: &mut Vec<String>) {
+    draft.spec.goal = fields.text_needed("goal").unwrap_or_default();
+    match fields.take("id") {
+        Some(Value::String(id)) => take_plan_id(draft, id, kept, notes),
+        Some(other) => notes.push(format!("the plan's id {} is not text and was left out", Found(&other))),
+        None => {}
+    }
+    match fields.take("created_at") {
+        Some(Value::String(text)) => match moment(&text) {
+            Some(at) => {
+                draft.state.created_at = Some(at);
+                kept.keep_time("created_at", at, &text);
+            }
+            // clido never reads this text, so anything may stand there.
+            None => kept.set("created_at", text),
+        },
+        Some(other) => notes.push(format!("`created_at` {} is not text and was left out", Found(&other))),
+        None => {}
+    }
+}
+
+/// Whether the tasks have the order of fields in which clido saves them.
+fn written_by_program(tasks: &[Value]) -> bool {
+    let place = |name: &str| {
+        let task = tasks.first().and_then(Value::as_object)?;
+        task.keys().position(|key| key == name)
+    };
+    matches!((place("tools"), place("complexity")), (Some(tools), Some(complexity)) if tools < complexity)
+}
+
+fn read_task(task: Value, index: usize, nameless: &mut Nameless, problems: &mut Vec<Problem>) -> Task {
+    let mut fields = match task {
+        Value::Object(map) => Fields::new(map, Place::TaskNumber(index + 1)),
+        other => {
+            let mut fields = Fields::new(Map::new(), Place::TaskNumber(index + 1));
+            fields.unlike::<()>("tasks", "an object", &other);
+            fields.finish(problems);
+            return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
+        }
+    };
+    if fields.peek("id").is_none_or(Value::is_null) {
+        fields.missing("id");
+    }
+    let name = fields.name("id");
+    let id = task_id(name, index, &mut fields, nameless, "id");
+    let mut kept = Kept::default();
+    kept.keep_absent(OPTIONAL.into_iter().filter(|name| !fields.has(name)).collect());
+
+    let mut task = Task::new(TaskSpec::new(id, fields.text_needed("description").unwrap_or_default()));
+    let spec = &mut task.spec;
+    spec.depends_on =
+        fields.task_ids("depends_on").unwrap_or_default().into_iter().map(Dependency::Task).collect();
+    spec.complexity = fields.text("complexity").and_then(|word| {
+        complexity_of(&word)
+            .or_else(|| fields.unlike("complexity", "low, medium or high", &Value::String(word)))
+    });
+    spec.skip = fields.flag("skip").unwrap_or_default();
+    spec.notes = fields.text("notes").unwrap_or_default();
+    spec.tools = fields.names_in("tools");
+    if let Some(word) = fields.text("status") {
+        task.state.status = status_of(&word).unwrap_or_else(|| {
+            fields.unlike::<()>("status", "pending, running, done, failed or skipped", &Value::String(word));
+            Status::Pending
+        });
+    }
+    kept.keep_unknown(fields.finish(problems));
+    kept.keep_in(&mut task.spec.foreign, DIALECT);
+    task
+}
+
+fn complexity_of(word: &str) -> Option<Complexity> {
+    Some(match word.trim().to_ascii_lowercase().as_str() {
+        "low" | "simple" => Complexity::Low,
+        "medium" | "med" | "moderate" => Complexity::Medium,
+        "high" | "complex" => Complexity::High,
+        _ => return None,
+    })
+}
+
+/// Writes a plan file; the flat form only where the plan was read in it.
+pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
+    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let shape = Shape::of(form, &kept);
+    let flat = shape.as_read && kept.word("form") == Some("flat");
+    let mut losses = losses(draft, DIALECT, PLAN_FIELDS, TASK_FIELDS);
+    let goal = if draft.spec.goal.is_empty() { &draft.spec.title } else { &draft.spec.goal };
+    if !draft.spec.title.is_empty() && draft.spec.title != *goal {
+        losses.push(plan_loss("title"));
+    }
+
+    let mut meta = Map::new();
+    let id =
+        plan_id_text(
+            draft,
+            &kept,
+            || if flat { String::new() } else { format!("plan-{}", short_hash(goal)) },
+        );
+    if !id.is_empty() || !flat {
+        meta.insert("id".to_owned(), id.into());
+    }
+    meta.insert("goal".to_owned(), goal.as_str().into());
+    put_time(&mut meta, "created_at", draft.state.created_at, &kept, canonical);
+    if draft.state.created_at.is_none() {
+        match kept.word("created_at") {
+            Some(text) => meta.insert("created_at".to_owned(), text.into()),
+            None if flat => None,
+            None => meta.insert("created_at".to_owned(), CREATED_AT.into()),
+        };
+    }
+    let tasks = draft.tasks.iter().map(|task| write_task(task, shape, &mut losses)).collect();
+
+    let known_meta = kept.unknown("meta").and_then(Value::as_object);
+    let mut plan = if flat { std::mem::take(&mut meta) } else { Map::new() };
+    if shape.unknown {
+        // A field of `meta` has no other place in the flat form than the top.
+        let inner = if flat { &mut plan } else { &mut meta };
+        for (name, value) in known_meta.into_iter().flatten() {
+            inner.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    } else if kept.has_unknown() {
+        losses.push(plan_loss("foreign.clido"));
+    }
+    if !flat {
+        plan.insert("meta".to_owned(), Value::Object(meta));
+    }
+    plan.insert("tasks".to_owned(), tasks);
+    if shape.unknown {
+        kept.write_unknown(&mut plan, &["meta"]);
+    }
+    let mut text = pretty(&plan, 2);
+    if !shape.program {
+        text.push('\n');
+    }
+    Ok(Writing { text, losses: in_order(draft, losses) })
+}
+
+fn write_task(task: &Task, shape: Shape, losses: &mut Vec<Loss>) -> Value {
+    let Task { spec, state } = task;
+    let kept = Kept::of(&spec.foreign, DIALECT);
+    if spec.depends_on.iter().any(|on| on.elsewhere().is_some()) {
+        losses.push(task_loss(&spec.id, "depends_on"));
+    }
+    let status = match state.status {
+        Status::Pending | Status::Running | Status::Done | Status::Failed | Status::Skipped => {
+            state.status.word()
+        }
+        Status::Cancelled => {
+            losses.push(task_loss(&spec.id, "status"));
+            Status::Skipped.word()
+        }
+    };
+    let depends_on: Vec<&str> =
+        spec.depends_on.iter().filter_map(|on| on.here()).map(|id| id.as_str()).collect();
+    let complexity = spec.complexity.map_or("low", Complexity::word);
+    let tools = spec.tools.as_ref().map_or(Value::Null, |tools| tools.as_slice().into());
+    // What was left out when the task was read, and still is what it would be without being written.
+    let gap = |field: &str, is_default: bool| shape.as_read && is_default && kept.was_absent(field);
+
+    let mut map = Map::new();
+    map.insert("id".to_owned(), spec.id.as_str().into());
+    map.insert("description".to_owned(), spec.description.as_str().into());
+    if !gap("depends_on", depends_on.is_empty()) {
+        map.insert("depends_on".to_owned(), depends_on.into());
+    }
+    if shape.program {
+        map.insert("tools".to_owned(), tools.clone());
+    }
+    if !gap("complexity", spec.complexity.is_none()) {
+        map.insert("complexity".to_owned(), complexity.into());
+    }
+    if !gap("skip", !spec.skip) {
+        map.insert("skip".to_owned(), spec.skip.into());
+    }
+    if !gap("notes", spec.notes.is_empty()) {
+        map.insert("notes".to_owned(), spec.notes.as_str().into());
+    }
+    if !gap("status", state.status == Status::Pending) {
+        map.insert("status".to_owned(), status.into());
+    }
+    if !shape.program && !gap("tools", spec.tools.is_none()) {
+        map.insert("tools".to_owned(), tools);
+    }
+    if shape.unknown {
+        kept.write_unknown(&mut map, &[]);
+    } else if kept.has_unknown() {
+        losses.push(task_loss(&spec.id, "foreign.clido"));
+    }
+    Value::Object(map)
+}

@@ -1,0 +1,91 @@
+//! The tree that parents make of a draft's tasks. Iterative; a ring of parents or a missing one does it no harm.
+
+use std::collections::HashMap;
+
+use waypost_core::{Draft, TaskId};
+
+/// Children, depths and roots, by place in the list of tasks.
+pub(crate) struct Tree {
+    children: Vec<Vec<usize>>,
+    depth: Vec<usize>,
+    rooted: Vec<bool>,
+    tops: Vec<usize>,
+    /// Parents before their children; tasks in a ring are not in it.
+    order: Vec<usize>,
+}
+
+impl Tree {
+    /// The tree of the draft; under a root that is none of its tasks when there is `made`.
+    pub(crate) fn of(draft: &Draft, made: Option<&TaskId>) -> Self {
+        let count = draft.tasks.len();
+        let mut place_of: HashMap<&TaskId, usize> = HashMap::with_capacity(count);
+        for (at, task) in draft.tasks.iter().enumerate() {
+            place_of.entry(&task.spec.id).or_insert(at);
+        }
+        let mut tree = Self {
+            children: vec![Vec::new(); count],
+            depth: vec![0; count],
+            rooted: vec![false; count],
+            tops: Vec::new(),
+            order: Vec::with_capacity(count),
+        };
+        let mut orphans = Vec::new();
+        for (at, task) in draft.tasks.iter().enumerate() {
+            match task.spec.parent.as_ref().map(|parent| place_of.get(parent)) {
+                None => tree.tops.push(at),
+                Some(None) => orphans.push(at),
+                Some(Some(&parent)) => tree.children[parent].push(at),
+            }
+        }
+        let below_made = usize::from(made.is_some());
+        for &top in &tree.tops {
+            tree.depth[top] = below_made;
+            tree.rooted[top] = true;
+        }
+        tree.order.extend(tree.tops.iter().chain(&orphans));
+        let mut next = 0;
+        while let Some(&at) = tree.order.get(next) {
+            next += 1;
+            for &child in &tree.children[at] {
+                tree.depth[child] = tree.depth[at] + 1;
+                tree.rooted[child] = tree.rooted[at];
+                tree.order.push(child);
+            }
+        }
+        tree
+    }
+
+    /// The children of the task at this place.
+    pub(crate) fn children(&self, at: usize) -> &[usize] {
+        &self.children[at]
+    }
+
+    /// How many parents it has above it.
+    pub(crate) fn depth(&self, at: usize) -> usize {
+        self.depth[at]
+    }
+
+    /// The greatest depth.
+    pub(crate) fn depth_max(&self) -> usize {
+        self.depth.iter().copied().max().unwrap_or_default()
+    }
+
+    /// Whether its parents lead to a task that has none.
+    pub(crate) fn is_rooted(&self, at: usize) -> bool {
+        self.rooted[at]
+    }
+
+    /// The tasks without a parent.
+    pub(crate) fn tops(&self) -> &[usize] {
+        &self.tops
+    }
+
+    /// For each task, whether `holds` of it and of all below it.
+    pub(crate) fn all_below(&self, holds: impl Fn(usize) -> bool) -> Vec<bool> {
+        let mut all = vec![false; self.children.len()];
+        for &at in self.order.iter().rev() {
+            all[at] = holds(at) && self.children[at].iter().all(|&child| all[child]);
+        }
+        all
+    }
+}

@@ -1,0 +1,199 @@
+//! A plan as GraphML, for graph libraries: every field is a typed attribute, every dependency a directed edge from what
+//! comes first to what waits for it.
+//!
+//! Writes only. Values that are no plain texts, numbers or flags are JSON texts.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use waypost_core::{Draft, Task};
+
+use crate::graph::Graph;
+use crate::label::xml;
+use crate::loss::{set_in_plan, set_in_task};
+use crate::{Form, Loss, Unreadable, Writing};
+
+/// The attributes of the graph, with their types.
+const PLAN_KEYS: [(&str, &str); 23] = [
+    ("format", "string"),
+    ("id", "string"),
+    ("version", "long"),
+    ("title", "string"),
+    ("goal", "string"),
+    ("status", "string"),
+    ("owner", "string"),
+    ("queue", "string"),
+    ("token_budget", "long"),
+    ("body", "string"),
+    ("foreign", "string"),
+    ("phase", "string"),
+    ("approval_required", "boolean"),
+    ("approval", "string"),
+    ("created_by", "string"),
+    ("created_at", "string"),
+    ("updated_at", "string"),
+    ("started_at", "string"),
+    ("finished_at", "string"),
+    ("tokens_used", "long"),
+    ("summary", "string"),
+    ("reason", "string"),
+    ("archived", "boolean"),
+];
+
+/// The attributes of a node, with their types. `depends_on` is only there where edges cannot say it.
+const TASK_KEYS: [(&str, &str); 33] = [
+    ("description", "string"),
+    ("parent", "string"),
+    ("depends_on", "string"),
+    ("when", "string"),
+    ("complexity", "string"),
+    ("notes", "string"),
+    ("tools", "string"),
+    ("skip", "boolean"),
+    ("locks", "string"),
+    ("work", "string"),
+    ("check", "string"),
+    ("retry", "string"),
+    ("timeout_seconds", "long"),
+    ("priority", "int"),
+    ("provides", "string"),
+    ("thinking", "string"),
+    ("foreign", "string"),
+    ("status", "string"),
+    ("attempt", "long"),
+    ("tries", "long"),
+    ("created_at", "string"),
+    ("updated_at", "string"),
+    ("started_at", "string"),
+    ("finished_at", "string"),
+    ("not_before", "string"),
+    ("worker", "string"),
+    ("progress", "string"),
+    ("result", "string"),
+    ("output", "string"),
+    ("error", "string"),
+    ("reason", "string"),
+    ("because_of", "string"),
+    ("received", "string"),
+];
+
+/// Writes a graph.
+pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
+    let graph = Graph::of(draft);
+    let names = graph.names();
+    let mut losses = Vec::new();
+    let mut text = String::from(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\" \
+         xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" \
+         xsi:schemaLocation=\"http://graphml.graphdrawing.org/xmlns \
+         http://graphml.graphdrawing.org/xmlns/1.0/graphml.xsd\">\n",
+    );
+    for (name, kind) in PLAN_KEYS {
+        text.push_str(&key("plan", "graph", name, kind));
+    }
+    for (name, kind) in TASK_KEYS {
+        text.push_str(&key("task", "node", name, kind));
+    }
+    text.push_str("  <graph id=\"plan\" edgedefault=\"directed\">\n");
+    let plan = plan_fields(draft);
+    for (name, _) in PLAN_KEYS {
+        if let Some(value) = plan.get(name).map(plain) {
+            text.push_str(&data("plan", name, &value, "    "));
+        }
+    }
+    losses.extend(lost(None, &plan, set_in_plan(draft), &PLAN_KEYS));
+    let mut outside = vec![false; draft.tasks.len()];
+    graph.outside.iter().for_each(|(waiting, _)| outside[*waiting] = true);
+    for (n, task) in draft.tasks.iter().enumerate() {
+        let mut fields = task_fields(task);
+        if !outside[n] {
+            fields.shift_remove("depends_on");
+        }
+        text.push_str(&format!("    <node id=\"{}\">\n", xml(&names[n])));
+        for (name, _) in TASK_KEYS {
+            if let Some(value) = fields.get(name).map(plain) {
+                text.push_str(&data("task", name, &value, "      "));
+            }
+        }
+        text.push_str("    </node>\n");
+        let id = task.spec.id.as_str();
+        losses.extend(lost(Some(id), &fields, set_in_task(task), &TASK_KEYS));
+        if names[n] != id || has_unwritable(id) {
+            losses.push(Loss { task: Some(id.to_owned()), field: "id".to_owned() });
+        }
+    }
+    for (first, waiting) in &graph.edges {
+        let (first, waiting) = (xml(&names[*first]), xml(&names[*waiting]));
+        text.push_str(&format!("    <edge source=\"{first}\" target=\"{waiting}\"/>\n"));
+    }
+    text.push_str("  </graph>\n</graphml>\n");
+    losses.sort();
+    losses.dedup();
+    Ok(Writing { text, losses })
+}
+
+fn key(owner: &str, place: &str, name: &str, kind: &str) -> String {
+    format!("  <key id=\"{owner}.{name}\" for=\"{place}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>\n")
+}
+
+fn data(owner: &str, name: &str, value: &str, margin: &str) -> String {
+    format!("{margin}<data key=\"{owner}.{name}\">{}</data>\n", xml(value))
+}
+
+/// The plan's own fields and what came of it, side by side.
+fn plan_fields(draft: &Draft) -> Map<String, Value> {
+    let mut fields = object(&draft.spec);
+    fields.extend(object(&draft.state));
+    fields.insert("format".to_owned(), Value::from(waypost_core::FORMAT));
+    if let Some(id) = &draft.id {
+        fields.insert("id".to_owned(), Value::from(id.as_str()));
+    }
+    if draft.version != 0 {
+        fields.insert("version".to_owned(), Value::from(draft.version));
+    }
+    fields
+}
+
+fn task_fields(task: &Task) -> Map<String, Value> {
+    let mut fields = object(&task.spec);
+    fields.extend(object(&task.state));
+    fields
+}
+
+fn object(value: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(value) {
+        Ok(Value::Object(fields)) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// A value as the text of an attribute: texts as they are, everything else as JSON.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Fields that have no attribute, and texts with characters that XML cannot hold.
+fn lost(
+    task: Option<&str>,
+    fields: &Map<String, Value>,
+    set: Vec<String>,
+    keys: &[(&str, &str)],
+) -> Vec<Loss> {
+    let has_key = |field: &str| keys.iter().any(|(key, _)| *key == field);
+    set.into_iter()
+        .filter(|field| {
+            let name = field.split_once('.').map_or(field.as_str(), |(name, _)| name);
+            let unwritable = fields.get(name).map(plain).is_some_and(|text| has_unwritable(&text));
+            unwritable || !(has_key(name) || task.is_some() && name == "id")
+        })
+        .map(|field| Loss { task: task.map(str::to_owned), field })
+        .collect()
+}
+
+fn has_unwritable(text: &str) -> bool {
+    text.chars()
+        .any(|c| c < '\u{20}' && !matches!(c, '\n' | '\r' | '\t') || matches!(c, '\u{fffe}' | '\u{ffff}'))
+}

@@ -1,0 +1,312 @@
+//! task-master's `tasks.json`: numbered tasks with subtasks, in one list or in one list per tag.
+//!
+//! Reads only. Each tag becomes one plan. Fields without a word of ours are kept as foreign fields of the task.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+use waypost_core::{
+    Complexity, Dependency, Draft, FORMAT, Place, Problem, Status, Task, TaskId, TaskSpec, Wrong,
+};
+
+use crate::read::{Fields, Found, Kept, Nameless, object_of, task_id};
+use crate::{Dialect, Reading, Unreadable};
+
+const DIALECT: Dialect = Dialect::TaskMaster;
+
+/// Whether a text is a `tasks.json`: tasks with titles and `dependencies`, or tags that hold such tasks.
+pub(crate) fn looks_like(text: &str, _file_name: Option<&str>) -> bool {
+    let Ok(Value::Object(map)) = serde_json::from_str::<Value>(text) else { return false };
+    if map.contains_key("format") {
+        return false;
+    }
+    match map.get("tasks") {
+        Some(Value::Array(tasks)) => tasks.first().is_some_and(is_task),
+        Some(_) => false,
+        None => {
+            let lists: Vec<&Value> = map.values().filter_map(|tag| tag.get("tasks")).collect();
+            !lists.is_empty()
+                && lists
+                    .iter()
+                    .all(|list| list.as_array().is_some_and(|tasks| tasks.first().is_none_or(is_task)))
+        }
+    }
+}
+
+fn is_task(value: &Value) -> bool {
+    let has = |key: &str| value.get(key).is_some();
+    has("id")
+        && has("title")
+        && !has("depends_on")
+        && (has("dependencies") || has("details") || has("testStrategy"))
+}
+
+/// Reads a `tasks.json`.
+pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let mut map = object_of(text, DIALECT)?;
+    let mut reading =
+        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    if let Some(tasks) = map.shift_remove("tasks") {
+        let title = ["meta", "metadata"]
+            .iter()
+            .find_map(|key| map.get(*key)?.get("projectName")?.as_str())
+            .or_else(|| map.get("projectName")?.as_str())
+            .unwrap_or("master")
+            .to_owned();
+        let draft = list(title, tasks, map, &mut reading);
+        reading.drafts.push(draft);
+        return Ok(reading);
+    }
+    for (tag, value) in map {
+        match value {
+            Value::Object(mut map) if map.contains_key("tasks") => {
+                let tasks = map.shift_remove("tasks").unwrap_or_default();
+                let draft = list(tag, tasks, map, &mut reading);
+                reading.drafts.push(draft);
+            }
+            other => {
+                reading.notes.push(format!("`{tag}` holds no tasks but {}; it was left out", Found(&other)))
+            }
+        }
+    }
+    if reading.drafts.is_empty() {
+        return Err(Unreadable::NoPlan("there is no list of tasks".to_owned()));
+    }
+    Ok(reading)
+}
+
+/// What is gathered while one list of tasks is read.
+struct Gathering<'a> {
+    draft: Draft,
+    /// The ids of all tasks and subtasks, as they will be called.
+    known: HashSet<String>,
+    nameless: Nameless,
+    reading: &'a mut Reading,
+}
+
+fn list(title: String, tasks: Value, rest: Map<String, Value>, reading: &mut Reading) -> Draft {
+    let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
+    let mut kept = Kept::default();
+    let mut fields = Fields::new(rest, Place::Plan);
+    if let Some(metadata) = fields.object("metadata") {
+        let mut metadata = Fields::inside(metadata, Place::Plan, "metadata");
+        draft.spec.goal = metadata.text("description").unwrap_or_default();
+        draft.state.created_at = metadata.time("created", &mut kept);
+        draft.state.updated_at = metadata.time("updated", &mut kept);
+        let unknown = metadata.finish(&mut reading.problems);
+        if !unknown.is_empty() {
+            kept.keep_unknown(Map::from_iter([("metadata".to_owned(), Value::Object(unknown))]));
+        }
+    }
+    draft.spec.title = title;
+    kept.keep_unknown(fields.finish(&mut reading.problems));
+    kept.keep_in(&mut draft.spec.foreign, DIALECT);
+
+    let mut known = HashSet::new();
+    gather_ids(&tasks, None, &mut known);
+    let mut gathering = Gathering { draft, known, nameless: Nameless::default(), reading };
+    gathering.tasks(tasks, None);
+    let Gathering { mut draft, nameless, .. } = gathering;
+    nameless.settle(&mut draft);
+    draft
+}
+
+/// A task's number as the plan calls it: `5`, and `5.1` for the first subtask of `5`.
+fn full_id(id: &Value, parent: Option<&str>) -> Option<String> {
+    let id = match id {
+        Value::String(text) => text.trim().to_owned(),
+        Value::Number(number) => number.to_string(),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => return None,
+    };
+    match parent {
+        // Some files already write the full number.
+        Some(parent) if !id.strip_prefix(parent).is_some_and(|rest| rest.starts_with('.')) => {
+            Some(format!("{parent}.{id}"))
+        }
+        Some(_) | None => Some(id),
+    }
+}
+
+fn gather_ids(tasks: &Value, parent: Option<&str>, known: &mut HashSet<String>) {
+    for task in tasks.as_array().into_iter().flatten() {
+        if let Some(id) = task.get("id").and_then(|id| full_id(id, parent)) {
+            if let Some(subtasks) = task.get("subtasks") {
+                gather_ids(subtasks, Some(&id), known);
+            }
+            known.insert(id);
+        }
+    }
+}
+
+impl Gathering<'_> {
+    /// Reads a list of tasks, and below each its subtasks. JSON itself limits how deep that can go.
+    fn tasks(&mut self, tasks: Value, parent: Option<&TaskId>) {
+        let tasks = match tasks {
+            Value::Array(tasks) => tasks,
+            Value::Null => return,
+            other => {
+                let detail = format!("expected a list, found {}", Found(&other));
+                let (field, place) = match parent {
+                    Some(parent) => ("subtasks", Place::Task(parent.to_string())),
+                    None => ("tasks", Place::Plan),
+                };
+                let wrong = Wrong::WrongType { field: field.to_owned(), detail };
+                self.reading.problems.push(Problem { place, wrong });
+                return;
+            }
+        };
+        for value in tasks {
+            match value {
+                Value::Object(map) => self.task(map, parent),
+                other => {
+                    let place = Place::TaskNumber(self.draft.tasks.len() + 1);
+                    let detail = format!("expected an object, found {}", Found(&other));
+                    let wrong = Wrong::WrongType { field: "task".to_owned(), detail };
+                    self.reading.problems.push(Problem { place, wrong });
+                }
+            }
+        }
+    }
+
+    fn task(&mut self, map: Map<String, Value>, parent: Option<&TaskId>) {
+        let index = self.draft.tasks.len();
+        let mut fields = Fields::new(map, Place::TaskNumber(index + 1));
+        let mut kept = Kept::default();
+        let given = fields.take("id").and_then(|id| full_id(&id, parent.map(TaskId::as_str)));
+        if given.is_none() {
+            fields.missing("id");
+        }
+        let id = task_id(given, index, &mut fields, &mut self.nameless, "id");
+        let mut task = Task::new(TaskSpec::new(id.clone(), ""));
+        task.spec.parent = parent.cloned();
+
+        let title = fields.text("title").unwrap_or_default();
+        let description = fields.text("description").unwrap_or_default();
+        let (title, description) =
+            if title.is_empty() { (description, String::new()) } else { (title, description) };
+        task.spec.description = title;
+        task.spec.notes = sections([
+            ("", description),
+            ("Details", fields.text("details").unwrap_or_default()),
+            ("Test strategy", fields.text("testStrategy").unwrap_or_default()),
+            ("Acceptance criteria", fields.text("acceptanceCriteria").unwrap_or_default()),
+        ]);
+        if let Some(word) = fields.text("status") {
+            let (status, exact) = status_of(&word);
+            task.state.status = status;
+            if !exact {
+                kept.keep_status_word(status, &word);
+                self.reading.notes.push(format!("task {id}: `{word}` was read as {}", status.word()));
+            }
+        }
+        if let Some(word) = fields.text("priority") {
+            match priority_of(&word) {
+                Some(priority) => task.spec.priority = priority,
+                None => {
+                    fields.wrong("priority", format_args!("expected high, medium or low, found {word:?}"))
+                }
+            }
+        }
+        for field in ["complexity", "complexityScore"] {
+            if let Some(value) = fields.take(field) {
+                match complexity_of(&value) {
+                    Some(complexity) => task.spec.complexity = Some(complexity),
+                    None => {
+                        fields.unlike::<()>(field, "a number from 1 to 10", &value);
+                    }
+                }
+            }
+        }
+        for (n, dependency) in fields.list("dependencies").unwrap_or_default().into_iter().enumerate() {
+            let name = self.dependency(&dependency, &id, parent);
+            match name.map(TaskId::new) {
+                Some(Ok(on)) => task.spec.depends_on.push(Dependency::Task(on)),
+                Some(Err(bad)) => fields.wrong(&format!("dependencies[{n}]"), bad),
+                None => {
+                    fields.unlike::<()>(&format!("dependencies[{n}]"), "the id of a task", &dependency);
+                }
+            }
+        }
+        task.state.updated_at = fields.time("updatedAt", &mut kept);
+        task.state.created_at = fields.time("createdAt", &mut kept);
+        let subtasks = fields.take("subtasks");
+        kept.keep_unknown(fields.finish(&mut self.reading.problems));
+        kept.keep_in(&mut task.spec.foreign, DIALECT);
+        self.draft.tasks.push(task);
+        if let Some(subtasks) = subtasks {
+            self.tasks(subtasks, Some(&id));
+        }
+    }
+
+    /// Inside a subtask a bare number means another subtask where there is one, otherwise a task of the list.
+    fn dependency(&self, value: &Value, waiting: &TaskId, parent: Option<&TaskId>) -> Option<String> {
+        let name = full_id(value, None)?;
+        let Some(parent) = parent else { return Some(name) };
+        let sibling = format!("{parent}.{name}");
+        let is_sibling = self.known.contains(&sibling) && sibling != waiting.as_str();
+        Some(if is_sibling { sibling } else { name })
+    }
+}
+
+/// Texts one below the other, each under its heading; empty ones are left out.
+pub(crate) fn sections<const N: usize>(texts: [(&str, String); N]) -> String {
+    let mut notes = String::new();
+    for (heading, text) in texts {
+        let text = text.trim();
+        if text.is_empty() {
+            continue;
+        }
+        if !notes.is_empty() {
+            notes.push_str("\n\n");
+        }
+        if !heading.is_empty() {
+            notes.push_str(&format!("## {heading}\n\n"));
+        }
+        notes.push_str(text);
+    }
+    notes
+}
+
+/// The status, and whether the word says nothing more than it.
+fn status_of(word: &str) -> (Status, bool) {
+    match word {
+        "pending" => (Status::Pending, true),
+        "in-progress" => (Status::Running, true),
+        "done" => (Status::Done, true),
+        "cancelled" => (Status::Cancelled, true),
+        "completed" => (Status::Done, false),
+        // The work is done and somebody looks at it: not finished yet.
+        "review" => (Status::Running, false),
+        // `blocked` and `deferred` wait; the graph says for what, or a person does.
+        other => (crate::read::status_of(other).unwrap_or(Status::Pending), false),
+    }
+}
+
+/// Words for how urgent something is, in our numbers: higher goes first, and the middle is 0.
+pub(crate) fn priority_of(word: &str) -> Option<i32> {
+    match word.to_ascii_lowercase().as_str() {
+        "critical" | "highest" | "urgent" => Some(2),
+        "high" => Some(1),
+        "medium" | "normal" | "" => Some(0),
+        "low" => Some(-1),
+        "lowest" => Some(-2),
+        _ => None,
+    }
+}
+
+/// A score from 1 to 10, or the word itself.
+fn complexity_of(value: &Value) -> Option<Complexity> {
+    match value {
+        Value::String(word) => match word.as_str() {
+            "low" => Some(Complexity::Low),
+            "medium" => Some(Complexity::Medium),
+            "high" => Some(Complexity::High),
+            _ => None,
+        },
+        value => match value.as_f64()? {
+            score if score < 4.0 => Some(Complexity::Low),
+            score if score < 8.0 => Some(Complexity::Medium),
+            _ => Some(Complexity::High),
+        },
+    }
+}

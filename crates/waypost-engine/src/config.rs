@@ -1,0 +1,264 @@
+//! What the operator allows and wishes: queues, executors, retries, leases, limits, the approval policy.
+//!
+//! Pure: the caller reads files and the environment and passes text in. Every key is described in
+//! `docs/configuration.md`; one that is not there is an error with its file, its line and the nearest name.
+
+mod environment;
+mod file;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use waypost_core::Retry;
+
+/// The queue of plans that name none.
+pub const DEFAULT_QUEUE: &str = "default";
+/// Tasks that a queue runs at the same time, unless the configuration says otherwise.
+pub const CONCURRENCY_DEFAULT: u32 = 4;
+/// Tasks that a queue may run at the same time.
+pub const CONCURRENCY_MAX: u32 = 1_000;
+/// Seconds that anything in the configuration may take: a hundred days.
+pub const SECONDS_MAX: u32 = 100 * 24 * 60 * 60;
+/// Bytes of a log that may be kept of one attempt.
+pub const LOG_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
+
+/// Where the text of a configuration comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The user's own file.
+    User,
+    /// The workspace's file, which may travel with a repository.
+    Workspace,
+    /// A file that was named on the command line.
+    Named,
+}
+
+/// One file of configuration.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Whose it is.
+    pub origin: Origin,
+    /// How it is spoken of: its path.
+    pub name: String,
+    /// What is in it.
+    pub text: String,
+}
+
+/// When a plan needs a person's approval before machines run it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ApprovalPolicy {
+    /// No plan does.
+    Never,
+    /// A plan with which an agent gives work to machines.
+    #[default]
+    Work,
+    /// Every plan.
+    All,
+}
+
+impl ApprovalPolicy {
+    /// What a new plan is told about it.
+    pub fn required(self) -> Option<bool> {
+        match self {
+            Self::Never => Some(false),
+            Self::Work => None,
+            Self::All => Some(true),
+        }
+    }
+}
+
+/// A queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queue {
+    /// Tasks that run at the same time.
+    pub concurrency: u32,
+}
+
+/// Where a secret is read when a process starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Secret {
+    /// From this variable of our own environment.
+    Variable(String),
+    /// From this file; one line end at its end is left out.
+    File(String),
+}
+
+/// A program that is run for a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// The program and its arguments; with `shell`, one text for `sh -c`.
+    pub command: Vec<String>,
+    /// Whether `sh -c` reads the command.
+    pub shell: bool,
+    /// The folder that it starts in, relative to the workspace; the workspace itself where none is named.
+    pub directory: String,
+    /// Variables of our environment that it sees.
+    pub environment: Vec<String>,
+    /// Variables that it gets, with where their values are read.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Seconds that an attempt may take.
+    pub timeout_seconds: Option<u32>,
+}
+
+/// Variables that a process sees unless its configuration names others.
+pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
+
+/// What an executor's name stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Executor {
+    /// Nothing is done, and that is done at once.
+    Noop,
+    /// A person does it and says so.
+    Human,
+    /// A program does it.
+    Process(Process),
+    /// One of several programs does it: the one that `inputs.subagent` names.
+    Dispatch(BTreeMap<String, Process>),
+}
+
+impl Executor {
+    /// The word for it in the configuration.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Noop => "noop",
+            Self::Human => "human",
+            Self::Process(_) => "process",
+            Self::Dispatch(_) => "dispatch",
+        }
+    }
+}
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// When a person must approve.
+    pub approval: ApprovalPolicy,
+    /// Queues by name.
+    pub queues: BTreeMap<String, Queue>,
+    /// Executors by name.
+    pub executors: BTreeMap<String, Executor>,
+    /// Shapes by name, with what is said of them.
+    pub shapes: BTreeMap<String, String>,
+    /// How often to try where the task does not say.
+    pub retry: Retry,
+    /// Seconds that a worker is believed to live without a sign of life.
+    pub lease_seconds: u32,
+    /// Seconds between two signs of life.
+    pub heartbeat_seconds: u32,
+    /// Seconds that an attempt may take where neither task nor executor says.
+    pub timeout_seconds: Option<u32>,
+    /// Seconds between the request to end and the end by force.
+    pub stop_seconds: u32,
+    /// Seconds that a task waits for locks before newcomers may no longer take them.
+    pub lock_wait_seconds: u32,
+    /// Bytes of a worker's output.
+    pub output_bytes_max: u64,
+    /// Bytes of a worker's log that are kept.
+    pub log_bytes_max: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
+        Self {
+            approval: ApprovalPolicy::default(),
+            queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
+            executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
+            shapes: BTreeMap::new(),
+            retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
+            lease_seconds: 60,
+            heartbeat_seconds: 15,
+            timeout_seconds: None,
+            stop_seconds: 5,
+            lock_wait_seconds: 10,
+            output_bytes_max: 1024 * 1024,
+            log_bytes_max: 10 * 1024 * 1024,
+        }
+    }
+}
+
+/// Something wrong in a configuration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// The file, or the variable of the environment.
+    pub place: String,
+    /// The line in it, from 1; nothing for a variable.
+    pub line: Option<usize>,
+    /// What is wrong, a lowercase clause.
+    pub what: String,
+    /// What to do about it; may be empty.
+    pub hint: String,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.place, self.what),
+            None => write!(f, "{}: {}", self.place, self.what),
+        }
+    }
+}
+
+/// Everything that is wrong in the configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the configuration has {} {}", problems.len(), if problems.len() == 1 { "problem" } else { "problems" })]
+pub struct BadConfig {
+    /// All of it, in the order of the layers.
+    pub problems: Vec<ConfigProblem>,
+}
+
+impl Config {
+    /// The defaults, then each layer over the ones before it, then the environment. Reports everything that is wrong.
+    pub fn load<'a>(
+        layers: &[Layer],
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, BadConfig> {
+        let mut config = Self::default();
+        let mut problems = Vec::new();
+        for layer in layers {
+            file::apply(&mut config, layer, &mut problems);
+        }
+        for (name, value) in variables {
+            environment::apply(&mut config, name, value, &mut problems);
+        }
+        if problems.is_empty() && config.heartbeat_seconds >= config.lease_seconds {
+            problems.push(ConfigProblem {
+                place: "lease".to_owned(),
+                line: None,
+                what: format!(
+                    "a sign of life every {} s is too seldom for a lease of {} s",
+                    config.heartbeat_seconds, config.lease_seconds
+                ),
+                hint: "make heartbeat_seconds a third of seconds, or less".to_owned(),
+            });
+        }
+        if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
+    }
+
+    /// The name of the queue that a plan's word for it means.
+    pub fn queue_name(word: &str) -> &str {
+        if word.is_empty() { DEFAULT_QUEUE } else { word }
+    }
+}
+
+/// The name that is closest to `wanted`, if one is close at all.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let allowed = (wanted.chars().count() / 3).clamp(1, 4);
+    let far = |name: &&'a str| (distance(wanted, name), *name);
+    names.into_iter().map(|name| far(&name)).filter(|&(far, _)| far <= allowed).min().map(|(_, name)| name)
+}
+
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let change = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}

@@ -1,0 +1,25 @@
+//! How the work of an attempt is done. The plan names an executor; what that is stands in the configuration.
+
+mod job;
+mod log;
+mod process;
+
+pub(crate) use job::Job;
+pub use log::log_path;
+pub(crate) use process::{Handle, launch};
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// What the work of tasks finds around it.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The folder that no work starts outside of.
+    pub workspace: PathBuf,
+    /// The folder that logs of attempts are kept in.
+    pub logs: PathBuf,
+    /// Our own environment, of which the configuration lets some through.
+    pub variables: BTreeMap<String, String>,
+    /// The name of this run, by which its processes can be found after its death.
+    pub worker: String,
+}

@@ -1,0 +1,83 @@
+//! All that an attempt needs, taken from the plan and the configuration before anything is started.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Plan, Problem, Task, Work};
+
+use crate::admit::{self, Means};
+use crate::config::{Config, Process};
+use crate::scheduler::AttemptKey;
+
+/// A program to run, and what it is told on its standard input.
+#[derive(Clone, Debug)]
+pub(crate) struct Part {
+    pub(crate) process: Process,
+    pub(crate) input: String,
+    /// Whether it only looks at what another has done.
+    pub(crate) is_check: bool,
+}
+
+/// The work of one attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Job {
+    pub(crate) key: AttemptKey,
+    pub(crate) parts: Vec<Part>,
+    pub(crate) output_bytes_max: u64,
+    pub(crate) log_bytes_max: u64,
+}
+
+impl Job {
+    /// The job of an attempt; an error says why there can be none.
+    pub(crate) fn of(config: &Config, plan: &Plan, key: &AttemptKey) -> Result<Self, String> {
+        let gone = || format!("task {} is no longer in the plan", key.task);
+        let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
+        let mut parts = Vec::new();
+        for (work, is_check) in [(&task.spec.work, false), (&task.spec.check, true)] {
+            let Some(work) = work else { continue };
+            let means = admit::resolve(config, work);
+            match means.map_err(|wrong| Problem::task(&task.spec.id, wrong).to_string())? {
+                Means::Noop => {}
+                Means::Human if is_check => {
+                    return Err("a person cannot be the check of a task yet".to_owned());
+                }
+                Means::Human => return Err("this is for a person to do".to_owned()),
+                Means::Process(process) => {
+                    let input = told(config, plan, task, work, key);
+                    parts.push(Part { process: process.clone(), input, is_check });
+                }
+            }
+        }
+        let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
+        Ok(Self { key: key.clone(), parts, output_bytes_max, log_bytes_max })
+    }
+}
+
+/// The object that a worker reads. A promise: `docs/running.md` describes it.
+fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+    let mut outputs = Map::new();
+    for (name, output) in plan.outputs_for(key.task.as_str()) {
+        outputs.insert(name, output.value());
+    }
+    let mut told = json!({
+        "plan": key.plan,
+        "task": key.task,
+        "attempt": key.attempt,
+        "idempotency_key": idempotency_key(key),
+        "description": task.spec.description,
+        "inputs": admit::inputs(config, work),
+        "outputs": outputs,
+    });
+    if let Some(fields) = told.as_object_mut() {
+        if !task.spec.notes.is_empty() {
+            fields.insert("notes".to_owned(), Value::from(task.spec.notes.clone()));
+        }
+        if let Some(subagent) = work.inputs.value().get("subagent").filter(|name| name.is_string()) {
+            fields.insert("subagent".to_owned(), subagent.clone());
+        }
+    }
+    format!("{told}\n")
+}
+
+/// What a worker can tell one attempt from all others by.
+pub(crate) fn idempotency_key(key: &AttemptKey) -> String {
+    format!("{}/{}/{}", key.plan, key.task, key.attempt)
+}

@@ -1,0 +1,147 @@
+//! What a worker writes to its standard error: kept per attempt, bounded, without secrets.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use waypost_core::{PlanId, TaskId};
+
+/// Bytes of a line; a longer one is broken.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a file's name that stand for a task.
+const NAME_BYTES_MAX: usize = 180;
+/// What a line begins with that says how far the worker is.
+const PROGRESS_MARK: &str = "waypost:progress ";
+/// Secrets that are shorter would blacken everything.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// Where the log of an attempt is kept.
+pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> PathBuf {
+    logs.join(plan.as_str()).join(format!("{}.{attempt}.log", file_name(task.as_str())))
+}
+
+/// A task's id as a part of a file's name: what could lead elsewhere is written as `%` and a number.
+fn file_name(task: &str) -> String {
+    let mut name = String::new();
+    for (at, byte) in task.bytes().enumerate() {
+        let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || byte == b'.' && at > 0;
+        if plain { name.push(byte as char) } else { name.push_str(&format!("%{byte:02x}")) }
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let sum = task.bytes().fold(0xcbf2_9ce4_8422_2325u64, |sum, byte| {
+            (sum ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        name.truncate(NAME_BYTES_MAX);
+        name.push_str(&format!("~{sum:016x}"));
+    }
+    name
+}
+
+/// Replaces every secret in a text.
+pub(super) fn without_secrets(text: &str, secrets: &[String]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), "***");
+        }
+    }
+    text
+}
+
+/// The log of one attempt. Its file is made when there is something to write.
+pub(super) struct Log {
+    path: PathBuf,
+    file: Option<BufWriter<File>>,
+    broken: bool,
+    bytes_left: u64,
+    line: Vec<u8>,
+    /// The last line that says anything, for the message of a failure.
+    pub(super) last: String,
+    /// The latest word about how far the worker is.
+    pub(super) progress: Option<String>,
+}
+
+impl Log {
+    pub(super) fn new(path: PathBuf, bytes_max: u64) -> Self {
+        let (last, line) = (String::new(), Vec::new());
+        Self { path, file: None, broken: false, bytes_left: bytes_max, line, last, progress: None }
+    }
+
+    pub(super) fn take(&mut self, bytes: &[u8], secrets: &[String]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.ends_with(b"\n") || self.line.len() >= LINE_BYTES_MAX {
+                self.end_line(secrets);
+            }
+        }
+    }
+
+    /// Writes out what there is.
+    pub(super) fn finish(&mut self, secrets: &[String]) {
+        if !self.line.is_empty() {
+            self.line.push(b'\n');
+            self.end_line(secrets);
+        }
+        if let Some(file) = &mut self.file {
+            let _lost = file.flush();
+        }
+    }
+
+    fn end_line(&mut self, secrets: &[String]) {
+        let line = std::mem::take(&mut self.line);
+        let line = without_secrets(&String::from_utf8_lossy(&line), secrets);
+        let said = line.trim_end();
+        if let Some(progress) = said.strip_prefix(PROGRESS_MARK) {
+            self.progress = Some(progress.trim().to_owned());
+        } else if !said.is_empty() {
+            self.last = said.to_owned();
+        }
+        self.put(&line);
+    }
+
+    fn put(&mut self, line: &str) {
+        if self.broken || self.bytes_left == 0 {
+            return;
+        }
+        let cut = line.len() as u64 > self.bytes_left;
+        let text = if cut { "(the log goes on from here, and no more of it is kept)\n" } else { line };
+        self.bytes_left = if cut { 0 } else { self.bytes_left - line.len() as u64 };
+        // A log that cannot be written does not fail the work that it is of.
+        self.broken = self.write(text).is_err();
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.file.is_none() {
+            if let Some(folder) = self.path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            self.file = Some(BufWriter::new(File::create(&self.path)?));
+        }
+        match &mut self.file {
+            Some(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_id_of_a_task_leads_out_of_the_folder() {
+        for (task, expected) in [
+            ("build-api", "build-api"),
+            ("../../etc/passwd", "%2e.%2f..%2fetc%2fpasswd"),
+            ("a/b", "a%2fb"),
+            (".hidden", "%2ehidden"),
+            ("v1.2", "v1.2"),
+        ] {
+            let name = file_name(task);
+            assert!(!name.contains('/') && !name.starts_with('.'), "{name}");
+            assert_eq!(name, expected);
+        }
+        let long = file_name(&"é".repeat(128));
+        assert!(long.len() < 230, "{long}");
+    }
+}

@@ -1,0 +1,22 @@
+//! What happens: plans are run.
+//!
+//! [`Config`] is what the operator allows, [`admit`] looks whether a plan keeps to it, [`Scheduler`] decides which task
+//! starts when (pure: what happened in, what to do out), executors do the work, and [`Runner`] is the loop between them and
+//! the store. Threads and channels; no asynchronous runtime.
+
+pub mod admit;
+pub mod config;
+
+mod executors;
+mod identity;
+mod run;
+mod scheduler;
+
+pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
+pub use executors::{Surroundings, log_path};
+pub use identity::worker_name;
+pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
+pub use scheduler::{
+    Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest,
+    Scheduler, TRY_AGAIN_ATTEMPTS,
+};

@@ -1,0 +1,467 @@
+//! The loop that runs plans: waits for something to happen, asks the scheduler, does what it says.
+//!
+//! Decides nothing about tasks. A start is durable before its work begins, and an end is durable before anything that
+//! depends on it begins, because the scheduler hands out starts only after the write that holds both.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use waypost_core::{Command, Plan, PlanId, Timestamp};
+use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
+
+use crate::config::Config;
+use crate::executors::{Handle, Job, Surroundings, launch};
+use crate::identity;
+use crate::scheduler::{
+    Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
+};
+
+/// Between two looks at what other processes have written.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+/// Between two looks at the leases of others.
+const LEASES_INTERVAL: Duration = Duration::from_secs(1);
+/// Versions of others that are read at a time.
+const VERSIONS_MAX: usize = 1_000;
+/// Leases that are read at a time.
+const LEASES_MAX: usize = 1_000;
+/// How often in a row the store may fail before a run gives up.
+const STORE_FAILURES_MAX: u32 = 10;
+/// The wait after a failure of the store, for each failure in a row.
+const STORE_PAUSE: Duration = Duration::from_millis(100);
+
+/// What reaches the loop from threads.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Ended(AttemptKey, Ending),
+    Progressed(AttemptKey, String),
+    Control(Control),
+}
+
+/// What a run looks like at a moment.
+#[derive(Debug)]
+pub struct View<'a> {
+    /// The plans.
+    pub plans: Vec<&'a Plan>,
+    /// What runs here, and since when.
+    pub running: Vec<(&'a AttemptKey, Timestamp)>,
+    /// Now.
+    pub now: Timestamp,
+    /// Whether it waits for people or for workers elsewhere.
+    pub waits: bool,
+}
+
+/// Whoever is told how a run goes.
+pub trait Watcher {
+    /// Something happened, and is durable.
+    fn told(&mut self, notice: &Notice);
+    /// Somebody asked the run to end.
+    fn asked_to_end(&mut self, control: Control);
+    /// How it looks now; called often enough for a clock to be shown, not more.
+    fn look(&mut self, view: &View<'_>);
+    /// How long may pass between two calls of [`Watcher::look`] while nothing happens.
+    fn interval(&self) -> Duration;
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Whether somebody asked it to end.
+    pub asked_to_end: Option<Control>,
+    /// Whether something is left that this run will not do.
+    pub rest: Rest,
+}
+
+/// Why a run could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The store failed again and again.
+    #[error("the store failed {STORE_FAILURES_MAX} times in a row: {0}")]
+    Store(StoreError),
+    /// The plan could not be read.
+    #[error("{0}")]
+    Plan(WriteError),
+}
+
+/// By which a person at the run makes it end.
+#[derive(Clone, Debug)]
+pub struct Controller(Sender<Message>);
+
+impl Controller {
+    /// Says what is wanted. A run that is over does not hear it.
+    pub fn say(&self, control: Control) {
+        let _over = self.0.send(Message::Control(control));
+    }
+}
+
+/// Runs plans of one store until nothing more is to be done.
+pub struct Runner {
+    plans: Arc<Plans>,
+    config: Arc<Config>,
+    around: Arc<Surroundings>,
+    scheduler: Scheduler,
+    ids: Vec<PlanId>,
+    handles: BTreeMap<AttemptKey, Handle>,
+    sender: Sender<Message>,
+    messages: Receiver<Message>,
+    clock: Clock,
+    looked: Instant,
+    leases_looked: Instant,
+    heartbeat: Instant,
+    shown: Option<Instant>,
+    store_failures: u32,
+    hold_until: Option<Instant>,
+    asked_to_end: Option<Control>,
+}
+
+impl Runner {
+    /// For these plans, which are in the store already.
+    pub fn new(
+        plans: Arc<Plans>,
+        config: Arc<Config>,
+        around: Surroundings,
+        after_failure: AfterFailure,
+        ids: Vec<PlanId>,
+    ) -> Result<Self, RunError> {
+        let (sender, messages) = channel();
+        let scheduler = Scheduler::new(Arc::clone(&config), around.worker.clone(), after_failure);
+        let clock = Clock::new(&plans).map_err(|error| RunError::Plan(error.into()))?;
+        let now = Instant::now();
+        let mut runner = Self {
+            plans,
+            config,
+            around: Arc::new(around),
+            scheduler,
+            ids,
+            handles: BTreeMap::new(),
+            sender,
+            messages,
+            clock,
+            looked: now,
+            leases_looked: now,
+            heartbeat: now,
+            shown: None,
+            store_failures: 0,
+            hold_until: None,
+            asked_to_end: None,
+        };
+        for id in runner.ids.clone() {
+            let plan = runner.plans.look(&id, Plan::clone).map_err(RunError::Plan)?;
+            runner.handle(Input::Adopted(Box::new(plan)));
+        }
+        runner.look_for_lost()?;
+        Ok(runner)
+    }
+
+    /// By which the run can be made to end while it goes on.
+    pub fn controller(&self) -> Controller {
+        Controller(self.sender.clone())
+    }
+
+    /// Runs until nothing more is to be done here.
+    pub fn run(&mut self, watcher: &mut dyn Watcher) -> Result<Summary, RunError> {
+        let ended = self.turn_until_over(watcher);
+        if ended.is_err() {
+            // Work whose end could not be written must not go on unseen.
+            for handle in self.handles.values() {
+                handle.stop(crate::scheduler::Force::Kill);
+            }
+        }
+        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest })
+    }
+
+    fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
+        loop {
+            while let Ok(message) = self.messages.try_recv() {
+                self.take(message, watcher);
+            }
+            self.act(watcher)?;
+            self.show(watcher);
+            if self.hold_until.is_none() {
+                let rest = self.scheduler.rest();
+                if rest == Rest::Over || rest == Rest::Waiting && self.asked_to_end.is_some() {
+                    return Ok(rest);
+                }
+            }
+            match self.messages.recv_timeout(self.patience(watcher)) {
+                Ok(message) => self.take(message, watcher),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            self.look_around()?;
+        }
+    }
+
+    fn handle(&mut self, input: Input) {
+        let now = self.clock.now();
+        self.scheduler.handle(now, input);
+    }
+
+    fn take(&mut self, message: Message, watcher: &mut dyn Watcher) {
+        match message {
+            Message::Ended(key, ending) => {
+                self.handles.remove(&key);
+                self.handle(Input::Ended(key, ending));
+            }
+            Message::Progressed(key, progress) => self.handle(Input::Progressed(key, progress)),
+            Message::Control(control) => {
+                self.asked_to_end = Some(control);
+                watcher.asked_to_end(control);
+                self.handle(Input::Control(control));
+            }
+        }
+    }
+
+    /// Does what the scheduler says until it says nothing more.
+    fn act(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.hold_until.is_some_and(|until| until > Instant::now()) {
+            return Ok(());
+        }
+        self.hold_until = None;
+        loop {
+            let actions = self.scheduler.step(self.clock.now());
+            if actions.is_empty() {
+                return Ok(());
+            }
+            for action in actions {
+                match action {
+                    Action::Write(id, commands) => self.write(&id, commands)?,
+                    Action::Read(id) => self.read(&id, watcher)?,
+                    Action::Start(key) => self.start(key),
+                    Action::Stop(key, force) => {
+                        if let Some(handle) = self.handles.get(&key) {
+                            handle.stop(force);
+                        }
+                    }
+                    Action::Tell(notice) => watcher.told(&notice),
+                }
+            }
+            if self.hold_until.is_some() {
+                return Ok(());
+            }
+        }
+    }
+
+    fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
+        let request = WriteRequest {
+            plan: id.clone(),
+            by: self.scheduler.actor().clone(),
+            commands,
+            known_version: None,
+            lease_seconds: Some(self.config.lease_seconds),
+        };
+        match self.plans.write(request) {
+            Ok(committed) => {
+                self.store_failures = 0;
+                self.handle(Input::Written(id.clone(), committed.version));
+            }
+            Err(WriteError::Refused(refusal)) => self.handle(Input::Refused(id.clone(), refusal)),
+            Err(WriteError::Store(error)) => {
+                self.handle(Input::Unknown(id.clone()));
+                self.store_failed(error)?;
+            }
+            Err(error) => return Err(RunError::Plan(error)),
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, id: &PlanId, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        loop {
+            match self.plans.look(id, Plan::clone) {
+                Ok(plan) => {
+                    self.store_failures = 0;
+                    self.handle(Input::Adopted(Box::new(plan)));
+                    return Ok(());
+                }
+                Err(WriteError::Store(error)) => {
+                    self.store_failed(error)?;
+                    // The scheduler has asked once and waits for the answer, so the wait is here.
+                    let pause = STORE_PAUSE * self.store_failures;
+                    if let Ok(message) = self.messages.recv_timeout(pause) {
+                        self.take(message, watcher);
+                    }
+                }
+                Err(error) => return Err(RunError::Plan(error)),
+            }
+        }
+    }
+
+    fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
+        self.store_failures += 1;
+        if self.store_failures >= STORE_FAILURES_MAX {
+            return Err(RunError::Store(error));
+        }
+        self.hold_until = Some(Instant::now() + STORE_PAUSE * self.store_failures);
+        Ok(())
+    }
+
+    fn start(&mut self, key: AttemptKey) {
+        let Some(plan) = self.scheduler.plan(&key.plan) else { return };
+        match Job::of(&self.config, plan, &key) {
+            Ok(job) => {
+                let handle = launch(job, Arc::clone(&self.around), self.sender.clone());
+                self.handles.insert(key, handle);
+            }
+            Err(error) => self.handle(Input::Ended(key, Ending::Failed { error })),
+        }
+    }
+
+    /// How long to wait for a message.
+    fn patience(&self, watcher: &dyn Watcher) -> Duration {
+        let until_shown =
+            watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
+        let mut patience = LOOK_INTERVAL.saturating_sub(self.looked.elapsed()).min(until_shown);
+        if let Some(wake_at) = self.scheduler.wake_at() {
+            let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
+            patience = patience.min(Duration::from_micros(micros as u64));
+        }
+        if let Some(until) = self.hold_until {
+            patience = until.saturating_duration_since(Instant::now());
+        }
+        patience.max(Duration::from_micros(100))
+    }
+
+    fn show(&mut self, watcher: &mut dyn Watcher) {
+        if self.shown.is_some_and(|at| at.elapsed() < watcher.interval()) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let plans = self.ids.iter().filter_map(|id| self.scheduler.plan(id)).collect();
+        let running = self.scheduler.running().collect();
+        let waits = self.scheduler.rest() == Rest::Waiting;
+        watcher.look(&View { plans, running, now: self.clock.now(), waits });
+    }
+
+    /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
+    fn look_around(&mut self) -> Result<(), RunError> {
+        if self.looked.elapsed() >= LOOK_INTERVAL {
+            self.looked = Instant::now();
+            self.tolerate(Self::read_others)?;
+        }
+        if self.leases_looked.elapsed() >= LEASES_INTERVAL {
+            self.leases_looked = Instant::now();
+            self.tolerate(|runner| runner.clock.set(&runner.plans))?;
+            self.look_for_lost()?;
+        }
+        if self.heartbeat.elapsed() >= Duration::from_secs(u64::from(self.config.heartbeat_seconds)) {
+            self.heartbeat = Instant::now();
+            self.tolerate(Self::renew_leases)?;
+        }
+        Ok(())
+    }
+
+    /// Runs something that will be tried again later anyway.
+    fn tolerate(&mut self, work: impl FnOnce(&mut Self) -> Result<(), StoreError>) -> Result<(), RunError> {
+        match work(self) {
+            Ok(()) => Ok(()),
+            Err(error) => self.store_failed(error),
+        }
+    }
+
+    fn read_others(&mut self) -> Result<(), StoreError> {
+        for id in self.ids.clone() {
+            let Some(known) = self.scheduler.plan(&id).map(Plan::version) else { continue };
+            let mut current = 0;
+            self.plans.store().read(&mut |read| {
+                current = read.head(&id)?.map_or(0, |head| head.version);
+                Ok(())
+            })?;
+            if current > known {
+                let entries = self.plans.history(&id, known, VERSIONS_MAX)?;
+                self.handle(Input::Advanced(id, entries));
+            }
+        }
+        Ok(())
+    }
+
+    /// Attempts of others whose lease has ended, or whose process is known to be dead.
+    fn look_for_lost(&mut self) -> Result<(), RunError> {
+        let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
+        for id in &self.ids {
+            let Some(plan) = self.scheduler.plan(id) else { continue };
+            for task in plan.running() {
+                let worker = task.state.worker.clone().unwrap_or_default();
+                if worker != self.around.worker {
+                    foreign.insert(AttemptKey::new(id, &task.spec.id, task.state.attempt), worker);
+                }
+            }
+        }
+        if foreign.is_empty() {
+            return Ok(());
+        }
+        let mut ended = Vec::new();
+        self.tolerate(|runner| {
+            runner.plans.store().read(&mut |read| {
+                let now = read.now();
+                ended = read.leases(Some(now), LEASES_MAX)?;
+                Ok(())
+            })
+        })?;
+        for lease in ended {
+            let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);
+            if foreign.remove(&key).is_some() {
+                self.handle(Input::Gone(key, Loss::Expired));
+            }
+        }
+        let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
+        let mut gone = Vec::new();
+        for (key, worker) in &foreign {
+            let is_gone = *dead
+                .entry(worker)
+                .or_insert_with(|| identity::is_dead(worker) && identity::end_orphans(worker));
+            if is_gone {
+                gone.push(key.clone());
+            }
+        }
+        for key in gone {
+            self.handle(Input::Gone(key, Loss::Died));
+        }
+        Ok(())
+    }
+
+    fn renew_leases(&mut self) -> Result<(), StoreError> {
+        let held: Vec<AttemptKey> = self.scheduler.held().cloned().collect();
+        if held.is_empty() {
+            return Ok(());
+        }
+        let seconds = u64::from(self.config.lease_seconds);
+        self.plans.store().write(&mut |transaction| {
+            let until = transaction.now().plus_seconds(seconds);
+            for key in &held {
+                // One that has lost its lease meanwhile is told so when it reports.
+                transaction.renew_lease(&key.plan, key.task.as_str(), key.attempt, until)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The store's time, carried on by a clock that nobody sets.
+#[derive(Debug)]
+struct Clock {
+    base: Timestamp,
+    since: Instant,
+}
+
+impl Clock {
+    fn new(plans: &Plans) -> Result<Self, StoreError> {
+        let mut clock = Self { base: Timestamp::from_micros(0), since: Instant::now() };
+        clock.set(plans)?;
+        Ok(clock)
+    }
+
+    fn set(&mut self, plans: &Plans) -> Result<(), StoreError> {
+        let mut now = self.base;
+        plans.store().read(&mut |read| {
+            now = read.now();
+            Ok(())
+        })?;
+        (self.base, self.since) = (now, Instant::now());
+        Ok(())
+    }
+
+    fn now(&self) -> Timestamp {
+        let passed = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.base.as_micros().saturating_add(passed))
+    }
+}

@@ -1,0 +1,474 @@
+//! Which task starts when: a synchronous state machine. No threads, no clock, no files, no store.
+//!
+//! What happened goes in through [`Scheduler::handle`], what to do comes out of [`Scheduler::step`]. It keeps a copy of
+//! each plan that it runs and moves the copy on by its own commands before they are written, so that a finish and the
+//! starts that follow from it are one write. Until that write is durable nothing starts; if it fails, the copy is
+//! replaced by what the store has, and what became of the write is read off that.
+
+mod ahead;
+mod choose;
+mod ended;
+mod live;
+mod notice;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, TaskId, Timestamp};
+use waypost_store::Entry;
+
+pub use live::{AttemptKey, Ending, Force};
+pub use notice::Notice;
+
+use crate::config::Config;
+use live::{Live, Stage};
+
+/// Commands of tasks that end at once which one write may hold.
+const INSTANT_COMMANDS_MAX: usize = 2_000;
+/// Attempts that a task gets when its worker asks to be tried again and nobody said how often.
+pub const TRY_AGAIN_ATTEMPTS: u32 = 10;
+/// Attempts that a task gets at least when workers that ran it were lost and its author did not say how often.
+pub const LOST_ATTEMPTS_MIN: u32 = 3;
+/// Microseconds that a task waits which another process was in the way of.
+const PARKED_MICROS: i64 = 250_000;
+
+/// How an attempt that is not ours came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its lease ran out.
+    Expired,
+    /// The process that ran it is known to be dead, and all that it had started.
+    Died,
+}
+
+/// What a person at the run wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Start nothing new.
+    Drain,
+    /// End what runs, too.
+    Stop,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The plan as the store has it: at the beginning, and after a write that did not go as it was meant.
+    Adopted(Box<Plan>),
+    /// Versions that others wrote.
+    Advanced(PlanId, Vec<Entry>),
+    /// A write is durable, and made this version.
+    Written(PlanId, u64),
+    /// A write was refused; nothing of it happened.
+    Refused(PlanId, Refusal),
+    /// Nobody knows what became of a write.
+    Unknown(PlanId),
+    /// An attempt of ours has ended.
+    Ended(AttemptKey, Ending),
+    /// An attempt of ours says how far it is.
+    Progressed(AttemptKey, String),
+    /// An attempt of somebody else is over.
+    Gone(AttemptKey, Loss),
+    /// What a person at the run wants.
+    Control(Control),
+}
+
+/// What to do.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Write these commands as one version, then say how it went.
+    Write(PlanId, Vec<Command>),
+    /// Read the plan from the store, then hand it in.
+    Read(PlanId),
+    /// Start the work of an attempt: its start is durable.
+    Start(AttemptKey),
+    /// End the work of an attempt.
+    Stop(AttemptKey, Force),
+    /// Tell whoever watches.
+    Tell(Notice),
+}
+
+/// What is left to do for a scheduler that has nothing to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Something runs, is being written or will be tried again.
+    Busy,
+    /// People or workers elsewhere will go on.
+    Waiting,
+    /// Nothing more will happen here.
+    Over,
+}
+
+/// How a run goes on after a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// What does not depend on it goes on.
+    #[default]
+    KeepGoing,
+    /// Nothing new starts.
+    FailFast,
+}
+
+/// A write that was handed out and not answered yet.
+#[derive(Debug, Default)]
+struct Pending {
+    starts: Vec<AttemptKey>,
+    finishes: Vec<(AttemptKey, Live)>,
+    notices: Vec<Notice>,
+}
+
+/// A plan that is being run.
+#[derive(Debug)]
+struct Followed {
+    plan: Plan,
+    pending: Option<Pending>,
+    /// The copy cannot be trusted: it has to be read again.
+    stale: bool,
+    /// Asked for, and not come yet.
+    reading: bool,
+    gone: Vec<(AttemptKey, Loss)>,
+    /// Tasks that another process is in the way of, until when they are not tried.
+    parked: BTreeMap<TaskId, Timestamp>,
+    /// Tasks that wait for locks, since when.
+    lock_waits: BTreeMap<TaskId, Timestamp>,
+    /// When it last got to start something, in starts of all plans.
+    served: u64,
+    running: u32,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Scheduler {
+    config: Arc<Config>,
+    worker: String,
+    by: Actor,
+    after_failure: AfterFailure,
+    plans: BTreeMap<PlanId, Followed>,
+    live: BTreeMap<AttemptKey, Live>,
+    locks: LockTable,
+    /// The one task that newcomers may not overtake: two could wait for each other.
+    reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
+    /// Slots of queues that programs have now.
+    slots: BTreeMap<String, u32>,
+    /// Attempts whose start is durable and which get the next free slot, in their order.
+    waiting: VecDeque<AttemptKey>,
+    pace: ahead::Pace,
+    draining: bool,
+    stopping: bool,
+    served: u64,
+    wake_at: Option<Timestamp>,
+    told: Vec<Action>,
+}
+
+/// The name under which a task holds locks.
+fn holder(plan: &PlanId, task: &TaskId) -> String {
+    format!("{plan}/{task}")
+}
+
+impl Scheduler {
+    /// For a run that writes as `worker`.
+    pub fn new(config: Arc<Config>, worker: impl Into<String>, after_failure: AfterFailure) -> Self {
+        let worker = worker.into();
+        Self {
+            by: Actor::worker(worker.clone()),
+            config,
+            worker,
+            after_failure,
+            plans: BTreeMap::new(),
+            live: BTreeMap::new(),
+            locks: LockTable::default(),
+            reserved: None,
+            slots: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            pace: ahead::Pace::default(),
+            draining: false,
+            stopping: false,
+            served: 0,
+            wake_at: None,
+            told: Vec::new(),
+        }
+    }
+
+    /// Who asks for what it writes.
+    pub fn actor(&self) -> &Actor {
+        &self.by
+    }
+
+    /// The plan as it is once everything that was handed out is written.
+    pub fn plan(&self, id: &PlanId) -> Option<&Plan> {
+        self.plans.get(id).map(|followed| &followed.plan)
+    }
+
+    /// Whether a write of this plan was handed out and not answered.
+    pub fn is_writing(&self, id: &PlanId) -> bool {
+        self.plans.get(id).is_some_and(|followed| followed.pending.is_some())
+    }
+
+    /// Attempts that run here now, and since when.
+    pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
+        self.live.iter().filter(|(_, live)| live.stage == Stage::Running).map(|(key, live)| (key, live.since))
+    }
+
+    /// Attempts that were started by this run and are not written as ended: those whose leases are to be kept.
+    pub fn held(&self) -> impl Iterator<Item = &AttemptKey> {
+        self.live.iter().filter(|(_, live)| live.stage != Stage::Starting).map(|(key, _)| key)
+    }
+
+    /// When it wants to be asked again although nothing happens.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.wake_at
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Timestamp, input: Input) {
+        match input {
+            Input::Adopted(plan) => self.adopt(now, *plan),
+            Input::Advanced(id, entries) => self.advance(&id, &entries),
+            Input::Written(id, version) => self.written(now, &id, version),
+            Input::Refused(id, refusal) => self.refused(now, &id, &refusal),
+            Input::Unknown(id) => {
+                if let Some(followed) = self.plans.get_mut(&id) {
+                    followed.stale = true;
+                }
+            }
+            Input::Ended(key, ending) => self.ended(now, &key, ending),
+            Input::Progressed(key, progress) => {
+                if let Some(live) = self.live.get_mut(&key) {
+                    live.progress = Some(progress);
+                }
+            }
+            Input::Gone(key, loss) => {
+                if let Some(followed) = self.plans.get_mut(&key.plan)
+                    && !self.live.contains_key(&key)
+                    && !followed.gone.iter().any(|(known, _)| *known == key)
+                {
+                    followed.gone.push((key, loss));
+                }
+            }
+            Input::Control(Control::Drain) => self.draining = true,
+            Input::Control(Control::Stop) => (self.draining, self.stopping) = (true, true),
+        }
+    }
+
+    /// Takes a plan as the store has it, and reads off it what became of a write that nobody answered.
+    fn adopt(&mut self, now: Timestamp, plan: Plan) {
+        let id = plan.id().clone();
+        let mut plan = plan;
+        plan.take_touched();
+        let known = self.plans.remove(&id);
+        let (pending, gone, parked, lock_waits, served) = match known {
+            Some(known) => (known.pending, known.gone, known.parked, known.lock_waits, known.served),
+            None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0),
+        };
+        let worker = self.worker.clone();
+        let is_ours = |key: &AttemptKey| live::is_running(&plan, key, Some(&worker));
+        let pending = pending.unwrap_or_default();
+        for key in pending.starts {
+            if is_ours(&key) {
+                self.begin_or_wait(now, key);
+            } else {
+                self.forget(&key);
+            }
+        }
+        for (key, live) in pending.finishes {
+            if is_ours(&key) {
+                // Nothing of the write happened, its starts included, so the locks are free for whoever had them.
+                let _same_as_before = self.locks.acquire(&holder(&key.plan, &key.task), &live.locks);
+                self.live.insert(key, live);
+            }
+        }
+        let running = self.live.keys().filter(|key| key.plan == id).count() as u32;
+        let followed = Followed {
+            plan,
+            pending: None,
+            stale: false,
+            reading: false,
+            gone,
+            parked,
+            lock_waits,
+            served,
+            running,
+        };
+        self.plans.insert(id, followed);
+    }
+
+    fn advance(&mut self, id: &PlanId, entries: &[Entry]) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        if followed.pending.is_some() || followed.stale {
+            followed.stale = true;
+            return;
+        }
+        for entry in entries {
+            match entry.version.cmp(&(followed.plan.version() + 1)) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => {
+                    followed.plan.advance(&entry.events, entry.at);
+                    let touched = followed.plan.take_touched();
+                    let notices = notice::of(&followed.plan, &entry.events, &touched);
+                    self.told.extend(notices.into_iter().map(Action::Tell));
+                }
+                std::cmp::Ordering::Greater => followed.stale = true,
+            }
+        }
+    }
+
+    fn written(&mut self, now: Timestamp, id: &PlanId, version: u64) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        if version != followed.plan.version() {
+            // Somebody wrote in between: the commands were decided on a plan that this copy has not seen.
+            followed.stale = true;
+            return;
+        }
+        let Some(pending) = followed.pending.take() else { return };
+        self.told.extend(pending.notices.into_iter().map(Action::Tell));
+        for key in pending.starts {
+            self.begin_or_wait(now, key);
+        }
+    }
+
+    /// What was refused did not happen; the copy is read again, and the task that is in the way is left aside for a while.
+    fn refused(&mut self, now: Timestamp, id: &PlanId, refusal: &Refusal) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        followed.stale = true;
+        let task = match refusal {
+            Refusal::LockHeld { task, .. }
+            | Refusal::Blocked { task, .. }
+            | Refusal::AlreadyRunning { task, .. }
+            | Refusal::WrongStatus { task, .. } => Some(task),
+            _ => None,
+        };
+        if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
+            let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
+            followed.parked.insert(task, until);
+        }
+    }
+
+    /// Gives back all that an attempt held.
+    fn forget(&mut self, key: &AttemptKey) {
+        let Some(live) = self.live.remove(key) else { return };
+        self.release(key, &live);
+    }
+
+    fn release(&mut self, key: &AttemptKey, live: &Live) {
+        self.locks.release(&holder(&key.plan, &key.task), &live.locks);
+        if live.has_slot()
+            && let Some(used) = self.slots.get_mut(&live.queue)
+        {
+            *used = used.saturating_sub(1);
+        }
+        if let Some(followed) = self.plans.get_mut(&key.plan) {
+            followed.running = followed.running.saturating_sub(1);
+        }
+    }
+
+    /// What to do now. At most one write of each plan is on its way at a time.
+    pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
+        let mut actions = std::mem::take(&mut self.told);
+        self.wake_at = None;
+        self.stop_what_must_end(now, &mut actions);
+        let ids: Vec<PlanId> = self.plans.keys().cloned().collect();
+        let mut writes: BTreeMap<PlanId, Draft> = BTreeMap::new();
+        for id in &ids {
+            let Some(followed) = self.plans.get_mut(id) else { continue };
+            if followed.stale {
+                if !followed.reading {
+                    followed.reading = true;
+                    actions.push(Action::Read(id.clone()));
+                }
+                continue;
+            }
+            if followed.pending.is_none() && !self.may_linger(now, id) {
+                let mut draft = Draft::default();
+                self.write_what_ended(now, id, &mut draft);
+                writes.insert(id.clone(), draft);
+            }
+        }
+        let failed = |event: &Event| matches!(event, Event::TaskFailed { again_at: None, .. });
+        if writes.values().any(|draft| draft.events.iter().any(failed)) {
+            self.draining |= self.after_failure == AfterFailure::FailFast;
+        }
+        if !self.draining {
+            self.choose_starts(now, &mut writes);
+        }
+        for (id, draft) in writes {
+            let Some(followed) = self.plans.get_mut(&id) else { continue };
+            if draft.commands.is_empty() {
+                continue;
+            }
+            followed.plan.seal(now.max(followed.plan.state().updated_at.unwrap_or(now)));
+            let touched = followed.plan.take_touched();
+            let notices = notice::of(&followed.plan, &draft.events, &touched);
+            followed.pending = Some(Pending { starts: draft.starts, finishes: draft.finishes, notices });
+            actions.push(Action::Write(id, draft.commands));
+        }
+        actions.append(&mut self.told);
+        actions
+    }
+
+    /// Decides a command on the copy and moves it on. Returns whether it was accepted.
+    fn apply(&mut self, now: Timestamp, id: &PlanId, command: Command, draft: &mut Draft) -> bool {
+        let Some(followed) = self.plans.get_mut(id) else { return false };
+        let at = now.max(followed.plan.state().updated_at.unwrap_or(now));
+        match followed.plan.decide(&self.by, at, &command) {
+            Ok(events) => {
+                for event in &events {
+                    followed.plan.evolve(event, at);
+                }
+                draft.events.extend(events);
+                draft.commands.push(command);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// What is left to do, for whoever wonders whether to go on waiting.
+    pub fn rest(&self) -> Rest {
+        let busy = |followed: &Followed| followed.pending.is_some() || followed.stale;
+        if !self.live.is_empty() || self.plans.values().any(busy) {
+            return Rest::Busy;
+        }
+        if self.draining {
+            return Rest::Over;
+        }
+        let mut rest = Rest::Over;
+        for followed in self.plans.values() {
+            match followed.plan.state().phase {
+                Phase::Completed | Phase::Failed | Phase::Cancelled => continue,
+                Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Rest::Waiting,
+                Phase::Active => {}
+            }
+            if followed.plan.running().next().is_some() {
+                rest = Rest::Waiting;
+            }
+            for task in followed.plan.ready() {
+                match &task.spec.work {
+                    // Whoever it is for will find it on the list.
+                    None => {}
+                    Some(work) => match crate::admit::resolve(&self.config, work) {
+                        Ok(crate::admit::Means::Human) => rest = Rest::Waiting,
+                        Ok(_) | Err(_) if followed.plan.state().phase == Phase::Active => return Rest::Busy,
+                        Ok(_) | Err(_) => {}
+                    },
+                }
+            }
+        }
+        rest
+    }
+}
+
+/// A write that is being put together.
+#[derive(Debug, Default)]
+struct Draft {
+    commands: Vec<Command>,
+    events: Vec<Event>,
+    starts: Vec<AttemptKey>,
+    finishes: Vec<(AttemptKey, Live)>,
+}
+
+fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,0 +1,262 @@
+//! Which of the ready tasks start now: the most urgent first, then the plan that has least, then the order of the plan;
+//! within the bounds of their queues, and with all their locks or not at all.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use waypost_core::{
+    Command, Lock, LockTable, Outcome, Phase, Plan, PlanId, Problem, Standing, Task, TaskId, Timestamp,
+};
+
+use super::live::{AttemptKey, Live, Stage};
+use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, earlier, holder};
+use crate::admit::{Means, resolve};
+use crate::config::Config;
+
+/// A task that is to start.
+struct Chosen {
+    plan: PlanId,
+    task: TaskId,
+    attempt: u32,
+    locks: Vec<Lock>,
+    timeout_seconds: Option<u32>,
+    /// Whether it has no slot yet.
+    ahead: bool,
+    /// How it ends at once, when nothing is run for it.
+    instant: Option<Outcome>,
+}
+
+impl Scheduler {
+    /// Adds the starts that are possible now to the writes that are being put together.
+    pub(super) fn choose_starts(&mut self, now: Timestamp, writes: &mut BTreeMap<PlanId, Draft>) {
+        self.keep_or_drop_reservation();
+        // Tasks that end at once make others ready, so look again until nothing more comes of it.
+        loop {
+            let chosen = self.choose(now, writes);
+            let mut again = false;
+            for one in chosen {
+                let Some(draft) = writes.get_mut(&one.plan) else { continue };
+                again |= self.start(now, one, draft);
+            }
+            if !again {
+                return;
+            }
+        }
+    }
+
+    fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
+        let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
+        let mut ahead_left = self.ahead_left().saturating_sub(starting);
+        let Self { config, plans, locks, slots, wake_at, served, reserved, .. } = self;
+        let mut chosen: Vec<Chosen> = Vec::new();
+        let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
+        let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
+        let mut lasts: BTreeMap<PlanId, u64> = BTreeMap::new();
+        let mut turns = Vec::new();
+        for (id, followed) in plans.iter() {
+            let room = writes.get(id).is_some_and(|draft| draft.commands.len() < INSTANT_COMMANDS_MAX);
+            if room && followed.plan.state().phase == Phase::Active {
+                turns.push((
+                    id,
+                    followed,
+                    followed.plan.ready().peekable(),
+                    followed.running,
+                    followed.served,
+                ));
+            }
+        }
+        // Whoever newcomers may not overtake goes first.
+        let first = reserved.as_ref().map(|(plan, task, _)| (plan.clone(), task.clone()));
+        let mut chosen_first = false;
+        if let Some((plan, task)) = &first
+            && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
+            && let Some(found) = turn.1.plan.task(task.as_str())
+            && let Ok(Some(one)) = admit(config, slots, &mut ahead_left, locks, &turn.1.plan, found)
+        {
+            (*reserved, chosen_first) = (None, true);
+            turn.3 += 1;
+            chosen.push(one);
+        }
+        loop {
+            let best = turns.iter_mut().enumerate().filter_map(|(place, turn)| {
+                let priority = turn.2.peek()?.spec.priority;
+                Some((Reverse(priority), turn.3, turn.4, place))
+            });
+            let Some((_, _, _, place)) = best.min() else { break };
+            let (id, followed, ready, running, last) = &mut turns[place];
+            let Some(task) = ready.next() else { continue };
+            if first.as_ref().is_some_and(|(plan, first)| plan == *id && *first == task.spec.id)
+                && chosen_first
+            {
+                continue;
+            }
+            let until = [task.state.not_before, followed.parked.get(&task.spec.id).copied()];
+            if let Some(until) = until.into_iter().flatten().filter(|&until| until > now).max() {
+                *wake_at = earlier(*wake_at, Some(until));
+                continue;
+            }
+            match admit(config, slots, &mut ahead_left, locks, &followed.plan, task) {
+                Ok(Some(one)) => {
+                    *served += 1;
+                    (*running, *last) = (*running + 1, *served);
+                    lasts.insert((*id).clone(), *served);
+                    let full = one.instant.is_some() && {
+                        let count = instants.entry(*id).or_default();
+                        *count += 1;
+                        *count * 2 >= INSTANT_COMMANDS_MAX
+                    };
+                    chosen.push(one);
+                    if full {
+                        drop(turns.remove(place));
+                    }
+                }
+                Ok(None) => {}
+                Err(Obstacle::Queue) => {
+                    drop(turns.remove(place));
+                }
+                Err(Obstacle::Locks) => waits.push(((*id).clone(), task.spec.id.clone())),
+            }
+        }
+        drop(turns);
+        for (id, last) in lasts {
+            if let Some(followed) = self.plans.get_mut(&id) {
+                followed.served = last;
+            }
+        }
+        self.note_lock_waits(now, waits, &chosen);
+        chosen
+    }
+
+    /// Remembers who waits for locks since when, and lets the one who has waited longest, and long enough, go first.
+    fn note_lock_waits(&mut self, now: Timestamp, waits: Vec<(PlanId, TaskId)>, chosen: &[Chosen]) {
+        for one in chosen {
+            if let Some(followed) = self.plans.get_mut(&one.plan) {
+                followed.lock_waits.remove(&one.task);
+                followed.parked.remove(&one.task);
+            }
+        }
+        let mut longest: Option<(Timestamp, PlanId, TaskId)> = None;
+        for (plan, task) in waits {
+            let Some(followed) = self.plans.get_mut(&plan) else { continue };
+            let since = *followed.lock_waits.entry(task.clone()).or_insert(now);
+            if longest.as_ref().is_none_or(|(longest, _, _)| since < *longest) {
+                longest = Some((since, plan, task));
+            }
+        }
+        let Some((since, plan, task)) = longest.filter(|_| self.reserved.is_none()) else { return };
+        let until = since.plus_seconds(u64::from(self.config.lock_wait_seconds));
+        if until > now {
+            self.wake_at = earlier(self.wake_at, Some(until));
+            return;
+        }
+        let found = self.plans.get(&plan).and_then(|followed| followed.plan.task(task.as_str()));
+        let Some(locks) = found.map(|task| task.spec.locks.clone()) else { return };
+        self.locks.reserve(&holder(&plan, &task), &locks);
+        self.reserved = Some((plan, task, locks));
+    }
+
+    /// A reservation of a task that cannot start anyway would keep others waiting for nothing.
+    fn keep_or_drop_reservation(&mut self) {
+        let ready = |plan: &Plan, task: &TaskId| plan.standing(task.as_str()) == Some(Standing::Ready);
+        for followed in self.plans.values_mut() {
+            let plan = &followed.plan;
+            followed.lock_waits.retain(|task, _| ready(plan, task));
+        }
+        let Some((plan, task, _)) = &self.reserved else { return };
+        let stands = self.plans.get(plan).is_some_and(|followed| {
+            followed.plan.state().phase == Phase::Active && ready(&followed.plan, task)
+        });
+        if !stands && let Some((plan, task, locks)) = self.reserved.take() {
+            self.locks.release(&holder(&plan, &task), &locks);
+        }
+    }
+
+    /// Writes a start down, and the end of what ends at once. Returns whether something ended.
+    fn start(&mut self, now: Timestamp, one: Chosen, draft: &mut Draft) -> bool {
+        let Chosen { plan, task, attempt, locks, timeout_seconds, ahead, instant } = one;
+        let queue = self.plans.get(&plan).map(|followed| queue_of(&followed.plan)).unwrap_or_default();
+        let key = AttemptKey::new(&plan, &task, attempt);
+        let command = Command::StartTask { task: task.clone(), worker: self.worker.clone() };
+        let started = self.apply(now, &plan, command, draft);
+        let has_slot = instant.is_none() && !ahead;
+        let Some(outcome) = instant.filter(|_| started) else {
+            if !started {
+                self.locks.release(&holder(&plan, &task), &locks);
+                if let Some(used) = self.slots.get_mut(&queue).filter(|_| has_slot) {
+                    *used = used.saturating_sub(1);
+                }
+                return false;
+            }
+            if let Some(followed) = self.plans.get_mut(&plan) {
+                followed.running += 1;
+            }
+            let live = Live { ahead, ..Live::starting(locks, queue, timeout_seconds, now) };
+            self.live.insert(key.clone(), live);
+            draft.starts.push(key);
+            return false;
+        };
+        let retry = Some(self.config.retry);
+        let finish = Command::FinishTask { task: task.clone(), attempt: Some(attempt), outcome, retry };
+        self.apply(now, &plan, finish, draft);
+        self.locks.release(&holder(&plan, &task), &locks);
+        true
+    }
+}
+
+/// Why a task does not start although it is ready.
+enum Obstacle {
+    Queue,
+    Locks,
+}
+
+fn queue_of(plan: &Plan) -> String {
+    Config::queue_name(&plan.spec().queue).to_owned()
+}
+
+/// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
+fn admit(
+    config: &Config,
+    slots: &mut BTreeMap<String, u32>,
+    ahead_left: &mut usize,
+    locks: &mut LockTable,
+    plan: &Plan,
+    task: &Task,
+) -> Result<Option<Chosen>, Obstacle> {
+    let Some(work) = &task.spec.work else { return Ok(None) };
+    let failed = |wrong| Some(Outcome::Failed { error: Problem::task(&task.spec.id, wrong).to_string() });
+    let (instant, timeout) = match resolve(config, work) {
+        Ok(Means::Human) => return Ok(None),
+        Ok(Means::Noop) if task.spec.check.is_none() => {
+            (Some(Outcome::Done { result: None, output: None }), None)
+        }
+        Ok(Means::Noop) => (None, None),
+        Ok(Means::Process(process)) => (None, process.timeout_seconds),
+        // The plan was changed after it was looked at: the task fails, and says why.
+        Err(wrong) => (failed(wrong), None),
+    };
+    let queue = queue_of(plan);
+    let concurrency = config.queues.get(&queue).map_or(0, |queue| queue.concurrency);
+    let full = instant.is_none() && slots.get(&queue).copied().unwrap_or(0) >= concurrency;
+    // One whose author counts attempts is not started before it can really start: it may have to be given back.
+    if full && (*ahead_left == 0 || concurrency == 0 || task.spec.retry.is_some()) {
+        return Err(Obstacle::Queue);
+    }
+    let name = holder(plan.id(), &task.spec.id);
+    if !task.spec.locks.is_empty() && locks.acquire(&name, &task.spec.locks).is_err() {
+        return Err(Obstacle::Locks);
+    }
+    if full {
+        *ahead_left -= 1;
+    } else if instant.is_none() {
+        *slots.entry(queue).or_default() += 1;
+    }
+    Ok(Some(Chosen {
+        plan: plan.id().clone(),
+        task: task.spec.id.clone(),
+        ahead: full,
+        attempt: task.state.attempt.saturating_add(1),
+        locks: task.spec.locks.clone(),
+        timeout_seconds: task.spec.timeout_seconds.or(timeout).or(config.timeout_seconds).filter(|&s| s > 0),
+        instant,
+    }))
+}

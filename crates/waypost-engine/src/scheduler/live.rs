@@ -1,0 +1,144 @@
+//! Attempts that run in this process, as the scheduler sees them.
+
+use serde::Serialize;
+use waypost_core::{Json, Lock, Plan, PlanId, Status, TaskId, Timestamp};
+
+/// One start of one task.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct AttemptKey {
+    /// The plan.
+    pub plan: PlanId,
+    /// The task.
+    pub task: TaskId,
+    /// The number of the start.
+    pub attempt: u32,
+}
+
+impl AttemptKey {
+    /// The key of this attempt.
+    pub fn new(plan: &PlanId, task: &TaskId, attempt: u32) -> Self {
+        Self { plan: plan.clone(), task: task.clone(), attempt }
+    }
+}
+
+/// How an attempt ended, as its executor says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ending {
+    /// Accomplished.
+    Done {
+        /// In words.
+        result: Option<String>,
+        /// For those who depend on it.
+        output: Option<Json>,
+    },
+    /// Not accomplished.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// Not accomplished, and worth another try.
+    TryAgain {
+        /// Why.
+        error: String,
+    },
+}
+
+/// How an attempt is made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Force {
+    /// It is asked to.
+    Ask,
+    /// It is killed.
+    Kill,
+}
+
+/// Why an attempt is made to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum StopReason {
+    TimedOut,
+    NoLongerWanted,
+    RunStopped,
+}
+
+/// How far an attempt has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// Its start is being written.
+    Starting,
+    /// Its start is durable, and it waits for a slot.
+    Waiting,
+    /// Its work was started.
+    Running,
+    /// Its work has ended, and that is to be written.
+    Ended,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Live {
+    pub(super) locks: Vec<Lock>,
+    pub(super) queue: String,
+    pub(super) since: Timestamp,
+    pub(super) timeout_seconds: Option<u32>,
+    pub(super) deadline: Option<Timestamp>,
+    pub(super) stage: Stage,
+    /// Whether it was started ahead and has no slot yet.
+    pub(super) ahead: bool,
+    /// When its program ended.
+    pub(super) ended_at: Option<Timestamp>,
+    /// Why it is made to end, since when, and whether by force.
+    pub(super) stop: Option<(StopReason, Timestamp, bool)>,
+    pub(super) ending: Option<Ending>,
+    pub(super) progress: Option<String>,
+}
+
+impl Live {
+    pub(super) fn starting(
+        locks: Vec<Lock>,
+        queue: String,
+        timeout_seconds: Option<u32>,
+        now: Timestamp,
+    ) -> Self {
+        Self {
+            locks,
+            queue,
+            since: now,
+            timeout_seconds,
+            deadline: None,
+            stage: Stage::Starting,
+            ahead: false,
+            ended_at: None,
+            stop: None,
+            ending: None,
+            progress: None,
+        }
+    }
+
+    /// Whether a slot of its queue is taken by it.
+    pub(super) fn has_slot(&self) -> bool {
+        !self.ahead && self.stage != Stage::Ended
+    }
+
+    /// It will not be started after all.
+    pub(super) fn give_back(&mut self, now: Timestamp) {
+        self.stage = Stage::Ended;
+        self.ended_at = Some(now);
+        self.stop = Some((StopReason::RunStopped, now, true));
+        self.ending = Some(Ending::Failed { error: "it was not started".to_owned() });
+    }
+
+    /// Its start is durable: from now on its time counts.
+    pub(super) fn begin(&mut self, now: Timestamp) {
+        self.stage = Stage::Running;
+        self.since = now;
+        self.deadline = self.timeout_seconds.map(|seconds| now.plus_seconds(u64::from(seconds)));
+    }
+}
+
+/// Whether a plan says that this attempt runs, and, if it is asked, by this worker.
+pub(super) fn is_running(plan: &Plan, key: &AttemptKey, worker: Option<&str>) -> bool {
+    plan.task(key.task.as_str()).is_some_and(|task| {
+        task.state.status == Status::Running
+            && task.state.attempt == key.attempt
+            && worker.is_none_or(|worker| task.state.worker.as_deref() == Some(worker))
+    })
+}

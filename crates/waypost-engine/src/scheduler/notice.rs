@@ -1,0 +1,125 @@
+//! What is told to whoever watches a run, once it is durable. Its JSON is what `run --json` streams.
+
+use serde::Serialize;
+use waypost_core::{Event, Phase, Plan, PlanId, Status, TaskId, Timestamp, Touched};
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Notice {
+    /// An attempt began.
+    TaskStarted {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The number of the start.
+        attempt: u32,
+        /// When.
+        at: Option<Timestamp>,
+    },
+    /// An attempt failed, and there will be another.
+    TaskWillRetry {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The attempt that failed.
+        attempt: u32,
+        /// Why.
+        error: String,
+        /// Not before this moment.
+        again_at: Timestamp,
+    },
+    /// A task said how far it is.
+    TaskProgressed {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// How far.
+        progress: String,
+    },
+    /// A task ended for good.
+    TaskEnded {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// How.
+        status: Status,
+        /// The attempt that it ended with; 0: it was never started.
+        attempt: u32,
+        /// How long that attempt took.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seconds: Option<f64>,
+        /// Why, where there is anything to say.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+    },
+    /// The plan came into another phase.
+    PlanIs {
+        /// The plan.
+        plan: PlanId,
+        /// Which.
+        phase: Phase,
+    },
+}
+
+/// What a version is told as, given the plan after it.
+pub(super) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice> {
+    let id = || plan.id().clone();
+    let mut notices = Vec::new();
+    for event in events {
+        match event {
+            Event::TaskFailed { task, error, again_at: Some(again_at) } => {
+                let attempt = plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
+                let (task, error, again_at) = (task.clone(), error.clone(), *again_at);
+                notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at });
+            }
+            Event::TaskProgressed { task, progress } => {
+                notices.push(Notice::TaskProgressed {
+                    plan: id(),
+                    task: task.clone(),
+                    progress: progress.clone(),
+                });
+            }
+            Event::PlanActivated {}
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed {}
+            | Event::ApprovalVoided {} => {
+                notices.push(Notice::PlanIs { plan: id(), phase: plan.state().phase });
+            }
+            _ => {}
+        }
+    }
+    for task in &touched.finished {
+        let Some(found) = plan.task(task.as_str()) else { continue };
+        // A group ends with its children, who have been told of.
+        if !plan.children(task.as_str()).is_empty() {
+            continue;
+        }
+        let state = &found.state;
+        let seconds = match (state.status, state.started_at, state.finished_at) {
+            (Status::Done | Status::Failed | Status::Cancelled, Some(from), Some(to)) => {
+                Some((to.as_micros() - from.as_micros()).max(0) as f64 / 1e6)
+            }
+            _ => None,
+        };
+        let why = match state.status {
+            Status::Failed | Status::Skipped | Status::Cancelled => state.why(),
+            Status::Pending | Status::Running | Status::Done => None,
+        };
+        let (task, status, attempt) = (task.clone(), state.status, state.attempt);
+        notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why });
+    }
+    for (task, attempt) in &touched.started {
+        let at = plan.task(task.as_str()).and_then(|task| task.state.started_at);
+        notices.push(Notice::TaskStarted { plan: id(), task: task.clone(), attempt: *attempt, at });
+    }
+    let phase = plan.state().phase;
+    if phase.is_finished() && !touched.finished.is_empty() {
+        notices.push(Notice::PlanIs { plan: id(), phase });
+    }
+    notices
+}

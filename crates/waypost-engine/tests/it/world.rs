@@ -1,0 +1,340 @@
+//! A world for a scheduler: a store of one plan, workers that end when the test says so, a clock that is set by hand.
+//! The store decides as the real one does, on the plan itself; the world checks what must hold at every moment.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use waypost_core::{
+    Actor, Command, Draft, Event, Json, Lock, LockMode, Outcome, Plan, PlanId, Refusal, Status, TaskSpec,
+    Timestamp, Work,
+};
+use waypost_engine::config::Queue;
+use waypost_engine::{
+    Action, AfterFailure, AttemptKey, Config, Control, Ending, Force, Input, Loss, Rest, Scheduler,
+};
+use waypost_store::Entry;
+
+/// A task with work for a program.
+pub(crate) fn job(name: &str, depends_on: &[&str], locks: &[&str]) -> TaskSpec {
+    let mut spec = waypost_testkit::task(name, depends_on);
+    spec.work =
+        Some(Box::new(Work { executor: "run".to_owned(), inputs: Json::empty_object(), shape: None }));
+    spec.locks = locks
+        .iter()
+        .map(|key| match key.strip_prefix('~') {
+            Some(shared) => Lock { key: shared.to_owned(), mode: LockMode::Shared },
+            None => Lock { key: (*key).to_owned(), mode: LockMode::Exclusive },
+        })
+        .collect();
+    spec
+}
+
+/// A configuration with an executor `run` and a queue of this width.
+pub(crate) fn config(concurrency: u32) -> Config {
+    let text =
+        "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n[executors.ask]\nkind = \"human\"\n";
+    let layer = waypost_engine::Layer {
+        origin: waypost_engine::Origin::User,
+        name: "test".to_owned(),
+        text: text.to_owned(),
+    };
+    let mut config = Config::load(&[layer], []).unwrap();
+    config.queues.insert("default".to_owned(), Queue { concurrency });
+    config
+}
+
+/// What becomes of the next write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Works,
+    FailsBefore,
+    FailsAfter,
+}
+
+/// What the store knows better than any one run: who holds which lock.
+fn locks_are_free(plan: &Plan, task: &str) -> Result<(), Refusal> {
+    let wanted = &plan.task(task).unwrap().spec.locks;
+    for other in plan.running() {
+        for held in &other.spec.locks {
+            let clash = |lock: &&Lock| {
+                lock.key == held.key && (lock.mode, held.mode) != (LockMode::Shared, LockMode::Shared)
+            };
+            if let Some(lock) = wanted.iter().find(clash) {
+                let (task, key, holder) = (task.to_owned(), lock.key.clone(), other.spec.id.to_string());
+                return Err(Refusal::LockHeld { task, key, holder });
+            }
+        }
+    }
+    Ok(())
+}
+
+pub(crate) struct World {
+    pub(crate) truth: Plan,
+    log: Vec<Entry>,
+    pub(crate) now: Timestamp,
+    pub(crate) config: Arc<Config>,
+    pub(crate) scheduler: Scheduler,
+    after_failure: AfterFailure,
+    pub(crate) generation: u32,
+    /// Programs that run, with whether they were asked to end.
+    pub(crate) programs: BTreeMap<AttemptKey, Option<Force>>,
+    started: BTreeSet<AttemptKey>,
+    done: BTreeSet<String>,
+    pub(crate) order: Vec<String>,
+    pub(crate) fate: Fate,
+    pub(crate) writes: u32,
+}
+
+impl World {
+    pub(crate) fn new(config: Config, draft: Draft) -> Self {
+        Self::with(config, draft, AfterFailure::KeepGoing)
+    }
+
+    pub(crate) fn with(config: Config, draft: Draft, after_failure: AfterFailure) -> Self {
+        let now = Timestamp::from_micros(1_000_000_000);
+        let mut truth = Plan::blank(PlanId::new("p").unwrap());
+        let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+        let events = truth.decide(&Actor::person("ada"), now, &create).unwrap();
+        truth.advance(&events, now);
+        let config = Arc::new(config);
+        let mut world = Self {
+            truth,
+            log: Vec::new(),
+            now,
+            scheduler: Scheduler::new(Arc::clone(&config), "w0", after_failure),
+            config,
+            after_failure,
+            generation: 0,
+            programs: BTreeMap::new(),
+            started: BTreeSet::new(),
+            done: BTreeSet::new(),
+            order: Vec::new(),
+            fate: Fate::Works,
+            writes: 0,
+        };
+        world.person(Command::Activate).unwrap();
+        world.read();
+        world
+    }
+
+    fn read(&mut self) {
+        let mut plan = self.truth.clone();
+        plan.take_touched();
+        self.scheduler.handle(self.now, Input::Adopted(Box::new(plan)));
+    }
+
+    /// What the store does with commands: all of them, or none.
+    fn commit(&mut self, by: &Actor, commands: &[Command]) -> Result<u64, Refusal> {
+        let mut next = self.truth.clone();
+        let mut events = Vec::new();
+        for command in commands {
+            let decided = next.decide(by, self.now, command)?;
+            for event in &decided {
+                if let Event::TaskStarted { task, .. } = event {
+                    locks_are_free(&next, task.as_str())?;
+                }
+                next.evolve(event, self.now);
+            }
+            events.extend(decided);
+        }
+        if events.is_empty() {
+            return Ok(self.truth.version());
+        }
+        next.seal(self.now);
+        let version = next.version();
+        let (plan, actor) = (next.id().clone(), by.clone());
+        self.log.push(Entry {
+            sequence: version,
+            plan,
+            version,
+            at: self.now,
+            actor,
+            command: String::new(),
+            events,
+        });
+        self.truth = next;
+        self.hold();
+        Ok(version)
+    }
+
+    /// What must hold after every version.
+    fn hold(&mut self) {
+        let running: Vec<_> = self.truth.running().collect();
+        for (place, task) in running.iter().enumerate() {
+            for other in &running[place + 1..] {
+                for lock in &task.spec.locks {
+                    let clash = other.spec.locks.iter().any(|held| {
+                        held.key == lock.key && (held.mode, lock.mode) != (LockMode::Shared, LockMode::Shared)
+                    });
+                    assert!(!clash, "{} and {} both hold {}", task.spec.id, other.spec.id, lock.key);
+                }
+            }
+        }
+        for (task, _) in self.truth.tasks() {
+            if task.state.status == Status::Done {
+                self.done.insert(task.spec.id.to_string());
+            } else {
+                assert!(
+                    !self.done.contains(task.spec.id.as_str()),
+                    "{} was done and is not any more",
+                    task.spec.id
+                );
+            }
+        }
+    }
+
+    /// A person does something beside the run; the run notices at its next look.
+    pub(crate) fn person(&mut self, command: Command) -> Result<u64, Refusal> {
+        self.commit(&Actor::person("ada"), &[command])
+    }
+
+    /// The run looks at what others wrote.
+    pub(crate) fn look(&mut self) {
+        let known = self.scheduler.plan(self.truth.id()).map_or(0, Plan::version);
+        let entries: Vec<Entry> = self.log.iter().filter(|entry| entry.version > known).cloned().collect();
+        if !entries.is_empty() {
+            self.scheduler.handle(self.now, Input::Advanced(self.truth.id().clone(), entries));
+        }
+    }
+
+    /// Lets the scheduler do all that it wants now.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000 {
+            let actions = self.scheduler.step(self.now);
+            if actions.is_empty() {
+                return;
+            }
+            for action in actions {
+                self.act(action);
+            }
+        }
+        panic!("the scheduler never comes to rest");
+    }
+
+    fn act(&mut self, action: Action) {
+        match action {
+            Action::Write(id, commands) => {
+                self.writes += 1;
+                let by = self.scheduler.actor().clone();
+                let input = match std::mem::replace(&mut self.fate, Fate::Works) {
+                    Fate::FailsBefore => Input::Unknown(id),
+                    Fate::Works => match self.commit(&by, &commands) {
+                        Ok(version) => Input::Written(id, version),
+                        Err(refusal) => Input::Refused(id, refusal),
+                    },
+                    Fate::FailsAfter => {
+                        let _lost = self.commit(&by, &commands);
+                        Input::Unknown(id)
+                    }
+                };
+                self.scheduler.handle(self.now, input);
+            }
+            Action::Read(_) => self.read(),
+            Action::Start(key) => {
+                let task = self.truth.task(key.task.as_str()).unwrap();
+                assert_eq!(task.state.attempt, key.attempt, "{key:?} starts before its start is durable");
+                assert!(self.started.insert(key.clone()), "{key:?} starts twice");
+                self.order.push(key.task.to_string());
+                self.programs.insert(key, None);
+                let concurrency = self.config.queues["default"].concurrency as usize;
+                assert!(
+                    self.programs.len() <= concurrency,
+                    "more than {concurrency} run: {:?}",
+                    self.programs.keys()
+                );
+                self.no_program_shares_a_lock();
+            }
+            Action::Stop(key, force) => {
+                if let Some(asked) = self.programs.get_mut(&key) {
+                    *asked = Some(force);
+                }
+            }
+            Action::Tell(_) => {}
+        }
+    }
+
+    /// Programs of cancelled tasks included: they hold what they hold until they have really ended.
+    fn no_program_shares_a_lock(&self) {
+        let mut held: BTreeMap<&str, &AttemptKey> = BTreeMap::new();
+        for key in self.programs.keys() {
+            let Some(task) = self.truth.task(key.task.as_str()) else { continue };
+            for lock in task.spec.locks.iter().filter(|lock| lock.mode == LockMode::Exclusive) {
+                let other = held.insert(lock.key.as_str(), key);
+                assert!(other.is_none(), "{key:?} and {other:?} both run with {}", lock.key);
+            }
+        }
+    }
+
+    /// The program of a task ends.
+    pub(crate) fn ends(&mut self, task: &str, ending: Ending) {
+        let key = self.programs.keys().find(|key| key.task.as_str() == task).cloned();
+        let key = key.unwrap_or_else(|| panic!("{task} does not run: {:?}", self.programs.keys()));
+        self.programs.remove(&key);
+        self.scheduler.handle(self.now, Input::Ended(key, ending));
+    }
+
+    pub(crate) fn done(&mut self, task: &str) {
+        self.ends(task, Ending::Done { result: None, output: None });
+        self.settle();
+    }
+
+    pub(crate) fn fails(&mut self, task: &str) {
+        self.ends(task, Ending::Failed { error: "no".to_owned() });
+        self.settle();
+    }
+
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.now = self.now.plus_seconds(seconds);
+        self.settle();
+    }
+
+    /// The run dies, its programs with it, and another begins.
+    pub(crate) fn crash(&mut self) {
+        self.generation += 1;
+        self.programs.clear();
+        let worker = format!("w{}", self.generation);
+        self.scheduler = Scheduler::new(Arc::clone(&self.config), worker, self.after_failure);
+        self.read();
+        self.lose_all_others(Loss::Died);
+    }
+
+    /// Every attempt that is not of this run is told to be over.
+    pub(crate) fn lose_all_others(&mut self, loss: Loss) {
+        let worker = format!("w{}", self.generation);
+        let others: Vec<AttemptKey> = self
+            .truth
+            .running()
+            .filter(|task| task.state.worker.as_deref() != Some(worker.as_str()))
+            .map(|task| AttemptKey::new(self.truth.id(), &task.spec.id, task.state.attempt))
+            .collect();
+        for key in others {
+            self.scheduler.handle(self.now, Input::Gone(key, loss));
+        }
+    }
+
+    pub(crate) fn control(&mut self, control: Control) {
+        self.scheduler.handle(self.now, Input::Control(control));
+        self.settle();
+    }
+
+    pub(crate) fn running(&self) -> Vec<&str> {
+        self.programs.keys().map(|key| key.task.as_str()).collect()
+    }
+
+    pub(crate) fn status(&self, task: &str) -> Status {
+        self.truth.task(task).unwrap().state.status
+    }
+
+    pub(crate) fn rest(&self) -> Rest {
+        self.scheduler.rest()
+    }
+
+    /// A person ticks off a task.
+    pub(crate) fn tick_off(&mut self, task: &str) {
+        let outcome = Outcome::Done { result: None, output: None };
+        let task = waypost_testkit::id(task);
+        self.person(Command::FinishTask { task, attempt: None, outcome, retry: None }).unwrap();
+        self.look();
+        self.settle();
+    }
+}

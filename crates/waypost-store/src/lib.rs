@@ -1,0 +1,32 @@
+//! Where plans live.
+//!
+//! [`Store`] is the trait of the backends: memory, JSON files, SQLite. [`Plans`] stands in front of one: it runs
+//! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
+//! memory, and commits writers who wait together in one go.
+
+mod clock;
+mod file;
+mod files;
+mod group;
+mod history;
+mod list;
+mod memory;
+mod open;
+mod plans;
+mod record;
+mod sqlite;
+mod store;
+
+pub use file::FileStore;
+pub use history::{Finding, HISTORY_PAGE};
+pub use memory::MemoryStore;
+pub use open::open;
+pub use plans::{Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use record::{
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
+    Wait,
+};
+pub use sqlite::{Durability, SqliteStore};
+pub use store::{
+    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+};

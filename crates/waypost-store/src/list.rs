@@ -1,0 +1,119 @@
+//! Lists for backends that have no query language: filters, order, pages. Knows nothing of where the rows come from.
+
+use std::cmp::Reverse;
+
+use waypost_core::{PlanId, Timestamp};
+
+use crate::record::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+
+/// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
+/// or after it have changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Latest(Reverse<i64>),
+    Text(String),
+}
+
+fn value(head: &Head, sort: Sort) -> Value {
+    let latest = |at: Option<Timestamp>| Value::Latest(Reverse(at.map_or(i64::MIN, Timestamp::as_micros)));
+    match sort {
+        Sort::Updated => latest(head.updated_at),
+        Sort::Created => latest(head.created_at),
+        Sort::Title => Value::Text(head.title.clone()),
+        Sort::Id => Value::Text(String::new()),
+        Sort::Urgency => Value::Latest(Reverse(i64::from(head.urgency))),
+    }
+}
+
+/// The id stands first: it cannot hold the sign between the two, a title can.
+fn cursor(value: &Value, id: &str) -> String {
+    match value {
+        Value::Latest(Reverse(micros)) => format!("{id}|{micros}"),
+        Value::Text(text) => format!("{id}|{text}"),
+    }
+}
+
+fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
+    let (id, value) = text.split_once('|')?;
+    let value = match sort {
+        Sort::Updated | Sort::Created | Sort::Urgency => Value::Latest(Reverse(value.parse().ok()?)),
+        Sort::Title | Sort::Id => Value::Text(value.to_owned()),
+    };
+    Some((value, id.to_owned()))
+}
+
+/// Whether a plan belongs into the list that `query` asks for.
+fn is_wanted(head: &Head, query: &Query) -> bool {
+    let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+    let on_shelf = match query.shelf {
+        Shelf::Current => !head.archived,
+        Shelf::Archived => head.archived,
+        Shelf::All => true,
+    };
+    let has_text = query.text.as_ref().is_none_or(|text| {
+        let text = text.to_lowercase();
+        head.id.as_str().to_lowercase().contains(&text) || head.title.to_lowercase().contains(&text)
+    });
+    on_shelf
+        && has_text
+        && (!query.offers_work || head.offers_work())
+        && (query.phases.is_empty() || query.phases.contains(&head.phase))
+        && same(&query.status, &head.status)
+        && same(&query.owner, &head.owner)
+        && same(&query.queue, &head.queue)
+}
+
+/// The page of `heads` that `query` asks for.
+pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a Head>, query: &Query) -> Page<Head> {
+    let mut wanted: Vec<(Value, &Head)> =
+        heads.filter(|head| is_wanted(head, query)).map(|head| (value(head, query.sort), head)).collect();
+    wanted.sort_by(|(a, x), (b, y)| (a, &x.id).cmp(&(b, &y.id)));
+    let total = wanted.len() as u64;
+    let from =
+        query.after.as_deref().and_then(|after| parse_cursor(after, query.sort)).map_or(0, |(after, id)| {
+            wanted.partition_point(|(value, head)| (value, head.id.as_str()) <= (&after, id.as_str()))
+        });
+    let rest = &wanted[from..];
+    let shown = &rest[..rest.len().min(query.limit)];
+    let more = shown.len() < rest.len();
+    let next = shown.last().filter(|_| more).map(|(value, head)| cursor(value, head.id.as_str()));
+    Page { items: shown.iter().map(|&(_, head)| head.clone()).collect(), total, next }
+}
+
+/// Ids that begin with `prefix`. They come in their order.
+pub(crate) fn ids<'a>(ids: impl Iterator<Item = &'a PlanId>, prefix: &str, limit: usize) -> Vec<PlanId> {
+    ids.filter(|id| id.as_str().starts_with(prefix)).take(limit).cloned().collect()
+}
+
+/// Leases that ended before `before`, or all: those that never end first, then the earliest end.
+pub(crate) fn leases<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    before: Option<Timestamp>,
+    limit: usize,
+) -> Vec<Lease> {
+    let ended = |lease: &&Lease| before.is_none_or(|before| lease.until.is_some_and(|until| until < before));
+    let mut found: Vec<&Lease> = leases.filter(ended).collect();
+    found.sort_by_key(|lease| (lease.until, &lease.plan, &lease.task));
+    found.into_iter().take(limit).cloned().collect()
+}
+
+/// Who holds any of `keys`.
+pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]) -> Vec<HeldLock> {
+    locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
+}
+
+/// Who waits for a task called `task`, be it of `plan` or of `agent`'s plans.
+pub(crate) fn waits<'a>(
+    waits: impl Iterator<Item = &'a Wait>,
+    plan: &PlanId,
+    agent: &str,
+    task: &str,
+) -> Vec<Wait> {
+    let mut found: Vec<&Wait> = waits
+        .filter(|wait| wait.on.task.as_str() == task)
+        .filter(|wait| wait.on.plan.as_ref().is_none_or(|on| on == plan))
+        .filter(|wait| wait.on.agent.as_deref().is_none_or(|on| on == agent))
+        .collect();
+    found.sort();
+    found.into_iter().cloned().collect()
+}

@@ -1,0 +1,448 @@
+//! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log, `synchronous=FULL`.
+
+mod pending;
+mod rows;
+mod schema;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
+
+use self::pending::Pending;
+use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
+use crate::store::{
+    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+};
+
+/// What a crash of the machine may take away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing that was acknowledged.
+    #[default]
+    Full,
+    /// The last moments before a power loss; never consistency, and nothing when only processes crash.
+    Relaxed,
+}
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    durability: Durability,
+    writer: Mutex<Option<Connection>>,
+    reader: Mutex<Option<Connection>>,
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Corrupt { what: "the database file".to_owned(), detail: error.to_string() }
+            }
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it when it is not there, and brings its schema up to date.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            crate::files::make_folder(folder)?;
+        }
+        let store =
+            Self { path: path.to_owned(), durability, writer: Mutex::new(None), reader: Mutex::new(None) };
+        let mut connection = store.connect()?;
+        schema::bring_up_to_date(&mut connection, &store.location())?;
+        *lock(&store.writer) = Some(connection);
+        Ok(store)
+    }
+
+    /// The schema of a file as it stands, before it is brought up to date; nothing where there is no file.
+    pub fn schema_of(path: &Path) -> Result<Option<u32>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX))?;
+        schema::version(&connection).map(Some)
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let named = |error: rusqlite::Error| match StoreError::from(error) {
+            StoreError::Corrupt { detail, .. } => StoreError::Corrupt { what: self.location(), detail },
+            StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
+            other => other,
+        };
+        let connection = Connection::open(&self.path).map_err(named)?;
+        connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(named)?;
+        let synchronous = match self.durability {
+            Durability::Full => "FULL",
+            Durability::Relaxed => "NORMAL",
+        };
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(named)?;
+        if mode != "wal" {
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(named)?;
+        }
+        connection
+            .execute_batch(&format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = 1073741824;"))
+            .map_err(named)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+impl Store for SqliteStore {
+    fn location(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+        let mut slot = lock(&self.writer);
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let outcome = (|| {
+            let transaction =
+                connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let mut rows = Rows::of(&transaction);
+            work(&mut rows)?;
+            rows.flush()?;
+            transaction.commit()?;
+            Ok(())
+        })();
+        *slot = Some(connection);
+        outcome
+    }
+
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+        // A process that only looks once, as most commands do, needs no second connection.
+        if let Ok(mut slot) = self.writer.try_lock()
+            && let Some(connection) = slot.as_mut()
+        {
+            let transaction = connection.transaction()?;
+            return look(&mut Rows::of(&transaction));
+        }
+        let mut slot = lock(&self.reader);
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let outcome = (|| {
+            let transaction = connection.transaction()?;
+            look(&mut Rows::of(&transaction))
+        })();
+        *slot = Some(connection);
+        outcome
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        let connection = self.connect()?;
+        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        Ok(lines
+            .into_iter()
+            .filter(|line| line != "ok")
+            .map(|line| format!("{}: {line}", self.location()))
+            .collect())
+    }
+}
+
+/// Rows of one transaction.
+struct Rows<'a> {
+    connection: &'a Connection,
+    pending: Pending,
+    /// The latest number of the log, once it is known to this transaction.
+    sequence: Option<i64>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        Self { connection, pending: Pending::default(), sequence: None }
+    }
+
+    /// Writes what is pending, so that the tables say what is true.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        self.pending.flush(self.connection)
+    }
+
+    /// The next number of the log. Not `last_insert_rowid`: a number must never be given twice, not even after a purge.
+    fn next_sequence(&mut self) -> Result<i64, StoreError> {
+        let latest = match self.sequence {
+            Some(latest) => latest,
+            None => {
+                let mut statement =
+                    self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
+                statement.query_row([], |row| row.get(0))?
+            }
+        };
+        self.sequence = Some(latest + 1);
+        Ok(latest + 1)
+    }
+
+    /// The number under which a plan's rows stand, unless it was purged.
+    fn key(&self, plan: &PlanId) -> Result<Option<i64>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.key));
+        }
+        let mut statement =
+            self.connection.prepare_cached("SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
+        Ok(statement.query_row([plan.as_str()], |row| row.get(0)).optional()?)
+    }
+
+    fn known_key(&self, plan: &PlanId) -> Result<i64, StoreError> {
+        self.key(plan)?.ok_or_else(|| StoreError::Database(format!("plan {plan} has no row")))
+    }
+}
+
+fn micros(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_micros)
+}
+
+impl Read for Rows<'_> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.head.clone()));
+        }
+        let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", rows::HEAD);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
+    }
+
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM plans WHERE id = ?1")?;
+        Ok(statement.exists([plan.as_str()])?)
+    }
+
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+        self.flush()?;
+        rows::heads(self.connection, query)
+    }
+
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+        // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id FROM plans WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND purged_at IS NULL ORDER BY id LIMIT ?2",
+        )?;
+        let found = statement.query_map(params![prefix, limit as i64], |row| row.get::<_, String>(0))?;
+        found.map(|id| rows::plan_id(id?)).collect()
+    }
+
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT sequence, version, at, actor, command, events FROM log
+             WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
+        )?;
+        let mut found = statement.query(params![key, after as i64, limit as i64])?;
+        let mut entries = Vec::new();
+        while let Some(row) = found.next()? {
+            entries.push(rows::entry(row, plan.clone())?);
+        }
+        Ok(entries)
+    }
+
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT rowid, version, length(bytes) FROM snapshots
+             WHERE plan = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1",
+        )?;
+        let found = statement.query_row(params![key, at_most as i64], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize))
+        });
+        let Some((row, version, length)) = found.optional()? else { return Ok(None) };
+        // Read page by page into its place: a large value as a column would be put together first and copied then.
+        let mut bytes = vec![0; length];
+        let mut blob = self.connection.blob_open(rusqlite::MAIN_DB, "snapshots", "bytes", row, true)?;
+        blob.read_exact(&mut bytes).map_err(|error| StoreError::Database(error.to_string()))?;
+        Ok(Some((version, bytes)))
+    }
+
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+             FROM log l JOIN plans p ON p.key = l.plan
+             WHERE l.sequence > ?1 AND (?2 IS NULL OR p.id = ?2) AND (?3 IS NULL OR l.actor = ?3)
+             ORDER BY l.sequence LIMIT ?4",
+        )?;
+        let plan = filter.plan.as_ref().map(PlanId::as_str);
+        let actor = filter.actor.as_ref().map(ToString::to_string);
+        let mut found = statement.query(params![after as i64, plan, actor, limit as i64])?;
+        let mut entries = Vec::new();
+        while let Some(row) = found.next()? {
+            let plan = rows::plan_id(row.get(6)?)?;
+            entries.push(rows::entry(row, plan)?);
+        }
+        Ok(entries)
+    }
+
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until FROM leases l JOIN plans p ON p.key = l.plan
+             WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
+        )?;
+        let mut found = statement.query(params![micros(before), limit as i64])?;
+        let mut leases = Vec::new();
+        while let Some(row) = found.next()? {
+            leases.push(Lease {
+                plan: rows::plan_id(row.get(0)?)?,
+                task: rows::task_id(row.get(1)?)?,
+                attempt: row.get(2)?,
+                worker: row.get(3)?,
+                until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
+            });
+        }
+        Ok(leases)
+    }
+
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1",
+        )?;
+        let mut held = Vec::new();
+        for key in keys {
+            let mut found = statement.query([key])?;
+            while let Some(row) = found.next()? {
+                held.push(rows::held_lock(row)?);
+            }
+        }
+        Ok(held)
+    }
+
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
+             WHERE w.on_task = ?1 AND (w.on_plan = ?2 OR w.on_plan IS NULL) AND (w.on_agent = ?3 OR w.on_agent IS NULL)
+             ORDER BY p.id, w.task",
+        )?;
+        let mut found = statement.query(params![task, plan.as_str(), agent])?;
+        let mut waits = Vec::new();
+        while let Some(row) = found.next()? {
+            waits.push(rows::wait(row)?);
+        }
+        Ok(waits)
+    }
+
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+        self.flush()?;
+        let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };
+        rows::index(self.connection, key)
+    }
+
+    fn now(&mut self) -> Timestamp {
+        crate::clock::now()
+    }
+}
+
+impl Transaction for Rows<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+        let head = append.head;
+        let events =
+            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        if self.pending.get(&head.id).is_none() {
+            let (key, replay_bytes) = rows::take_up(self.connection, head)?;
+            self.pending.begin(key, head, replay_bytes);
+        }
+        let sequence = self.next_sequence()?;
+        let pending = self.pending.begin(0, head, 0);
+        pending.add(head, events.len() as u64, append.index);
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        let (version, at) = (head.version as i64, append.at.as_micros());
+        let actor = append.actor.to_string();
+        statement.execute(params![sequence, pending.key, version, at, actor, append.command, events])?;
+        Ok(sequence as u64)
+    }
+
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(pending.replay_bytes);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT replay_bytes FROM plans WHERE id = ?1")?;
+        Ok(statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = self.known_key(plan)?;
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)")?;
+        statement.execute(params![key, version as i64, bytes])?;
+        let mut statement = self.connection.prepare_cached(
+            "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3",
+        )?;
+        statement.execute(params![key, version as i64, SNAPSHOT_MILESTONE as i64])?;
+        match self.pending.get_mut(plan) {
+            Some(pending) => pending.replay_bytes = 0,
+            None => {
+                self.connection
+                    .prepare_cached("UPDATE plans SET replay_bytes = 0 WHERE key = ?1")?
+                    .execute([key])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.flush()?;
+        let Some(key) = self.key(plan)? else { return Ok(false) };
+        let mut statement = self
+            .connection
+            .prepare_cached("UPDATE leases SET until = ?4 WHERE plan = ?1 AND task = ?2 AND attempt = ?3")?;
+        Ok(statement.execute(params![key, task, attempt, until.as_micros()])? == 1)
+    }
+
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+        self.flush()?;
+        let key = self.known_key(plan)?;
+        let replay_bytes = self.bytes_since_snapshot(plan)?;
+        rows::put_head(self.connection, head, replay_bytes)?;
+        rows::replace_index(self.connection, key, index)
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.flush()?;
+        let key = self.known_key(plan)?;
+        let now = self.now().as_micros();
+        rows::replace_index(self.connection, key, &IndexRows::default())?;
+        self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
+        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
+        self.connection.execute(
+            "UPDATE plans SET purged_at = ?2, title = '', status = '', owner = '', queue = '' WHERE key = ?1",
+            params![key, now],
+        )?;
+        Ok(())
+    }
+}
+
+/// A lock's mode as it is stored.
+fn mode(shared: bool) -> LockMode {
+    if shared { LockMode::Shared } else { LockMode::Exclusive }
+}
+
+/// A row that names a task elsewhere.
+fn elsewhere(agent: Option<String>, plan: Option<String>, task: TaskId) -> Result<Elsewhere, StoreError> {
+    Ok(Elsewhere { agent, plan: plan.map(rows::plan_id).transpose()?, task })
+}

@@ -1,0 +1,209 @@
+//! The trait that every backend has. Its contract suite (`tests/it/contract.rs`) is its definition.
+//!
+//! A backend keeps rows and makes them durable together; it decides nothing about plans. Blocking on purpose: doors that
+//! are asynchronous call it from threads that may wait.
+
+use std::path::PathBuf;
+
+use waypost_core::{PlanId, Timestamp};
+
+use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
+
+/// Seconds that a writer waits for other processes before it gives up.
+pub const BUSY_SECONDS_MAX: u64 = 60;
+
+/// Of so many versions in a row only the latest snapshot is kept: it bounds what a look at an old version replays.
+pub const SNAPSHOT_MILESTONE: u64 = 10_000;
+
+/// What can go wrong below a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A file or row cannot be what Waypost wrote. It is left as it is.
+    #[error("{what} is damaged: {detail}")]
+    Corrupt {
+        /// Which file or row.
+        what: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// A newer Waypost wrote this store.
+    #[error("{what} has schema {found}, and this build knows schemas up to {known}")]
+    TooNew {
+        /// Which store.
+        what: String,
+        /// Its schema.
+        found: u32,
+        /// The newest schema that this build knows.
+        known: u32,
+    },
+    /// Others wrote for longer than [`BUSY_SECONDS_MAX`].
+    #[error("the store stayed busy for {BUSY_SECONDS_MAX} seconds")]
+    Busy,
+    /// The file system said no.
+    #[error("{}: {source}", path.display())]
+    Files {
+        /// Where.
+        path: PathBuf,
+        /// What it said.
+        source: std::io::Error,
+    },
+    /// The database said no.
+    #[error("{0}")]
+    Database(String),
+    /// A text that names no store.
+    #[error("{0:?} names no store: write sqlite:PATH, file:DIR or memory:")]
+    BadLocation(String),
+}
+
+impl StoreError {
+    /// The same error for another who waited for the same thing.
+    pub(crate) fn told_again(&self) -> Self {
+        match self {
+            Self::Corrupt { what, detail } => Self::Corrupt { what: what.clone(), detail: detail.clone() },
+            Self::TooNew { what, found, known } => {
+                Self::TooNew { what: what.clone(), found: *found, known: *known }
+            }
+            Self::Busy => Self::Busy,
+            Self::Files { path, source } => Self::Files {
+                path: path.clone(),
+                source: std::io::Error::new(source.kind(), source.to_string()),
+            },
+            Self::Database(detail) => Self::Database(detail.clone()),
+            Self::BadLocation(text) => Self::BadLocation(text.clone()),
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Corrupt { .. } => "nothing was changed; `waypost doctor` says more",
+            Self::TooNew { .. } => "update Waypost",
+            Self::Busy => "try again; if it lasts, see which process holds the store",
+            Self::Files { .. } => "see that the path exists and may be read and written",
+            Self::Database(_) => "`waypost doctor` checks the store",
+            Self::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db",
+        }
+    }
+}
+
+/// What can be read, inside a transaction or outside.
+pub trait Read {
+    /// The head of a plan; of a purged one nothing.
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError>;
+
+    /// Whether the id was ever used, by a plan that was purged included.
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError>;
+
+    /// Heads of plans, one page of them. Reads no plan.
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError>;
+
+    /// Ids that begin with `prefix`, in their order, at most `limit`.
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError>;
+
+    /// The versions of a plan after `after`, in their order, at most `limit`.
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// The latest snapshot of a plan at `at_most` or before: its version and its bytes.
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+
+    /// Versions of all plans after `after` in the order of commits, at most `limit`.
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError>;
+
+    /// Leases that ended before `before`; all of them when that is not given.
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError>;
+
+    /// Who holds any of `keys`.
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError>;
+
+    /// Who waits for a task called `task` elsewhere, be it of `plan` or of `agent`'s plans.
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError>;
+
+    /// All rows of the tables beside one plan, sorted.
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError>;
+
+    /// What time it is, as this store sees it.
+    fn now(&mut self) -> Timestamp;
+}
+
+/// One version, ready to be appended.
+#[derive(Debug)]
+pub struct Append<'a> {
+    /// The plan's head after it.
+    pub head: &'a Head,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub actor: &'a waypost_core::Actor,
+    /// The name of the command.
+    pub command: &'a str,
+    /// What happened.
+    pub events: &'a [waypost_core::Event],
+    /// How the tables beside the plan change.
+    pub index: &'a IndexChanges,
+    /// The whole plan, for backends that keep it readable beside its history.
+    pub plan: &'a waypost_core::Plan,
+}
+
+impl Append<'_> {
+    /// The version as the log keeps it.
+    pub(crate) fn entry(&self, sequence: u64) -> Entry {
+        Entry {
+            sequence,
+            plan: self.head.id.clone(),
+            version: self.head.version,
+            at: self.at,
+            actor: self.actor.clone(),
+            command: self.command.to_owned(),
+            events: self.events.to_vec(),
+        }
+    }
+}
+
+/// What can be done inside a transaction.
+pub trait Transaction: Read {
+    /// Appends one version of a plan and moves its head and tables along. Returns the version's number in the log.
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError>;
+
+    /// Bytes of versions appended since the latest snapshot: what a reader has to replay.
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError>;
+
+    /// Keeps a snapshot of a plan at a version, in the place of earlier ones of the same [`SNAPSHOT_MILESTONE`].
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError>;
+
+    /// Moves the end of a lease, if that attempt still has it.
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Puts the tables beside a plan right.
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError>;
+
+    /// Forgets a plan with its history; its id stays used.
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
+}
+
+/// Work done inside a transaction. It may be run again when the backend has to start over.
+pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), StoreError>;
+
+/// Work done on one consistent state of the store.
+pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
+
+/// A place where plans live.
+pub trait Store: Send + Sync {
+    /// The place, as a user would name it.
+    fn location(&self) -> String;
+
+    /// Runs `work` alone among all writers of all processes; what it did is durable when this returns `Ok`, and undone
+    /// when `work` or the backend fails.
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError>;
+
+    /// Runs `look` on one state of the store, at the same time as others read and write.
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError>;
+
+    /// Looks for damage below the level of plans; one line for each.
+    fn check(&self) -> Result<Vec<String>, StoreError>;
+}

@@ -1,0 +1,70 @@
+//! What every backend promises. A backend joins with one line in `promises!`.
+
+mod lists;
+mod log;
+mod names;
+mod tables;
+mod together;
+mod versions;
+
+use crate::place::Place;
+
+macro_rules! promises {
+    (@one $backend:ident: $($module:ident::$promise:ident)*) => {
+        mod $backend {
+            $(
+                #[test]
+                fn $promise() {
+                    super::$module::$promise(&super::Place::$backend());
+                }
+            )*
+        }
+    };
+    ($($backend:ident)*; $promises:tt) => {
+        $(promises!(@spread $backend $promises);)*
+    };
+    (@spread $backend:ident { $($module:ident::$promise:ident)* }) => {
+        promises!(@one $backend: $($module::$promise)*);
+    };
+}
+
+promises! {
+    memory file sqlite;
+    {
+        versions::a_plan_that_was_made_can_be_read_back
+        versions::every_write_makes_one_version_and_what_changes_nothing_makes_none
+        versions::every_version_keeps_who_when_what_and_what_came_of_it
+        versions::a_writer_who_knows_an_old_version_is_told_what_changed_and_writes_nothing
+        versions::small_commands_need_no_version
+        versions::a_batch_with_a_refused_command_leaves_nothing
+        versions::a_plan_can_be_read_as_it_was_at_every_version
+        versions::snapshots_can_be_lost_without_losing_anything
+        versions::time_never_goes_backwards_within_a_plan
+        versions::a_store_can_be_closed_and_opened_again
+        names::an_id_is_never_used_twice_not_even_after_a_purge
+        names::a_plan_gets_a_fresh_id_when_none_is_asked_for
+        names::an_unambiguous_beginning_names_a_plan
+        names::a_purged_plan_is_gone_and_only_a_person_can_purge
+        lists::pages_go_on_where_the_last_one_ended_in_every_order
+        lists::a_page_goes_on_although_plans_change_in_between
+        lists::filters_find_what_they_name
+        lists::a_text_is_found_in_ids_and_titles_whatever_the_case
+        lists::the_archive_is_a_shelf_of_its_own
+        lists::heads_say_what_the_plans_say
+        log::the_log_has_no_gaps_and_follows_the_commits
+        log::the_log_can_be_read_by_plan_by_actor_and_page_by_page
+        tables::the_tables_follow_random_histories
+        tables::ready_tasks_come_by_urgency_and_only_from_plans_that_may_run
+        tables::a_lock_that_another_plan_holds_is_refused_and_its_holder_named
+        tables::shared_locks_coexist
+        tables::a_batch_cannot_take_one_lock_twice_but_can_pass_it_on
+        tables::leases_are_listed_when_they_end_and_can_be_renewed
+        tables::waits_are_found_by_what_they_wait_for
+        tables::the_doctor_finds_a_wrong_index_and_puts_it_right
+        together::writers_in_many_threads_lose_nothing
+        together::a_refused_command_leaves_the_others_of_its_group_alone
+        together::readers_see_whole_versions_only
+        together::two_processes_see_each_others_writes
+        together::a_transaction_that_fails_leaves_nothing
+    }
+}

@@ -1,0 +1,149 @@
+//! Lists of plans.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use waypost_core::{Command, Draft, Phase, PlanChanges, Timestamp};
+use waypost_store::{Head, Plans, Query, Shelf, Sort};
+
+use crate::kit::*;
+use crate::place::Place;
+use crate::wrapped::Wrapped;
+
+/// Plans in a store whose clock goes on by a second at each write.
+fn ticking(place: &Place) -> Plans {
+    let seconds = Arc::new(AtomicI64::new(1_000));
+    let clock = move || Timestamp::from_micros(seconds.fetch_add(1, Ordering::Relaxed) * 1_000_000);
+    Plans::new(Wrapped::with_clock(place.store(), clock))
+}
+
+fn titled(plans: &Plans, name: &str, title: &str) {
+    create(plans, name, Draft::new(title));
+}
+
+/// Titles that a careless cursor would stumble over.
+const TITLES: [(&str, &str); 7] =
+    [("g", "b"), ("f", "a|b"), ("e", "a\\p"), ("d", "a"), ("c", "a|b"), ("b", ""), ("a", "a\\|")];
+
+pub(super) fn pages_go_on_where_the_last_one_ended_in_every_order(place: &Place) {
+    let plans = ticking(place);
+    for (name, title) in TITLES {
+        titled(&plans, name, title);
+    }
+    write(&plans, "e", add("later")).unwrap();
+    let expected = [
+        (Sort::Updated, "eabcdfg"),
+        (Sort::Created, "abcdefg"),
+        (Sort::Title, "bdeacfg"),
+        (Sort::Id, "abcdefg"),
+    ];
+    for (sort, order) in expected {
+        for limit in 1..=8 {
+            let query = Query { sort, limit, ..Query::default() };
+            assert_eq!(list(&plans, &query).concat(), order, "{sort:?}, {limit} a page");
+        }
+    }
+    let page = plans.heads(&Query { limit: 3, ..Query::default() }).unwrap();
+    assert_eq!((page.items.len(), page.total), (3, 7), "a page says how many there are in all");
+    let page = plans.heads(&Query { limit: 7, ..Query::default() }).unwrap();
+    assert_eq!(page.next, None, "the last page knows that it is the last");
+}
+
+pub(super) fn a_page_goes_on_although_plans_change_in_between(place: &Place) {
+    let plans = ticking(place);
+    for name in ["a", "b", "c", "d"] {
+        titled(&plans, name, "same");
+    }
+    let query = Query { sort: Sort::Title, limit: 2, ..Query::default() };
+    let first = plans.heads(&query).unwrap();
+    // The plan that the page ended with is gone, and a new one belongs before it.
+    plans.purge(&plan("b"), &ada()).unwrap();
+    titled(&plans, "aa", "same");
+    let rest = Query { after: first.next, ..query };
+    assert_eq!(list(&plans, &rest), ["c", "d"]);
+}
+
+pub(super) fn filters_find_what_they_name(place: &Place) {
+    let plans = ticking(place);
+    for name in ["a", "b", "c"] {
+        create_small(&plans, name);
+    }
+    let changes = PlanChanges {
+        owner: Some("planner".into()),
+        queue: Some("fast".into()),
+        status: Some("under review".into()),
+        ..PlanChanges::default()
+    };
+    write(&plans, "b", revise(changes)).unwrap();
+    write(&plans, "c", Command::Activate).unwrap();
+    let found = |query: Query| list(&plans, &Query { sort: Sort::Id, limit: 2, ..query });
+    let all = Query::default;
+    assert_eq!(found(Query { owner: Some("planner".into()), ..all() }), ["b"]);
+    assert_eq!(found(Query { owner: Some(String::new()), ..all() }), ["a", "c"], "nobody's plans");
+    assert_eq!(found(Query { queue: Some("fast".into()), ..all() }), ["b"]);
+    assert_eq!(found(Query { status: Some("under review".into()), ..all() }), ["b"]);
+    assert_eq!(found(Query { status: Some("under".into()), ..all() }), Vec::<String>::new());
+    assert_eq!(found(Query { phases: vec![Phase::Active], ..all() }), ["c"]);
+    assert_eq!(found(Query { phases: vec![Phase::Active, Phase::Draft], ..all() }), ["a", "b", "c"]);
+    let both = Query { phases: vec![Phase::Draft], queue: Some("fast".into()), ..all() };
+    assert_eq!(found(both.clone()), ["b"]);
+    assert_eq!(
+        plans.heads(&Query { limit: 1, ..both }).unwrap().total,
+        1,
+        "the total counts what is filtered"
+    );
+}
+
+pub(super) fn a_text_is_found_in_ids_and_titles_whatever_the_case(place: &Place) {
+    let plans = ticking(place);
+    titled(&plans, "rocket-1", "To the Moon");
+    titled(&plans, "x", "a ROCKET of 100%");
+    titled(&plans, "y", "under_score");
+    let found = |text: &str| {
+        list(&plans, &Query { text: Some(text.to_owned()), sort: Sort::Id, limit: 10, ..Query::default() })
+    };
+    assert_eq!(found("rocket"), ["rocket-1", "x"]);
+    assert_eq!(found("mOOn"), ["rocket-1"]);
+    assert_eq!(found("%"), ["x"], "signs mean themselves");
+    assert_eq!(found("_"), ["y"]);
+    assert_eq!(found("\\"), Vec::<String>::new());
+    assert_eq!(found("mars"), Vec::<String>::new());
+}
+
+pub(super) fn the_archive_is_a_shelf_of_its_own(place: &Place) {
+    let plans = ticking(place);
+    for name in ["a", "b"] {
+        create_small(&plans, name);
+    }
+    write(&plans, "a", Command::Archive).unwrap();
+    let on = |shelf: Shelf| list(&plans, &Query { shelf, sort: Sort::Id, limit: 10, ..Query::default() });
+    assert_eq!(on(Shelf::Current), ["b"]);
+    assert_eq!(on(Shelf::Archived), ["a"]);
+    assert_eq!(on(Shelf::All), ["a", "b"]);
+    write(&plans, "a", Command::Unarchive).unwrap();
+    assert_eq!(on(Shelf::Current), ["a", "b"]);
+}
+
+pub(super) fn heads_say_what_the_plans_say(place: &Place) {
+    let plans = ticking(place);
+    titled(&plans, "plain", "just words");
+    let goal = Draft {
+        spec: waypost_core::PlanSpec { goal: "reach it".into(), ..Default::default() },
+        ..Draft::default()
+    };
+    create(&plans, "untitled", goal);
+    create(&plans, "fan", waypost_testkit::fan_out(5));
+    plans.write(request("fan", vec![start("root"), finish("root"), start("m3")])).unwrap();
+    write(&plans, "plain", Command::RequestApproval { message: "may I?".into() }).unwrap();
+    let page = plans.heads(&everything()).unwrap();
+    assert_eq!(page.items.len(), 3);
+    for shown in &page.items {
+        let plan = plans.at_version(&shown.id, shown.version).unwrap();
+        assert_eq!(*shown, Head::of(&plan));
+        assert_eq!(head(plans.store(), shown.id.as_str()).as_ref(), Some(shown));
+    }
+    let fan = page.items.iter().find(|head| head.id == plan("fan")).unwrap();
+    assert_eq!((fan.counts.done, fan.counts.running, fan.counts.ready, fan.counts.blocked), (1, 1, 4, 1));
+    let untitled = page.items.iter().find(|head| head.id == plan("untitled")).unwrap();
+    assert_eq!(untitled.title, "reach it", "a plan without a title is listed by its goal");
+}

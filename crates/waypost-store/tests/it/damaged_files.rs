@@ -1,0 +1,454 @@
+//! The folder of JSON files: its exact shape, and what happens when people, programs and crashes touch it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use waypost_core::{Command, Draft, Plan, Timestamp};
+use waypost_store::{
+    Append, FileStore, Head, IndexChanges, NewPlan, Plans, StoreError, Transaction, WriteError,
+};
+use waypost_testkit::chain;
+
+use crate::kit::*;
+use crate::place::{Folder, Place};
+use crate::wrapped::Wrapped;
+
+fn root(place: &Place) -> PathBuf {
+    place.folder().join("plans")
+}
+
+fn readable(place: &Place, name: &str) -> PathBuf {
+    root(place).join(format!("plans/{name}.json"))
+}
+
+fn history(place: &Place, name: &str) -> PathBuf {
+    root(place).join(format!("history/{name}.jsonl"))
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
+
+/// Damage as it is told to whoever addresses a plan.
+fn damage<R>(answer: Result<R, WriteError>) -> String {
+    match answer.map(drop) {
+        Err(WriteError::Store(error @ StoreError::Corrupt { .. })) => error.to_string(),
+        other => panic!("expected damage to be named, got {other:?}"),
+    }
+}
+
+/// A folder with two plans, `p` at version 2 and `q`, that nothing has in memory.
+fn two_plans() -> Place {
+    let place = Place::file();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    write(&plans, "p", add("second")).unwrap();
+    create_small(&plans, "q");
+    place
+}
+
+/// Whatever happened to `p`, the rest of the store goes on.
+fn others_go_on(place: &Place) {
+    let plans = place.plans();
+    write(&plans, "q", retitle("still here")).unwrap();
+    assert!(list(&plans, &everything()).contains(&"q".to_owned()));
+    create_small(&plans, "new");
+}
+
+#[test]
+fn the_files_have_exactly_this_shape() {
+    let place = Place::file();
+    let seconds = AtomicI64::new(1_774_000_000);
+    let clock = move || Timestamp::from_micros(seconds.fetch_add(1, Ordering::Relaxed) * 1_000_000);
+    let plans = Plans::new(Wrapped::with_clock(place.store(), clock));
+    create(&plans, "moon", chain(2));
+    let started =
+        waypost_store::WriteRequest { lease_seconds: Some(60), ..request("moon", vec![start("t0")]) };
+    plans.write(started).unwrap();
+    let shapes = [
+        (readable(&place, "moon"), include_str!("../fixtures/file-store/plans/moon.json")),
+        (history(&place, "moon"), include_str!("../fixtures/file-store/history/moon.jsonl")),
+        (root(&place).join("store.json"), include_str!("../fixtures/file-store/store.json")),
+        (root(&place).join("leases.json"), include_str!("../fixtures/file-store/leases.json")),
+        (root(&place).join(".gitignore"), ".lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n"),
+    ];
+    for (path, expected) in shapes {
+        assert_eq!(text(&path), expected, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_readable_file_that_was_broken_by_hand_is_named_and_never_overwritten() {
+    for broken in ["", "{", "[]", "{\"title\": 3}", "<<<<<<< ours\n"] {
+        let place = two_plans();
+        fs::write(readable(&place, "p"), broken).unwrap();
+        let plans = place.plans();
+        let told = damage(plans.look(&plan("p"), Plan::version));
+        assert!(told.starts_with(&format!("{} is damaged", readable(&place, "p").display())), "{told}");
+        damage(write(&plans, "p", add("third")));
+        others_go_on(&place);
+        let found = plans.store().check().unwrap();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("plans/p.json is damaged"), "{found:?}");
+        assert_eq!(text(&readable(&place, "p")), broken, "it is left as it is");
+        // The history is the truth: without the broken file the plan is back.
+        fs::remove_file(readable(&place, "p")).unwrap();
+        assert_eq!(task_names(&now(&plans, "p")), ["first", "second"]);
+    }
+}
+
+#[test]
+fn a_damaged_line_of_a_history_is_named_by_its_number() {
+    let place = two_plans();
+    let whole = text(&history(&place, "p"));
+    let lines: Vec<&str> = whole.lines().collect();
+    let shapes = [
+        (format!("{}\n{}\n", lines[0], &lines[1][..40]), "line 2"),
+        (format!("{}\n{}", lines[0], &lines[1][..40]), "line 2"),
+        (format!("{}\n{}", lines[0], lines[1]), "line 2"),
+        (format!("{}\n{}\n", &lines[0][..40], lines[1]), "line 1"),
+        (format!("{}\n", lines[1]), "line 1"),
+        (format!("{}\n{}\n{}\n", lines[0], lines[1], lines[1]), "line 3"),
+        (String::new(), "line 1"),
+    ];
+    for (damaged, where_it_is) in shapes {
+        fs::write(history(&place, "p"), &damaged).unwrap();
+        let plans = place.plans();
+        let found = plans.store().check().unwrap().join("\n");
+        assert!(found.contains(&format!("history/p.jsonl {where_it_is} is damaged")), "{damaged:?}: {found}");
+        let told = damage(plans.at_version(&plan("p"), 1).map(drop).and(write(&plans, "p", add("third"))));
+        assert!(told.contains("history/p.jsonl"), "{damaged:?}: {told}");
+        assert_eq!(text(&history(&place, "p")), damaged, "it is left as it is");
+        fs::write(history(&place, "p"), &whole).unwrap();
+        assert_eq!(plans.store().check().unwrap(), Vec::<String>::new(), "put right, all is well");
+    }
+    others_go_on(&place);
+}
+
+#[test]
+fn what_somebody_wrote_into_a_readable_file_is_reported_and_does_not_count() {
+    let place = two_plans();
+    let edited = text(&readable(&place, "p")).replace("\"a plan\"", "\"my plan\"");
+    fs::write(readable(&place, "p"), &edited).unwrap();
+    let plans = place.plans();
+    assert_eq!(now(&plans, "p").spec().title, "a plan");
+    assert_eq!(head(plans.store(), "p").unwrap().title, "a plan");
+    let found = plans.store().check().unwrap();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].contains("plans/p.json was edited by hand"), "{found:?}");
+    assert!(found[0].contains("waypost update p --from-file"), "{found:?}");
+
+    // The next write replaces it, but nobody's words are thrown away.
+    write(&plans, "p", add("third")).unwrap();
+    assert_eq!(text(&root(&place).join("edited/p@3.json")), edited);
+    assert_eq!(now(&place.plans(), "p").spec().title, "a plan");
+    let found = plans.store().check().unwrap();
+    assert!(found.len() == 1 && found[0].contains("edited/p@3.json"), "{found:?}");
+    fs::remove_file(root(&place).join("edited/p@3.json")).unwrap();
+    assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn an_edit_that_is_taken_over_leaves_no_copy() {
+    let place = two_plans();
+    let edited = text(&readable(&place, "p")).replace("\"a plan\"", "\"my plan\"");
+    fs::write(readable(&place, "p"), &edited).unwrap();
+    let plans = place.plans();
+    let draft: Draft = serde_json::from_str(&edited).unwrap();
+    write(&plans, "p", Command::Replace(Box::new(draft))).unwrap();
+    assert_eq!(now(&plans, "p").spec().title, "my plan");
+    assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn white_space_is_nobodys_edit() {
+    let place = two_plans();
+    let reformatted = text(&readable(&place, "p")).replace('\n', "\r\n");
+    fs::write(readable(&place, "p"), reformatted).unwrap();
+    assert_eq!(place.store().check().unwrap(), Vec::<String>::new());
+    assert_eq!(now(&place.plans(), "p").version(), 2);
+    write(&place.plans(), "p", add("third")).unwrap();
+    assert_eq!(place.store().check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_readable_file_that_is_gone_is_reported_and_renewed() {
+    let place = two_plans();
+    let before = text(&readable(&place, "p"));
+    fs::remove_file(readable(&place, "p")).unwrap();
+    let plans = place.plans();
+    let found = plans.store().check().unwrap();
+    assert!(found.len() == 1 && found[0].contains("plans/p.json is missing"), "{found:?}");
+    assert_eq!(task_names(&now(&plans, "p")), ["first", "second"]);
+    write(&plans, "p", retitle("x")).unwrap();
+    write(&plans, "p", retitle("a plan")).unwrap();
+    let (before, after): (Draft, Draft) = (
+        serde_json::from_str(&before).unwrap(),
+        serde_json::from_str(&text(&readable(&place, "p"))).unwrap(),
+    );
+    assert_eq!(before.tasks, after.tasks);
+    assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
+}
+
+#[test]
+fn a_file_without_a_history_is_no_plan_and_is_not_overwritten() {
+    let place = two_plans();
+    fs::write(readable(&place, "stray"), "{\"title\": \"from elsewhere\"}").unwrap();
+    let plans = place.plans();
+    assert_eq!(list(&plans, &everything()).len(), 2);
+    let new = NewPlan { id: Some(plan("stray")), by: ada(), draft: chain(1), approval_required: None };
+    assert!(damage(plans.create(new)).contains("it has no history"));
+    let found = plans.store().check().unwrap();
+    assert!(found.len() == 1 && found[0].contains("plans/stray.json: it has no history"), "{found:?}");
+    assert_eq!(text(&readable(&place, "stray")), "{\"title\": \"from elsewhere\"}");
+}
+
+#[test]
+fn links_are_not_followed() {
+    let place = two_plans();
+    let outside = place.folder().join("outside");
+    fs::write(&outside, "untouched").unwrap();
+    for path in [readable(&place, "p"), history(&place, "p"), root(&place).join("leases.json")] {
+        let kept = fs::read(&path).ok();
+        let _gone = fs::remove_file(&path);
+        std::os::unix::fs::symlink(&outside, &path).unwrap();
+        let plans = place.plans();
+        let told = damage(plans.write(request("p", vec![start("first")])));
+        assert!(told.contains("symbolic link"), "{}: {told}", path.display());
+        assert_eq!(text(&outside), "untouched");
+        assert!(fs::symlink_metadata(&path).unwrap().is_symlink(), "it is left as it is");
+        fs::remove_file(&path).unwrap();
+        if let Some(kept) = kept {
+            fs::write(&path, kept).unwrap();
+        }
+    }
+    let folder = root(&place).join("plans");
+    fs::rename(&folder, place.folder().join("moved")).unwrap();
+    std::os::unix::fs::symlink(place.folder().join("moved"), &folder).unwrap();
+    let opened = FileStore::open(&root(&place)).map(drop);
+    assert!(
+        matches!(opened, Err(StoreError::Corrupt { detail, .. }) if detail.contains("not a plain folder"))
+    );
+}
+
+#[test]
+fn a_folder_that_lost_its_store_file_is_not_taken_for_an_empty_one() {
+    let place = two_plans();
+    fs::remove_file(root(&place).join("store.json")).unwrap();
+    let opened = FileStore::open(&root(&place)).map(drop);
+    assert!(matches!(opened, Err(StoreError::Corrupt { what, .. }) if what.ends_with("store.json")));
+}
+
+#[test]
+fn a_folder_of_a_newer_waypost_is_refused() {
+    let place = two_plans();
+    fs::write(root(&place).join("store.json"), "{\"format\": \"waypost-file-store/9\", \"sequence\": 3}")
+        .unwrap();
+    let opened = FileStore::open(&root(&place)).map(drop);
+    assert!(matches!(opened, Err(StoreError::TooNew { found: 9, known: 1, .. })));
+    fs::write(root(&place).join("store.json"), "{\"format\": \"something else\", \"sequence\": 3}").unwrap();
+    assert!(matches!(FileStore::open(&root(&place)).map(drop), Err(StoreError::Corrupt { .. })));
+}
+
+#[test]
+fn the_check_finds_numbers_that_are_missing_or_used_twice() {
+    let place = two_plans();
+    // As if two branches, each with a version of its own, had been merged.
+    let mine = text(&history(&place, "q"));
+    fs::write(history(&place, "q"), mine.replace("\"sequence\":3", "\"sequence\":2")).unwrap();
+    let found = place.store().check().unwrap();
+    assert!(found.iter().any(|line| line.contains("plans p and q both have version number 2")), "{found:?}");
+    assert!(found.iter().any(|line| line.contains("number 3 (1 in all) is in no history")), "{found:?}");
+}
+
+#[test]
+fn another_history_in_the_same_place_is_not_mixed_up_with_the_old_one() {
+    let place = two_plans();
+    let plans = place.plans();
+    let (old_readable, old_history) = (text(&readable(&place, "p")), text(&history(&place, "p")));
+    let old_store = text(&root(&place).join("store.json"));
+    write(&plans, "p", add("mine")).unwrap();
+    let bytes = now(&plans, "p").snapshot();
+    plans.store().write(&mut |t| t.put_snapshot(&plan("p"), 3, &bytes)).unwrap();
+    // Version control takes the folder back, and another branch has a version 3 as well.
+    fs::write(readable(&place, "p"), old_readable).unwrap();
+    fs::write(history(&place, "p"), old_history).unwrap();
+    fs::write(root(&place).join("store.json"), old_store).unwrap();
+    let other = Plans::new(place.store());
+    write(&other, "p", add("theirs")).unwrap();
+    assert_eq!(task_names(&now(&place.plans(), "p")), ["first", "second", "theirs"]);
+    let kept = plans.history(&plan("p"), 0, 10).unwrap();
+    assert_eq!(kept, other.history(&plan("p"), 0, 10).unwrap(), "also for whoever had read the old one");
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// A folder as a crash in the middle of a commit leaves it: version 3 of `p` is in the journal, `appended` bytes of its
+/// line have reached the history, and `moved` of the pending files their places.
+struct Interrupted {
+    before: Folder,
+    line: String,
+    offset: usize,
+    /// The files of the commit: where they belong, and what is in them.
+    files: [(&'static str, &'static str, String); 2],
+}
+
+impl Interrupted {
+    fn new() -> Self {
+        let place = two_plans();
+        let before = Folder::new();
+        copy(&root(&place), before.path());
+        write(&place.plans(), "p", add("third")).unwrap();
+        let offset = text(&before.path().join("history/p.jsonl")).len();
+        let line = text(&history(&place, "p"))[offset..].to_owned();
+        let files = [
+            ("{\"plan\":\"p\"}", "plans/p.json", text(&readable(&place, "p"))),
+            ("\"store\"", "store.json", text(&root(&place).join("store.json"))),
+        ];
+        Self { before, line, offset, files }
+    }
+
+    fn journal(&self) -> String {
+        let line = serde_json::to_string(&self.line).unwrap();
+        let append = format!("{{\"plan\":\"p\",\"offset\":{},\"text\":{line}}}", self.offset);
+        let files: Vec<&str> = self.files.iter().map(|(target, ..)| *target).collect();
+        format!("{{\"token\":7,\"appends\":[{append}],\"files\":[{}],\"removals\":[]}}", files.join(","))
+    }
+
+    fn folder(&self, appended: &[u8], moved: usize) -> Folder {
+        let folder = Folder::new();
+        copy(self.before.path(), folder.path());
+        let mut history = fs::read(folder.path().join("history/p.jsonl")).unwrap();
+        history.extend(appended);
+        fs::write(folder.path().join("history/p.jsonl"), history).unwrap();
+        for (number, (_, place, content)) in self.files.iter().enumerate() {
+            let pending = format!(".pending/{:016x}-{number}", 7);
+            let place = if number < moved { place } else { pending.as_str() };
+            fs::write(folder.path().join(place), content).unwrap();
+        }
+        fs::write(folder.path().join(".journal.json"), self.journal()).unwrap();
+        folder
+    }
+}
+
+#[test]
+fn a_commit_that_was_interrupted_anywhere_is_completed() {
+    let interrupted = Interrupted::new();
+    let line = interrupted.line.as_bytes();
+    let torn: [&[u8]; 6] =
+        [b"", &line[..1], &line[..line.len() / 2], &line[..line.len() - 1], line, &[0; 100]];
+    for appended in torn {
+        for moved in 0..=2 {
+            let folder = interrupted.folder(appended, moved);
+            for _again in 0..2 {
+                let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+                assert_eq!(task_names(&now(&plans, "p")), ["first", "second", "third"]);
+                assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
+                assert_eq!(text(&folder.path().join("history/p.jsonl")).lines().count(), 3, "appended once");
+                assert!(!folder.path().join(".journal.json").exists());
+                // A journal whose removal did not survive the crash is carried out again, to no effect.
+                fs::write(folder.path().join(".journal.json"), interrupted.journal()).unwrap();
+            }
+            let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+            assert_eq!(write(&plans, "p", add("fourth")).unwrap().sequence, 5);
+        }
+    }
+}
+
+#[test]
+fn a_process_that_has_the_store_open_completes_what_another_left() {
+    let interrupted = Interrupted::new();
+    let folder = interrupted.folder(b"", 0);
+    let journal = folder.path().join(".journal.json");
+    let aside = folder.path().join("aside");
+    fs::rename(&journal, &aside).unwrap();
+    let plans = Plans::new(std::sync::Arc::new(FileStore::open(folder.path()).unwrap()));
+    assert_eq!(now(&plans, "p").version(), 2);
+    fs::rename(&aside, &journal).unwrap();
+    assert_eq!(now(&plans, "p").version(), 3, "a look completes it");
+}
+
+#[test]
+fn a_version_that_the_journal_does_not_know_is_never_cut_off() {
+    let interrupted = Interrupted::new();
+    let foreign = interrupted.line.replace("third", "foreign");
+    let folder = interrupted.folder(foreign.as_bytes(), 0);
+    let opened = FileStore::open(folder.path()).map(drop);
+    assert!(matches!(opened, Err(StoreError::Corrupt { what, .. }) if what.ends_with("history/p.jsonl")));
+    assert!(text(&folder.path().join("history/p.jsonl")).ends_with(&foreign));
+}
+
+#[test]
+fn a_journal_cannot_reach_outside_of_the_folder() {
+    let interrupted = Interrupted::new();
+    let folder = interrupted.folder(b"", 0);
+    let slipped_in = interrupted.journal().replace("{\"plan\":\"p\"}", "{\"plan\":\"../../p\"}");
+    fs::write(folder.path().join(".journal.json"), slipped_in).unwrap();
+    let opened = FileStore::open(folder.path()).map(drop);
+    assert!(matches!(opened, Err(StoreError::Corrupt { what, .. }) if what.ends_with(".journal.json")));
+}
+
+/// Appends what `command` brings about to a plan in a transaction, as the front does.
+fn append(transaction: &mut dyn Transaction, plan: &mut Plan, command: &Command) -> Result<u64, StoreError> {
+    let at = transaction.now();
+    let events = plan.decide(&ada(), at, command).unwrap();
+    plan.advance(&events, at);
+    let touched = plan.take_touched();
+    let index = IndexChanges::of(plan, touched, None, at);
+    let (head, actor) = (Head::of(plan), ada());
+    transaction.append(&Append {
+        head: &head,
+        at,
+        actor: &actor,
+        command: "test",
+        events: &events,
+        index: &index,
+        plan,
+    })
+}
+
+#[test]
+fn a_commit_that_fails_half_way_is_taken_back() {
+    let place = two_plans();
+    let store = place.store();
+    let before = text(&history(&place, "p"));
+    let mut old = now(&place.plans(), "p");
+    let outcome = store.write(&mut |transaction| {
+        append(transaction, &mut old, &add("third"))?;
+        let create = Command::Create { draft: Box::new(chain(1)), approval_required: None };
+        append(transaction, &mut Plan::blank(plan("z")), &create)?;
+        // The lines of `p` can be appended, and those of `z`, which come after them, cannot.
+        fs::create_dir(history(&place, "z")).unwrap();
+        Ok(())
+    });
+    assert!(matches!(outcome, Err(StoreError::Files { path, .. }) if path == history(&place, "z")));
+    fs::remove_dir(history(&place, "z")).unwrap();
+    assert_eq!(text(&history(&place, "p")), before);
+    assert_eq!(store.check().unwrap(), Vec::<String>::new());
+    let plans = Plans::new(store);
+    assert_eq!(write(&plans, "p", add("third")).unwrap().sequence, 4, "no number was used up");
+    create_small(&plans, "z");
+}
+
+#[test]
+fn what_a_writer_had_prepared_before_it_died_is_forgotten() {
+    let place = two_plans();
+    let left_over = root(&place).join(".pending/0123456789abcdef-0");
+    fs::write(&left_over, "half a fi").unwrap();
+    let plans = place.plans();
+    assert_eq!(plans.store().check().unwrap(), Vec::<String>::new());
+    write(&plans, "p", add("third")).unwrap();
+    assert!(!left_over.exists());
+}

@@ -1,0 +1,176 @@
+//! SQLite files that are damaged, old or too new.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+use waypost_core::Plan;
+use waypost_store::{Durability, SqliteStore, StoreError, WriteError};
+
+use crate::kit::*;
+use crate::place::{Folder, Place};
+
+fn database(place: &Place) -> PathBuf {
+    place.folder().join("waypost.db")
+}
+
+/// Does something to the file behind Waypost's back.
+fn tamper(place: &Place, sql: &str) -> usize {
+    Connection::open(database(place)).unwrap().execute(sql, []).unwrap()
+}
+
+fn corrupt(error: WriteError) -> String {
+    match error {
+        WriteError::Store(error @ StoreError::Corrupt { .. }) => error.to_string(),
+        other => panic!("expected damage to be named, got {other:?}"),
+    }
+}
+
+#[test]
+fn snapshots_that_are_garbled_or_gone_lose_nothing() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    for round in 0..12 {
+        let body = format!("{round} ").repeat(6_000);
+        write(&plans, "p", revise(waypost_core::PlanChanges { body: Some(body), ..Default::default() }))
+            .unwrap();
+    }
+    let before = now(&plans, "p").to_draft();
+    assert!(tamper(&place, "UPDATE snapshots SET bytes = x'00'") > 0, "there were snapshots");
+    assert_eq!(now(&place.plans(), "p").to_draft(), before);
+    assert_eq!(place.plans().doctor(false).unwrap().len(), 1, "the doctor says so");
+    tamper(&place, "DELETE FROM snapshots");
+    assert_eq!(now(&place.plans(), "p").to_draft(), before);
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+}
+
+#[test]
+fn a_damaged_version_is_named_and_left_alone() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    create_small(&plans, "q");
+    write(&plans, "p", add("a")).unwrap();
+    tamper(&place, "UPDATE log SET events = '[{' WHERE sequence = 3");
+    let fresh = place.plans();
+    let error = corrupt(fresh.look(&plan("p"), Plan::version).unwrap_err());
+    assert!(error.starts_with("version 2 of plan p is damaged"), "{error}");
+    corrupt(write(&fresh, "p", add("b")).unwrap_err());
+    assert_eq!(write(&fresh, "q", add("b")).unwrap().version, 2, "other plans go on");
+    assert_eq!(list(&fresh, &everything()), ["q", "p"], "and all are listed");
+    let findings = fresh.doctor(true).unwrap();
+    assert_eq!(findings.len(), 1);
+    assert_eq!((findings[0].plan.clone(), findings[0].repaired), (Some(plan("p")), false));
+    let left: String = Connection::open(database(&place))
+        .unwrap()
+        .query_row("SELECT events FROM log WHERE sequence = 3", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(left, "[{");
+}
+
+#[test]
+fn a_missing_version_is_named() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    write(&plans, "p", add("a")).unwrap();
+    write(&plans, "p", add("b")).unwrap();
+    tamper(&place, "DELETE FROM log WHERE version = 2");
+    let error = corrupt(place.plans().look(&plan("p"), Plan::version).unwrap_err());
+    assert_eq!(error, "the history of plan p is damaged: version 2 is missing");
+    let findings = place.plans().doctor(false).unwrap();
+    assert_eq!(findings[0].what, "version 2 is missing from the history");
+}
+
+#[test]
+fn rows_beside_a_plan_that_are_wrong_are_found_and_put_right() {
+    let place = Place::sqlite();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    plans.write(request("p", vec![add("a"), start("first")])).unwrap();
+    for sql in [
+        "UPDATE plans SET urgency = 9",
+        "DELETE FROM leases",
+        "UPDATE plans SET done = 7",
+        "INSERT INTO locks VALUES ('key', 1, 'first', 0)",
+        "INSERT INTO waits VALUES (1, 'a', NULL, 'x', 'y')",
+    ] {
+        assert_eq!(tamper(&place, sql), 1, "{sql}");
+        assert_eq!(place.plans().doctor(true).unwrap().len(), 1, "{sql}");
+        assert_eq!(place.plans().doctor(false).unwrap(), [], "{sql}");
+    }
+}
+
+#[test]
+fn a_file_that_is_no_database_is_named_and_left_alone() {
+    let folder = Folder::new();
+    let path = folder.path().join("waypost.db");
+    let text = "these are the words of somebody else ".repeat(200);
+    std::fs::write(&path, &text).unwrap();
+    match SqliteStore::open(&path, Durability::Full).map(drop) {
+        Err(StoreError::Corrupt { what, .. }) => assert_eq!(what, format!("sqlite:{}", path.display())),
+        other => panic!("expected damage to be named, got {other:?}"),
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_file_of_a_newer_waypost_is_refused() {
+    let place = Place::sqlite();
+    create_small(&place.plans(), "p");
+    Connection::open(database(&place)).unwrap().pragma_update(None, "user_version", 99).unwrap();
+    match SqliteStore::open(&database(&place), Durability::Full).map(drop) {
+        Err(StoreError::TooNew { found: 99, known, .. }) => assert!(known < 99),
+        other => panic!("expected a refusal, got {other:?}"),
+    }
+    let version: u32 = Connection::open(database(&place))
+        .unwrap()
+        .query_row("PRAGMA user_version", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(version, 99, "it was left as it is");
+}
+
+/// Every schema that was ever released has a dump here, and opens.
+#[test]
+fn files_of_every_older_schema_open() {
+    let dumps = [include_str!("../fixtures/schema-1.sql")];
+    for (dump, schema) in dumps.iter().zip(1..) {
+        let place = Place::sqlite();
+        Connection::open(database(&place)).unwrap().execute_batch(dump).unwrap();
+        let plans = place.plans();
+        assert_eq!(list(&plans, &everything()), ["moon"], "schema {schema}");
+        let moon = now(&plans, "moon");
+        assert_eq!((moon.version(), moon.spec().title.as_str()), (4, "To the moon"));
+        assert_eq!((moon.counts().done, moon.counts().running, moon.counts().blocked), (1, 1, 1));
+        assert_eq!(index(plans.store(), "moon").locks[0].lock.key, "pad-39a");
+        assert_eq!(plans.at_version(&plan("moon"), 2).unwrap().spec().title, "a plan");
+        assert!(matches!(write(&plans, "mars", add("x")), Err(WriteError::NotFound(_))), "it was purged");
+        assert_eq!(plans.doctor(false).unwrap(), [], "schema {schema}");
+        assert_eq!(write(&plans, "moon", add("land")).unwrap().sequence, 6);
+    }
+}
+
+/// How the newest dump is made: `cargo test -p waypost-store -- --ignored make_the_plans_of_a_dump`, then dump the file
+/// that it names with `.dump` of the `sqlite3` program, and add the line `PRAGMA user_version = N;`.
+#[test]
+#[ignore = "makes the file from which a fixture is dumped"]
+fn make_the_plans_of_a_dump() {
+    let path = std::env::temp_dir().join("waypost-schema.db");
+    let plans =
+        waypost_store::Plans::new(std::sync::Arc::new(SqliteStore::open(&path, Durability::Full).unwrap()));
+    let launch = waypost_core::TaskSpec {
+        locks: vec![waypost_core::Lock { key: "pad-39a".into(), mode: waypost_core::LockMode::Exclusive }],
+        ..waypost_testkit::task("launch", &["build"])
+    };
+    let tasks = [waypost_testkit::task("build", &[]), launch, waypost_testkit::task("fly", &["launch"])];
+    create(&plans, "moon", waypost_testkit::plan_of(tasks));
+    write(&plans, "moon", finish("build")).unwrap();
+    write(&plans, "moon", retitle("To the moon")).unwrap();
+    let lease_seconds = Some(60);
+    plans
+        .write(waypost_store::WriteRequest { lease_seconds, ..request("moon", vec![start("launch")]) })
+        .unwrap();
+    create_small(&plans, "mars");
+    plans.purge(&plan("mars"), &ada()).unwrap();
+    println!("{}", path.display());
+}

@@ -1,0 +1,12 @@
+//! The contract of the backends, and what happens when processes, files and rows come to grief.
+
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+
+mod contract;
+mod damaged_files;
+mod damaged_rows;
+mod faults;
+mod kit;
+mod place;
+mod processes;
+mod wrapped;

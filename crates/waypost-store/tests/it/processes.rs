@@ -1,0 +1,182 @@
+//! Many processes on one store, and processes that are killed in the middle of a write.
+//!
+//! A test becomes many processes by running its own binary again: [`a_process_of_its_own`] is what they do.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use waypost_store::{Durability, Plans, open};
+use waypost_testkit::Dice;
+
+use crate::kit::*;
+use crate::place::Place;
+
+/// What a child process is to do: where, in whose name, and how often.
+const JOB: &str = "WAYPOST_STORE_TEST_JOB";
+/// How long a test waits for its processes before it gives up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+#[ignore = "run by the other tests as a process of its own"]
+fn a_process_of_its_own() {
+    let Ok(job) = std::env::var(JOB) else { return };
+    let (count, rest) = job.split_once(' ').unwrap();
+    let (name, location) = rest.split_once(' ').unwrap();
+    let plans = Plans::new(open(location, Durability::Full).unwrap());
+    let mut stdout = std::io::stdout();
+    for number in 0..count.parse::<usize>().unwrap() {
+        let task = format!("{name}-{number}");
+        let version = write(&plans, "p", add(&task)).unwrap().version;
+        writeln!(stdout, "\nwritten {version} {task}").unwrap();
+        stdout.flush().unwrap();
+    }
+}
+
+fn spawn(place: &Place, name: &str, count: usize) -> Child {
+    Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::a_process_of_its_own", "--ignored", "--nocapture", "--test-threads=1"])
+        .env(JOB, format!("{count} {name} {}", place.location))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The version and the task of a line that acknowledges a write.
+fn acknowledged(line: &str) -> Option<(u64, String)> {
+    let (version, task) = line.strip_prefix("written ")?.split_once(' ')?;
+    Some((version.parse().ok()?, task.to_owned()))
+}
+
+/// Exactly these versions were acknowledged by somebody; each must be there, and hold that task.
+fn check_acknowledged(place: &Place, written: &BTreeMap<u64, String>) {
+    let plans = place.plans();
+    assert_eq!(plans.store().check().unwrap(), Vec::<String>::new(), "{}", place.location);
+    assert_eq!(plans.doctor(false).unwrap(), [], "{}", place.location);
+    let current = now(&plans, "p");
+    let history = plans.history(&plan("p"), 0, usize::MAX >> 1).unwrap();
+    assert!(history.iter().map(|entry| entry.version).eq(1..=current.version()), "versions have no gaps");
+    assert!(log(&plans).iter().map(|entry| entry.sequence).eq(1..=current.version()), "nor has the log");
+    for (version, task) in written {
+        assert!(*version <= current.version(), "version {version} was acknowledged and is lost");
+        let events = serde_json::to_string(&history[*version as usize - 1].events).unwrap();
+        assert!(
+            events.contains(&format!("{task:?}")),
+            "version {version} was acknowledged with {task}: {events}"
+        );
+        assert!(current.task(task).is_some());
+    }
+}
+
+fn sixty_four_processes_lose_nothing(place: &Place) {
+    const EACH: usize = 4;
+    create_small(&place.plans(), "p");
+    let children: Vec<Child> = (0..64).map(|number| spawn(place, &format!("c{number}"), EACH)).collect();
+    let mut written = BTreeMap::new();
+    for child in children {
+        let output = child.wait_with_output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{text}");
+        for (version, task) in text.lines().filter_map(acknowledged) {
+            assert_eq!(written.insert(version, task), None, "version {version} was given twice");
+        }
+    }
+    assert_eq!(written.len(), 64 * EACH);
+    check_acknowledged(place, &written);
+    assert_eq!(now(&place.plans(), "p").version() as usize, 1 + 64 * EACH);
+}
+
+#[test]
+fn sixty_four_processes_on_one_sqlite_file_lose_nothing() {
+    sixty_four_processes_lose_nothing(&Place::sqlite());
+}
+
+#[test]
+fn sixty_four_processes_on_one_folder_lose_nothing() {
+    sixty_four_processes_lose_nothing(&Place::file());
+}
+
+/// Processes open a store at the same moment that none of them has made.
+fn a_store_can_be_made_by_many_at_once(place: &Place) {
+    // Without a plan they fail, but only after all have opened, and perhaps made, the store.
+    let children: Vec<Child> = (0..16).map(|number| spawn(place, &format!("c{number}"), 0)).collect();
+    for mut child in children {
+        assert!(child.wait().unwrap().success());
+    }
+    let plans = place.plans();
+    assert_eq!(create_small(&plans, "p").sequence, 1);
+    assert_eq!(plans.doctor(false).unwrap(), []);
+}
+
+#[test]
+fn a_sqlite_file_can_be_made_by_many_at_once() {
+    a_store_can_be_made_by_many_at_once(&Place::sqlite());
+}
+
+#[test]
+fn a_folder_can_be_made_by_many_at_once() {
+    a_store_can_be_made_by_many_at_once(&Place::file());
+}
+
+/// Four writers at a time, each killed after some number of acknowledged writes: in the middle of the next one.
+fn killed_writers_lose_nothing_that_they_acknowledged(place: &Place, seed: u64) {
+    const WRITERS: usize = 4;
+    let mut dice = Dice::new(seed);
+    create_small(&place.plans(), "p");
+    let mut written = BTreeMap::new();
+    for round in 0..6 {
+        let (tell, told) = mpsc::channel();
+        let mut children = Vec::new();
+        for writer in 0..WRITERS {
+            let mut child = spawn(place, &format!("r{round}w{writer}"), 100_000);
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            let tell = tell.clone();
+            let reader = std::thread::spawn(move || {
+                for line in lines.map_while(Result::ok) {
+                    if let Some(write) = acknowledged(&line) {
+                        tell.send((writer, write)).unwrap();
+                    }
+                }
+            });
+            children.push((child, reader, 1 + dice.below(25)));
+        }
+        drop(tell);
+        let mut counts = [0; WRITERS];
+        let mut alive = WRITERS;
+        while alive > 0 {
+            let (writer, (version, task)) = told.recv_timeout(PATIENCE).expect("the writers write");
+            assert_eq!(written.insert(version, task), None, "version {version} was given twice");
+            counts[writer] += 1;
+            if counts[writer] == children[writer].2 {
+                // On Unix this is SIGKILL: the process has no say in it.
+                children[writer].0.kill().unwrap();
+                alive -= 1;
+            }
+        }
+        for (mut child, reader, _) in children {
+            child.wait().unwrap();
+            reader.join().unwrap();
+        }
+        // What they had acknowledged before the signal reached them counts as well.
+        for (_, (version, task)) in told.try_iter() {
+            assert_eq!(written.insert(version, task), None, "version {version} was given twice");
+        }
+        check_acknowledged(place, &written);
+        let next = write(&place.plans(), "p", add(&format!("after-{round}"))).unwrap();
+        written.insert(next.version, format!("after-{round}"));
+    }
+    assert!(written.len() > 6 * WRITERS);
+}
+
+#[test]
+fn killed_writers_on_a_sqlite_file_lose_nothing_that_they_acknowledged() {
+    killed_writers_lose_nothing_that_they_acknowledged(&Place::sqlite(), 1);
+}
+
+#[test]
+fn killed_writers_on_a_folder_lose_nothing_that_they_acknowledged() {
+    killed_writers_lose_nothing_that_they_acknowledged(&Place::file(), 2);
+}

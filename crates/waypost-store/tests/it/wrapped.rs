@@ -1,0 +1,147 @@
+//! A store around another: with a clock that is set by hand, and with faults at chosen moments.
+
+use std::sync::Arc;
+
+use waypost_core::{PlanId, Timestamp};
+use waypost_store::{
+    Append, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Query, Read, Store, StoreError,
+    Transaction, Wait, Work,
+};
+
+/// A moment at which a fault can happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    /// Before a version is appended.
+    Append,
+    /// After the work of a transaction, before its commit.
+    Commit,
+    /// After the commit, before anybody hears of it.
+    Answer,
+    /// Before anything is read outside of transactions.
+    Read,
+}
+
+type Fault = dyn Fn(Moment) -> Result<(), StoreError> + Send + Sync;
+type Clock = dyn Fn() -> Timestamp + Send + Sync;
+
+pub(crate) struct Wrapped {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) fault: Box<Fault>,
+    pub(crate) clock: Option<Box<Clock>>,
+}
+
+impl Wrapped {
+    /// Around `inner`, with this clock and no faults.
+    pub(crate) fn with_clock(
+        inner: Arc<dyn Store>,
+        clock: impl Fn() -> Timestamp + Send + Sync + 'static,
+    ) -> Arc<dyn Store> {
+        Arc::new(Self { inner, fault: Box::new(|_| Ok(())), clock: Some(Box::new(clock)) })
+    }
+
+    /// Around `inner`, asking `fault` at each moment whether it should fail.
+    pub(crate) fn with_faults(
+        inner: Arc<dyn Store>,
+        fault: impl Fn(Moment) -> Result<(), StoreError> + Send + Sync + 'static,
+    ) -> Arc<dyn Store> {
+        Arc::new(Self { inner, fault: Box::new(fault), clock: None })
+    }
+}
+
+impl Store for Wrapped {
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+        self.inner.write(&mut |transaction| {
+            work(&mut Within { inner: transaction, around: self })?;
+            (self.fault)(Moment::Commit)
+        })?;
+        (self.fault)(Moment::Answer)
+    }
+
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+        (self.fault)(Moment::Read)?;
+        self.inner.read(look)
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        self.inner.check()
+    }
+}
+
+struct Within<'a> {
+    inner: &'a mut dyn Transaction,
+    around: &'a Wrapped,
+}
+
+impl Read for Within<'_> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+        self.inner.head(plan)
+    }
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+        self.inner.was_used(plan)
+    }
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+        self.inner.heads(query)
+    }
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+        self.inner.ids(prefix, limit)
+    }
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.inner.versions(plan, after, limit)
+    }
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        self.inner.snapshot(plan, at_most)
+    }
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        self.inner.log(after, filter, limit)
+    }
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.inner.leases(before, limit)
+    }
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+        self.inner.locks(keys)
+    }
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+        self.inner.waits(plan, agent, task)
+    }
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+        self.inner.index(plan)
+    }
+    fn now(&mut self) -> Timestamp {
+        match &self.around.clock {
+            Some(clock) => clock(),
+            None => self.inner.now(),
+        }
+    }
+}
+
+impl Transaction for Within<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+        (self.around.fault)(Moment::Append)?;
+        self.inner.append(append)
+    }
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+        self.inner.bytes_since_snapshot(plan)
+    }
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.inner.put_snapshot(plan, version, bytes)
+    }
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.inner.renew_lease(plan, task, attempt, until)
+    }
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+        self.inner.replace_index(plan, head, rows)
+    }
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.inner.purge(plan)
+    }
+}

@@ -1,0 +1,22 @@
+//! For tests only: seeded dice, plan shapes, and where the observed data of other programs lies.
+
+mod dice;
+mod shapes;
+
+pub use dice::Dice;
+pub use shapes::{chain, fan_out, id, layered, plan_of, task};
+
+use std::path::PathBuf;
+
+/// The folder with observed inputs and outputs of other programs, when this checkout has it beside it.
+/// Tests that read it say so when it is not there; the project's own fixtures cover the same shapes.
+pub fn observed_data() -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/compat/data");
+    root.is_dir().then_some(root)
+}
+
+/// The folder with the documents that the formats come from, when this checkout has it beside it.
+pub fn seed_documents() -> Option<PathBuf> {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/seeds");
+    root.is_dir().then_some(root)
+}

@@ -1,0 +1,248 @@
+//! The command line: what can be asked, and how it is written. Does nothing.
+
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand};
+use waypost_dialects::Dialect;
+
+use crate::commands as command;
+use crate::output::Color;
+
+const AFTER_HELP: &str = "\
+Plans and tasks can be named by any unambiguous beginning of their id.
+
+Exit codes:
+  0    it was done
+  1    it could not be done
+  2    the command line makes no sense
+  3    version conflict: the plan has moved on since --expect-version
+  4    the plan is not valid, or would not be; every problem is listed
+  5    there is no such plan, task, version or file
+  130  interrupted
+
+Examples:
+  waypost new 'Move to JWT' --task 'Read the auth module' --task 'Add the crate'
+  waypost import plan.json
+  waypost run plan.json
+  waypost list
+  waypost show kq3
+  waypost next kq3 --claim
+  waypost done kq3 t1 --result 'three files found'";
+
+/// Plans that agents write, people approve and machines run.
+#[derive(Debug, Parser)]
+#[command(
+    name = "waypost",
+    version,
+    about,
+    after_help = AFTER_HELP,
+    infer_subcommands = true,
+    infer_long_args = true,
+    arg_required_else_help = true,
+    max_term_width = 100
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// The store: sqlite:PATH, file:DIR or memory: (otherwise the repository's own, .waypost/waypost.db)
+    #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// Use the user's own store instead of the repository's
+    #[arg(long, global = true)]
+    pub(crate) global: bool,
+    /// Do everything as if started in this folder
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub(crate) directory: Option<std::path::PathBuf>,
+    /// Who asks: person:NAME or agent:NAME (otherwise WAYPOST_ACTOR, the agent whose shell this is, or the user)
+    #[arg(long = "as", global = true, value_name = "WHO")]
+    pub(crate) actor: Option<String>,
+    /// Answer in JSON; errors too, on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: Color,
+}
+
+// What every write takes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Guard {
+    /// Write only if the plan is still at this version (exit 3 otherwise)
+    #[arg(long, value_name = "N")]
+    pub(crate) expect_version: Option<u64>,
+}
+
+// What can be asked.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum Command {
+    /// Make a plan
+    New(command::new::New),
+    /// Read plans from files of any format
+    Import(command::import::Import),
+    /// Run a plan
+    Run(command::run::Run),
+    /// List plans
+    #[command(visible_alias = "ls")]
+    List(command::list::List),
+    /// Show a plan, or one task of it
+    #[command(visible_alias = "view")]
+    Show(command::show::Show),
+    /// Show what can be worked on now, or take it
+    Next(command::next::Next),
+    /// Add, change, move and remove tasks
+    #[command(subcommand)]
+    Task(Task),
+    /// Add a task (the same as `task add`)
+    Add(command::task_add::Add),
+    /// Begin to work on a task
+    #[command(visible_alias = "claim")]
+    Start(command::work::Start),
+    /// Say how far a running task is
+    Progress(command::work::Progress),
+    /// Say that a task is done
+    #[command(visible_aliases = ["close", "complete", "finish"])]
+    Done(command::work::Done),
+    /// Say that a task failed
+    Fail(command::work::Fail),
+    /// Pass over a task
+    Skip(command::work::Skip),
+    /// Do again what failed: one task, or all of the plan
+    Retry(command::work::Retry),
+    /// Stop a task, or the whole plan
+    Cancel(command::work::Cancel),
+    /// Allow a plan to run (only a person can)
+    Approve(command::phase::Approve),
+    /// Do not allow a plan to run (only a person can)
+    Reject(command::phase::Reject),
+    /// Ask a person to approve a plan
+    RequestApproval(command::phase::RequestApproval),
+    /// Start nothing new in a plan
+    Pause(command::phase::Pause),
+    /// Go on with a paused plan
+    Resume(command::phase::Resume),
+    /// End a plan
+    FinishPlan(command::phase::FinishPlan),
+    /// Read or write a plan's free words for where it stands
+    #[command(subcommand)]
+    Status(command::status::Status),
+    /// Edit a plan in your editor
+    Edit(command::edit::Edit),
+    /// Write a file's content into a plan
+    Update(command::update::Update),
+    /// Write a plan in any format
+    Export(command::export::Export),
+    /// Draw a plan's graph
+    Graph(command::graph::Graph),
+    /// List a plan's versions: who did what, when
+    History(command::history::History),
+    /// Show what the worker of a task wrote
+    Log(command::log::Log),
+    /// Show what a task waits for, and who holds it
+    Why(command::why::Why),
+    /// Show what happened in all plans, or follow it
+    Events(command::events::Events),
+    /// Show what differs between two versions
+    Diff(command::diff::Diff),
+    /// Make a plan what it was at a version, as a new version
+    Restore(command::restore::Restore),
+    /// Put a plan away
+    Archive(command::archive::Archive),
+    /// Take a plan out of the archive
+    Unarchive(command::archive::Unarchive),
+    /// Put a plan away (the same as `archive`, unless a person says --purge)
+    #[command(visible_alias = "rm")]
+    Delete(command::archive::Delete),
+    /// Check plans and report everything that is wrong
+    #[command(visible_alias = "check")]
+    Validate(command::validate::Validate),
+    /// List the formats, or print the JSON Schema of one
+    Schema(command::schema::Schema),
+    /// Bring the store to the schema of this build
+    Migrate(command::migrate::Migrate),
+    /// Check the whole store against its history
+    Doctor(command::doctor::Doctor),
+    /// Print the completions of a shell
+    Completions(command::completions::Completions),
+}
+
+// What can be asked of a plan's tasks.
+#[derive(Debug, Subcommand)]
+#[command(defer = true)]
+pub(crate) enum Task {
+    /// Add a task
+    Add(command::task_add::Add),
+    /// Change a task
+    #[command(visible_alias = "edit")]
+    Revise(command::task_revise::Revise),
+    /// Take a task out, with its children
+    #[command(visible_alias = "rm")]
+    Remove(command::task_place::Remove),
+    /// Give a task another place or parent
+    #[command(visible_alias = "mv")]
+    Move(command::task_place::Move),
+    /// Pass over a task
+    Skip(command::work::Skip),
+    /// Show everything about a task
+    Show(command::show::ShowTask),
+    /// Say that a task is done
+    Done(command::work::Done),
+    /// Say that a task failed
+    Fail(command::work::Fail),
+    /// Begin to work on a task
+    Start(command::work::Start),
+}
+
+/// Reads the name of a format.
+pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::ALL.map(|dialect| {
+        let value = PossibleValue::new(dialect.name());
+        match dialect {
+            Dialect::Native => value.alias("json"),
+            Dialect::Markdown => value.alias("md"),
+            Dialect::PlanDocument => value.alias("plan_document"),
+            Dialect::Clido
+            | Dialect::Jaato
+            | Dialect::Frctl
+            | Dialect::Agora
+            | Dialect::Checklist
+            | Dialect::TaskMaster
+            | Dialect::Beads
+            | Dialect::Backlog
+            | Dialect::Mermaid
+            | Dialect::Dot
+            | Dialect::Graphml
+            | Dialect::Svg => value,
+        }
+    });
+    PossibleValuesParser::new(names).try_map(|name| {
+        let name = match name.as_str() {
+            "json" => "native",
+            "md" => "markdown",
+            "plan_document" => "plan-document",
+            name => name,
+        };
+        name.parse::<Dialect>()
+    })
+}
+
+/// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+    let (number, factor) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3_600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        Some(_) | None => (text, 1),
+    };
+    let number: u32 =
+        number.parse().map_err(|_| "write a span of time such as 90, 90s, 15m or 2h".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "this is longer than a hundred years".to_owned())
+}

@@ -1,0 +1,91 @@
+//! Putting plans away, and taking them out again. To forget one for good takes a person at a terminal.
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::{ActorKind, Command, Refusal};
+
+use crate::cli::Guard;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output;
+
+// Put away.
+#[derive(Debug, Args)]
+pub(crate) struct Archive {
+    /// The plan
+    plan: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Archive {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        context.write_and_answer(&found, vec![Command::Archive], &self.guard, "archived")
+    }
+}
+
+// Take out.
+#[derive(Debug, Args)]
+pub(crate) struct Unarchive {
+    /// The plan
+    plan: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Unarchive {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        context.write_and_answer(&found, vec![Command::Unarchive], &self.guard, "taken out of the archive")
+    }
+}
+
+// Put away, or forget.
+#[derive(Debug, Args)]
+pub(crate) struct Delete {
+    /// The plan
+    plan: String,
+    /// Forget it and its history for good: asks a person at a terminal to type the id
+    #[arg(long)]
+    purge: bool,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Delete {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        if !self.purge {
+            let said = "archived; `waypost unarchive` takes it out again";
+            return context.write_and_answer(&found, vec![Command::Archive], &self.guard, said);
+        }
+        let by = context.actor()?;
+        if by.kind != ActorKind::Person {
+            return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
+        }
+        if !output::can_ask() {
+            let message =
+                format!("plan {} was not purged: there is no terminal to ask a person at", found.id);
+            return Err(Failure::failed(
+                message,
+                "an archived plan is out of the way, and can be taken out again",
+            ));
+        }
+        let (title, version) = found.look(|plan| (plan.spec().title.clone(), plan.version()))?;
+        context
+            .out
+            .say(format!("Plan {} and its {version} versions will be gone for good: {title}", found.id));
+        let question = "Type its id to go on:";
+        let answer = output::ask(question).map_err(|error| Failure::failed(error.to_string(), ""))?;
+        if answer != found.id.as_str() {
+            return Err(Failure::failed("the id was not typed, and nothing was purged", ""));
+        }
+        found.plans.purge(&found.id, &by)?;
+        if context.out.json {
+            return context.out.value(&json!({ "id": found.id, "purged": true }));
+        }
+        context.out.line(format!("purged plan {}", found.id));
+        Ok(())
+    }
+}

@@ -1,0 +1,31 @@
+//! `waypost completions`: a script that completes command lines.
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost completions bash > ~/.local/share/bash-completion/completions/waypost
+  waypost completions fish > ~/.config/fish/completions/waypost.fish";
+
+// For which shell.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Completions {
+    /// The shell
+    shell: Shell,
+}
+
+impl Completions {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "waypost", &mut script);
+        let script = String::from_utf8(script).map_err(|error| Failure::failed(error.to_string(), ""))?;
+        context.out.text(&script);
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! `waypost diff`: what differs between two versions of a plan.
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::differences;
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::view::{differences as view, text};
+
+/// Lines that are shown before the rest is counted.
+const LINES_MAX: usize = 400;
+/// Differences that programs get.
+const DIFFERENCES_MAX: usize = 1_000;
+/// Characters of a value that programs get.
+const VALUE_CHARACTERS_MAX: usize = 4_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost diff kq3 4        what changed since version 4
+  waypost diff kq3 4 6      from version 4 to version 6";
+
+// Between which versions.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Diff {
+    /// The plan
+    plan: String,
+    /// The old version
+    old: u64,
+    /// The new version (otherwise the one that stands)
+    new: Option<u64>,
+    /// All lines
+    #[arg(long)]
+    full: bool,
+}
+
+impl Diff {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let old = found.plans.at_version(&found.id, self.old)?.to_draft();
+        let new = match self.new {
+            Some(version) => found.plans.at_version(&found.id, version)?.to_draft(),
+            None => found.look(|plan| plan.to_draft())?,
+        };
+        let different = differences(&old, &new);
+        if context.out.json {
+            let limit = if self.full { usize::MAX } else { DIFFERENCES_MAX };
+            let characters = if self.full { usize::MAX } else { VALUE_CHARACTERS_MAX };
+            let shown: Vec<_> = different.iter().take(limit).map(|one| view::json(one, characters)).collect();
+            return context.out.value(&json!({
+                "id": found.id,
+                "old": old.version,
+                "new": new.version,
+                "differences": shown,
+                "differences_total": different.len(),
+            }));
+        }
+        if different.is_empty() {
+            context.out.say(format!(
+                "versions {} and {} of plan {} are the same",
+                old.version, new.version, found.id
+            ));
+            return Ok(());
+        }
+        let value_columns = (context.out.columns / 2).saturating_sub(12).max(20);
+        let lines = view::lines(&different, &view::Style { value_columns, line_by_line: true });
+        let limit = if self.full { usize::MAX } else { LINES_MAX };
+        for line in lines.iter().take(limit) {
+            let line = context.out.paint(&line.text, line.look);
+            context.out.line(line);
+        }
+        if lines.len() > limit {
+            context
+                .out
+                .say(format!("{} not shown; --full shows all", text::count(lines.len() - limit, "line")));
+        }
+        Ok(())
+    }
+}

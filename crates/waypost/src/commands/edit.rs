@@ -1,0 +1,205 @@
+//! `waypost edit`: a plan in the person's editor. What was typed is never thrown away: when it cannot be written, the
+//! draft stays in its file.
+
+mod statuses;
+
+use std::path::{Path, PathBuf};
+use std::process;
+
+use clap::{Args, ValueEnum};
+use serde_json::Map;
+use waypost_core::{Command, Draft, Plan};
+use waypost_dialects::{Dialect, Form, write};
+use waypost_store::WriteRequest;
+
+use crate::cli::Guard;
+use crate::context::{Context, Found};
+use crate::error::{Exit, Failure, Outcome};
+use crate::source::Source;
+use crate::{files, output};
+
+/// The editor where none is named and somebody is there to use it.
+const EDITOR_DEFAULT: &str = "vi";
+
+const EXAMPLES: &str = "\
+The editor is $VISUAL, or $EDITOR. A box that you tick in the text says that the task is done.
+
+Examples:
+  waypost edit kq3
+  waypost edit kq3 --format native
+  EDITOR='code --wait' waypost edit kq3";
+
+// Which plan, and as what.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Edit {
+    /// The plan
+    plan: String,
+    /// As what to edit it
+    #[arg(long, value_enum, default_value_t)]
+    format: EditFormat,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+/// As what to edit a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum EditFormat {
+    /// Markdown with a checklist.
+    #[default]
+    Markdown,
+    /// Waypost's own JSON.
+    Native,
+}
+
+/// Fields of foreign formats that a text does not hold stay as they were.
+pub(crate) fn keep_foreign(draft: &mut Draft, before: &Draft) {
+    for (format, fields) in &before.spec.foreign.0 {
+        draft.spec.foreign.0.entry(format.clone()).or_insert_with(|| fields.clone());
+    }
+    let old: std::collections::HashMap<_, _> =
+        before.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();
+    for task in &mut draft.tasks {
+        if let Some(old) = old.get(&task.spec.id)
+            && task.spec.foreign.is_empty()
+        {
+            task.spec.foreign = old.foreign.clone();
+        }
+    }
+}
+
+impl Edit {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let editor = editor()?;
+        let found = context.find(&self.plan)?;
+        let plan = found.look(Clone::clone)?;
+        if let Some(known) = self.guard.expect_version.filter(|&known| known != plan.version()) {
+            // The store says what changed since; an empty write asks it.
+            let request = WriteRequest {
+                plan: found.id.clone(),
+                by: context.actor()?,
+                commands: Vec::new(),
+                known_version: Some(known),
+                lease_seconds: None,
+            };
+            found.plans.write(request)?;
+        }
+        let before = plan.to_draft();
+        let (dialect, form, ending) = match self.format {
+            EditFormat::Markdown => (Dialect::Markdown, Form::Document, "md"),
+            EditFormat::Native => (Dialect::Native, Form::AsRead, "json"),
+        };
+        let text =
+            write(&before, dialect, form).map_err(|error| Failure::unreadable("the plan", &error))?.text;
+        let path =
+            files::write_private(&std::env::temp_dir(), &format!("waypost-{}", found.id), ending, &text)?;
+        loop {
+            open_editor(&editor, &path)?;
+            let edited = read_back(&path)?;
+            if edited == text {
+                let _gone = std::fs::remove_file(&path);
+                context.out.say("nothing was changed");
+                return Ok(());
+            }
+            let attempt = save(context, &found, &plan, &before, &path, &edited, dialect);
+            let Err(failure) = attempt else {
+                let _gone = std::fs::remove_file(&path);
+                return Ok(());
+            };
+            if failure.exit == Exit::Invalid && output::can_ask() && !context.out.json {
+                context.out.failure(&failure);
+                let answer = output::ask("Edit it again? [Y/n]").unwrap_or_else(|_| "n".to_owned());
+                if matches!(answer.trim(), "" | "y" | "Y" | "yes") {
+                    continue;
+                }
+            }
+            return Err(kept(failure, &path));
+        }
+    }
+}
+
+/// The failure, with the place where the draft was kept.
+fn kept(mut failure: Failure, path: &Path) -> Failure {
+    if failure.exit == Exit::Conflict {
+        failure.hint = "edit the plan again, and take over what you need from your draft".to_owned();
+    }
+    let shown = path.display().to_string();
+    failure.with_detail(format!("  your draft is kept in {shown}")).with_fact("draft", shown)
+}
+
+fn read_back(path: &Path) -> Outcome<String> {
+    files::read(&path.display().to_string()).map_err(|failure| kept(failure, path))
+}
+
+/// Writes what was edited as one version, guarded by the version that it was opened at.
+fn save(
+    context: &mut Context,
+    found: &Found,
+    plan: &Plan,
+    before: &Draft,
+    path: &Path,
+    edited: &str,
+    dialect: Dialect,
+) -> Outcome {
+    let source = Source::text(&path.display().to_string(), edited, Some(dialect))?;
+    let problems: Vec<_> = source.problems().into_iter().map(|(_, problem)| (None, problem)).collect();
+    if !problems.is_empty() {
+        return Err(Failure::invalid("the draft", &problems));
+    }
+    for note in &source.reading.notes {
+        context.out.note(note);
+    }
+    let Some(mut draft) = source.reading.drafts.into_iter().next() else {
+        return Err(Failure::new(
+            Exit::Invalid,
+            "there is no plan in the draft",
+            "write one, or leave the draft as it was",
+        ));
+    };
+    keep_foreign(&mut draft, before);
+    let by = context.actor()?;
+    let statuses = statuses::commands(plan, &by, &draft)?;
+    let mut commands = vec![Command::Replace(Box::new(draft))];
+    commands.extend(statuses.commands);
+    let committed = found.plans.write(WriteRequest {
+        plan: found.id.clone(),
+        by,
+        commands,
+        known_version: Some(plan.version()),
+        lease_seconds: None,
+    })?;
+    for left in statuses.not_taken {
+        context.out.note(left);
+    }
+    context.answer(found, &committed, "saved", None, Map::new())
+}
+
+fn editor() -> Outcome<String> {
+    let said = ["VISUAL", "EDITOR"]
+        .into_iter()
+        .find_map(|name| std::env::var(name).ok().filter(|name| !name.trim().is_empty()));
+    match said {
+        Some(editor) => Ok(editor),
+        None if output::can_ask() => Ok(EDITOR_DEFAULT.to_owned()),
+        None => Err(Failure::failed(
+            "there is no terminal, and neither VISUAL nor EDITOR names an editor",
+            "set EDITOR, or use `waypost export` and `waypost update` on a file",
+        )),
+    }
+}
+
+fn open_editor(editor: &str, path: &PathBuf) -> Outcome {
+    // Through the shell, as others do, so that an editor may have options.
+    let status =
+        process::Command::new("sh").arg("-c").arg(format!("{editor} \"$1\"")).arg("sh").arg(path).status();
+    let status =
+        status.map_err(|error| Failure::failed(format!("{editor}: {error}"), "set EDITOR to an editor"))?;
+    if status.success() {
+        return Ok(());
+    }
+    use std::os::unix::process::ExitStatusExt;
+    let interrupted = status.signal() == Some(2) || status.code() == Some(130);
+    let exit = if interrupted { Exit::Interrupted } else { Exit::Failed };
+    let message = format!("the editor `{editor}` ended with {status}, and nothing was written");
+    Err(kept(Failure::new(exit, message, "see that EDITOR names an editor that works"), path))
+}

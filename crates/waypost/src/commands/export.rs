@@ -1,0 +1,178 @@
+//! `waypost export`: a plan in any format, to stdout or into a file.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use waypost_core::Draft;
+use waypost_dialects::{Dialect, Form, Loss, write, write_many};
+
+use crate::cli::dialect;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+
+/// Tasks that are named for each field that was lost.
+const NAMES_MAX: usize = 5;
+
+const EXAMPLES: &str = "\
+What a format cannot hold is named on stderr. With --output nothing of the content is printed.
+
+Examples:
+  waypost export kq3
+  waypost export kq3 --format markdown --output plan.md
+  waypost export kq3 --format clido --strict
+  waypost export kq3 ab7 --format jaato --form program --output .jaato/plans.json";
+
+// Which plan, in which format, where to.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Export {
+    /// The plan; jaato's store files take several
+    #[arg(required = true)]
+    plans: Vec<String>,
+    /// The format
+    #[arg(long, value_name = "FORMAT", value_parser = dialect(), default_value = "native")]
+    format: Dialect,
+    /// The file (otherwise stdout)
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Which of a format's two forms (otherwise the one that the plan was read in)
+    #[arg(long, value_enum)]
+    form: Option<FormWord>,
+    /// Write nothing when the format cannot hold everything
+    #[arg(long)]
+    strict: bool,
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
+    /// The plan as it was at this version
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+}
+
+/// Which of a format's two forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormWord {
+    /// As the format's document describes it.
+    Document,
+    /// As the program behind it writes it.
+    Program,
+}
+
+/// Says what was lost: as a failure when it is strict, as notes otherwise.
+pub(crate) fn report_losses(
+    context: &mut Context,
+    losses: &[Loss],
+    format: Dialect,
+    strict: bool,
+) -> Outcome {
+    if losses.is_empty() {
+        return Ok(());
+    }
+    let lines = loss_lines(losses);
+    if strict {
+        let message = format!("{format} cannot hold all of the plan, and nothing was written");
+        let mut failure =
+            Failure::failed(message, "leave --strict out, or choose another format such as native");
+        failure.code = "losses".to_owned();
+        failure.details = lines.into_iter().map(|line| format!("  {line}")).collect();
+        return Err(failure.with_fact("losses", json!(losses)));
+    }
+    if !context.out.json {
+        context.out.note(format!("{format} cannot hold all of it: {}", lines.join("; ")));
+    }
+    Ok(())
+}
+
+/// What was lost, by field: of the plan, and of how many tasks.
+fn loss_lines(losses: &[Loss]) -> Vec<String> {
+    let mut of_plan: Vec<&str> = Vec::new();
+    let mut of_tasks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for loss in losses {
+        match &loss.task {
+            Some(task) => of_tasks.entry(&loss.field).or_default().push(task),
+            // Several plans may lose the same.
+            None if of_plan.contains(&loss.field.as_str()) => {}
+            None => of_plan.push(&loss.field),
+        }
+    }
+    let mut lines = Vec::new();
+    if !of_plan.is_empty() {
+        lines.push(format!("{} of the plan", of_plan.join(", ")));
+    }
+    for (field, tasks) in of_tasks {
+        let more =
+            if tasks.len() > NAMES_MAX { format!(", +{}", tasks.len() - NAMES_MAX) } else { String::new() };
+        let names: Vec<&str> = tasks.into_iter().take(NAMES_MAX).collect();
+        lines.push(format!("{field} of {}{more}", names.join(", ")));
+    }
+    lines
+}
+
+impl Export {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let plans = context.plans()?;
+        let mut drafts: Vec<Draft> = Vec::new();
+        for plan in &self.plans {
+            let id = plans.resolve(plan)?;
+            drafts.push(match self.version {
+                Some(version) => plans.at_version(&id, version)?.to_draft(),
+                None => plans.look(&id, |plan| plan.to_draft())?,
+            });
+        }
+        let form = match self.form {
+            None => Form::AsRead,
+            Some(FormWord::Document) => Form::Document,
+            Some(FormWord::Program) => Form::Program,
+        };
+        if drafts.len() > 1 && self.format != Dialect::Jaato {
+            let message = format!("{} holds one plan in a file, and {} are named", self.format, drafts.len());
+            return Err(Failure::usage(
+                message,
+                "name one plan, or choose jaato, whose store files hold several",
+            ));
+        }
+        let written = match drafts.as_slice() {
+            [draft] => write(draft, self.format, form),
+            drafts => write_many(drafts, self.format, form),
+        };
+        let writing = written.map_err(|error| Failure::unreadable("export", &error))?;
+        report_losses(context, &writing.losses, self.format, self.strict)?;
+        let versions: Vec<_> =
+            drafts.iter().map(|draft| json!({ "id": draft.id, "version": draft.version })).collect();
+        let Some(path) = &self.output else {
+            if context.out.json {
+                let answer = json!({ "plans": versions, "format": self.format, "losses": writing.losses, "text": writing.text });
+                return context.out.value(&answer);
+            }
+            context.out.text(&writing.text);
+            if !writing.text.ends_with('\n') {
+                context.out.text("\n");
+            }
+            return Ok(());
+        };
+        files::write(path, &writing.text, self.force)?;
+        let bytes = writing.text.len();
+        if context.out.json {
+            let answer = json!({
+                "plans": versions,
+                "format": self.format,
+                "losses": writing.losses,
+                "path": path,
+                "bytes": bytes,
+            });
+            return context.out.value(&answer);
+        }
+        for draft in &drafts {
+            let id = draft.id.as_ref().map(ToString::to_string).unwrap_or_default();
+            let name = path.display();
+            context.out.line(format!(
+                "wrote plan {id}, version {}, to {name} ({}, {bytes} bytes)",
+                draft.version, self.format
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,82 @@
+//! `waypost graph`: a picture of a plan's graph, as text for a tool that draws it, or drawn.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::json;
+use waypost_dialects::{Dialect, Form, write};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::{files, source};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost graph kq3
+  waypost graph kq3 --format dot | dot -Tpng > plan.png
+  waypost graph plan.json --format svg --output plan.svg";
+
+// Of what, and how.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Graph {
+    /// A plan, or a file of any format; - is standard input
+    plan: String,
+    /// The language
+    #[arg(long, value_enum, default_value_t)]
+    format: Picture,
+    /// The file (otherwise stdout)
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
+}
+
+/// A language for graphs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Picture {
+    /// A Mermaid flowchart.
+    #[default]
+    Mermaid,
+    /// Graphviz.
+    Dot,
+    /// GraphML.
+    Graphml,
+    /// Drawn.
+    Svg,
+}
+
+impl Graph {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let draft = source::one_plan(context, &self.plan, None)?;
+        let dialect = match self.format {
+            Picture::Mermaid => Dialect::Mermaid,
+            Picture::Dot => Dialect::Dot,
+            Picture::Graphml => Dialect::Graphml,
+            Picture::Svg => Dialect::Svg,
+        };
+        let picture = write(&draft, dialect, Form::default())
+            .map_err(|error| Failure::unreadable(&self.plan, &error))?;
+        match &self.output {
+            Some(path) => {
+                files::write(path, &picture.text, self.force)?;
+                let bytes = picture.text.len();
+                if context.out.json {
+                    return context.out.value(&json!({ "format": dialect, "path": path, "bytes": bytes }));
+                }
+                context.out.line(format!("wrote {} ({dialect}, {bytes} bytes)", path.display()));
+            }
+            None if context.out.json => {
+                return context.out.value(&json!({ "format": dialect, "text": picture.text }));
+            }
+            None => {
+                context.out.text(&picture.text);
+                if !picture.text.ends_with('\n') {
+                    context.out.text("\n");
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! `waypost history`: a plan's versions, the latest first: who did what, when.
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_store::{Entry, HISTORY_PAGE};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output::Look;
+use crate::view::table::{self, Cell};
+use crate::view::{events, text};
+
+/// Versions on a page, unless somebody says otherwise.
+const VERSIONS_DEFAULT: usize = 20;
+/// Versions on a page at the most.
+const VERSIONS_MAX: usize = 20 * HISTORY_PAGE;
+
+// Of which plan, and how much.
+#[derive(Debug, Args)]
+pub(crate) struct History {
+    /// The plan
+    plan: String,
+    /// At most so many versions
+    #[arg(long, value_name = "N", default_value_t = VERSIONS_DEFAULT)]
+    limit: usize,
+    /// Only versions before this one
+    #[arg(long, value_name = "VERSION")]
+    before: Option<u64>,
+    /// Every event, for programs (with --json)
+    #[arg(long)]
+    events: bool,
+}
+
+impl History {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.limit == 0 || self.limit > VERSIONS_MAX {
+            let hint = format!("write a number from 1 to {VERSIONS_MAX}");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let found = context.find(&self.plan)?;
+        let mut current = 0;
+        found.plans.store().read(&mut |read| {
+            current = read.head(&found.id)?.map_or(0, |head| head.version);
+            Ok(())
+        })?;
+        let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
+        let after = last.saturating_sub(self.limit as u64);
+        let mut entries = found.plans.history(&found.id, after, (last - after) as usize)?;
+        entries.reverse();
+        if context.out.json {
+            let versions: Vec<Value> = entries.iter().map(|entry| entry_json(entry, self.events)).collect();
+            let more = (after > 0).then_some(after + 1);
+            return context
+                .out
+                .value(&json!({ "id": found.id, "version": current, "versions": versions, "before": more }));
+        }
+        let now = text::now();
+        let rows: Vec<Vec<Cell>> = entries
+            .iter()
+            .map(|entry| {
+                vec![
+                    Cell::plain(format!("v{}", entry.version)),
+                    Cell::looking(text::age(Some(entry.at), now), Look::Dim),
+                    Cell::plain(text::short(&entry.actor.to_string(), 24)),
+                    Cell::plain(events::words(&entry.events)),
+                ]
+            })
+            .collect();
+        table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
+        if after > 0 {
+            context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));
+        }
+        Ok(())
+    }
+}
+
+fn entry_json(entry: &Entry, with_events: bool) -> Value {
+    let mut value = json!({
+        "version": entry.version,
+        "at": entry.at,
+        "actor": entry.actor,
+        "command": entry.command,
+        "summary": events::words(&entry.events),
+    });
+    if with_events {
+        value["events"] = json!(entry.events);
+    }
+    value
+}

@@ -1,0 +1,211 @@
+//! `waypost import`: plans from files and folders of any format. Everything is read and checked before anything is
+//! written.
+
+mod folder;
+mod repair;
+
+use std::path::Path;
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
+use waypost_dialects::Dialect;
+use waypost_dialects::frctl::is_index_line;
+use waypost_store::{Committed, NewPlan, Plans, WriteError};
+
+use super::new::plan_id;
+use crate::cli::dialect;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::source::Source;
+use crate::view::text;
+
+/// Names that a note lists.
+const NAMES_MAX: usize = 10;
+
+const EXAMPLES: &str = "\
+The format is found out by itself. A folder is read as what it is: .clido, .frctl, .jaato, a docker-agent store of
+plans, Backlog.md's backlog/tasks. A plan keeps its id where nobody has it yet.
+
+Examples:
+  waypost import plan.json
+  waypost import .clido/plans
+  waypost import backlog
+  generate | waypost import - --id nightly
+  waypost import old.json --repair";
+
+// What to read.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Import {
+    /// Files or folders; - is standard input
+    #[arg(required = true, value_name = "FILE|DIR|-")]
+    paths: Vec<String>,
+    /// The format (otherwise it is found out)
+    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    format: Option<Dialect>,
+    /// The plan's id, when there is one plan (otherwise the one it has, or a new one)
+    #[arg(long)]
+    id: Option<String>,
+    /// Take nothing that could not be taken exactly as it is written
+    #[arg(long)]
+    strict: bool,
+    /// Drop what points nowhere: unknown dependencies, missing parents; each is named
+    #[arg(long)]
+    repair: bool,
+}
+
+/// A plan that was read, and where.
+struct Read {
+    from: String,
+    dialect: Dialect,
+    draft: Draft,
+}
+
+impl Import {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let mut sources = Vec::new();
+        for path in &self.paths {
+            if path != "-" && Path::new(path).is_dir() {
+                folder::read(context, Path::new(path), self.format, &mut sources)?;
+            } else {
+                sources.push(Source::file(path, self.format)?);
+            }
+        }
+        let id = self.id.as_deref().map(plan_id).transpose()?;
+        let reads = self.check(context, sources)?;
+        if reads.is_empty() {
+            let hint = "see that the path is right; of an index, import the folder that it lies in";
+            return Err(Failure::not_found("there is no plan in it", hint));
+        }
+        if id.is_some() && reads.len() > 1 {
+            let message = format!("--id is for one plan, and there are {}", reads.len());
+            return Err(Failure::usage(
+                message,
+                "leave it out: each plan keeps its own id or gets a new one",
+            ));
+        }
+        let by = context.actor()?;
+        let plans = context.plans_to_add_to()?;
+        let mut written = Vec::new();
+        for read in reads {
+            written.push(put(context, &plans, &by, read, id.clone())?);
+        }
+        if context.out.json {
+            return context.out.value(&json!({ "plans": written }));
+        }
+        for plan in &written {
+            context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Reports everything that is wrong in all of the files, or returns the plans.
+    fn check(&self, context: &mut Context, sources: Vec<Source>) -> Outcome<Vec<Read>> {
+        let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
+        let mut reads = Vec::new();
+        let mut inexact = Vec::new();
+        for mut source in sources {
+            if self.repair {
+                for done in repair::repair(&mut source.reading) {
+                    context.out.note(format!("{}: {done}", source.name));
+                }
+            }
+            problems.extend(source.problems());
+            inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
+            let (from, dialect) = (source.name, source.reading.dialect);
+            // The lines of an index are no plans; taking them would also take the ids of the real ones.
+            let drafts = source.reading.drafts.into_iter().filter(|draft| !is_index_line(draft));
+            reads.extend(drafts.map(|draft| Read { from: from.clone(), dialect, draft }));
+        }
+        if !problems.is_empty() {
+            let mut failure = Failure::invalid("what was read", &problems);
+            if !self.repair && problems.iter().any(|(_, problem)| repair::can_repair(problem)) {
+                failure.hint = "correct all of them, or say --repair to drop what points nowhere".to_owned();
+            }
+            return Err(failure);
+        }
+        if self.strict && !inexact.is_empty() {
+            let message = "not everything can be taken exactly as it is written, and nothing was imported";
+            let mut failure =
+                Failure::failed(message, "leave --strict out to take it as it can be understood");
+            failure.details = inexact.iter().map(|note| format!("  {note}")).collect();
+            failure.code = "inexact".to_owned();
+            return Err(failure.with_fact("inexact", inexact));
+        }
+        for note in inexact {
+            context.out.note(note);
+        }
+        debug_assert!(reads.iter().all(|read| validate(&read.draft).is_empty()));
+        Ok(reads)
+    }
+}
+
+/// Writes one plan, under its own id where nobody has it.
+fn put(
+    context: &mut Context,
+    plans: &Plans,
+    by: &waypost_core::Actor,
+    read: Read,
+    id: Option<PlanId>,
+) -> Outcome<Value> {
+    let Read { from, dialect, draft } = read;
+    let running: Vec<String> = draft
+        .tasks
+        .iter()
+        .filter(|task| task.state.status == Status::Running)
+        .map(|task| task.spec.id.to_string())
+        .collect();
+    let own = draft.id.clone();
+    let said = id.is_some();
+    let wanted = id.or_else(|| own.clone());
+    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required: None };
+    let committed: Committed = match plans.create(new.clone()) {
+        Err(WriteError::Refused(Refusal::AlreadyExists {}) | WriteError::IdUsed(_)) if !said => {
+            new.id = None;
+            let committed = plans.create(new)?;
+            let taken = own.map(|id| id.to_string()).unwrap_or_default();
+            context.out.note(format!(
+                "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",
+                committed.plan
+            ));
+            committed
+        }
+        answer => answer?,
+    };
+    if !running.is_empty() {
+        let count = running.len();
+        let mut names = running;
+        names.truncate(NAMES_MAX);
+        let more =
+            if count > names.len() { format!(" and {} more", count - names.len()) } else { String::new() };
+        context.out.note(format!(
+            "{from}: {}{more} ran elsewhere, and nobody works on {} here: pending",
+            names.join(", "),
+            if count == 1 { "it" } else { "them" }
+        ));
+    }
+    let (head, awaits) = plans.look(&committed.plan, |plan| {
+        let awaits = plan.state().approval_required && plan.state().approval.is_none();
+        (json!({ "title": plan.spec().title, "tasks": plan.len(), "phase": plan.state().phase }), awaits)
+    })?;
+    if awaits {
+        context.out.note(format!(
+            "plan {} gives work to machines: nothing runs until a person approves",
+            committed.plan
+        ));
+    }
+    let tasks = head.get("tasks").and_then(Value::as_u64).unwrap_or(0) as usize;
+    context.out.say(format!(
+        "imported {from} ({dialect}, {}) as plan {}",
+        text::count(tasks, "task"),
+        committed.plan
+    ));
+    let mut answer =
+        json!({ "id": committed.plan, "version": committed.version, "from": from, "format": dialect });
+    if let (Some(answer), Value::Object(head)) = (answer.as_object_mut(), head) {
+        answer.extend(head);
+        answer.insert("awaits_approval".to_owned(), awaits.into());
+    }
+    Ok(answer)
+}

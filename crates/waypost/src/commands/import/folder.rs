@@ -1,0 +1,108 @@
+//! Folders that other programs keep plans in. Knows their layout, not their formats.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use waypost_dialects::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+use crate::source::Source;
+
+/// Files that one folder may give.
+const FILES_MAX: usize = 100_000;
+/// Folders inside a program's own folder that hold its plans.
+const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
+/// Files beside plans that are none.
+const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
+
+/// Reads all plans of a folder.
+pub(super) fn read(
+    context: &mut Context,
+    folder: &Path,
+    dialect: Option<Dialect>,
+    sources: &mut Vec<Source>,
+) -> Outcome {
+    let before = sources.len();
+    let inner = INNER.iter().map(|name| folder.join(name)).filter(|inner| inner.is_dir());
+    for folder in [folder.to_owned()].into_iter().chain(inner) {
+        read_files(context, &folder, dialect, sources)?;
+        if folder.file_name().is_some_and(|name| name == "sessions") {
+            // jaato's server keeps the plans of each session apart.
+            for session in entries(&folder)?.into_iter().filter(|path| path.is_dir()) {
+                let plans = session.join("plans");
+                if plans.is_dir() {
+                    read_files(context, &plans, dialect, sources)?;
+                }
+            }
+        }
+    }
+    if sources.len() == before {
+        let message = format!("no plan was found in {}", folder.display());
+        return Err(Failure::not_found(message, "name the files, or the folder that holds them"));
+    }
+    Ok(())
+}
+
+fn entries(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| Failure::file(folder, &error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
+        if paths.len() > FILES_MAX {
+            let message = format!("{} has more than {FILES_MAX} entries", folder.display());
+            return Err(Failure::failed(message, "name the files"));
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+fn may_be_plan(path: &Path) -> bool {
+    let name = name_of(path);
+    let ending = path.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
+    let known = ending.is_some_and(|ending| matches!(ending.as_str(), "json" | "jsonl" | "md" | "markdown"));
+    known && !name.starts_with('.') && !NOT_PLANS.contains(&name.as_str()) && path.is_file()
+}
+
+fn read_files(
+    context: &mut Context,
+    folder: &Path,
+    dialect: Option<Dialect>,
+    sources: &mut Vec<Source>,
+) -> Outcome {
+    let mut backlog = Vec::new();
+    for path in entries(folder)?.into_iter().filter(|path| may_be_plan(path)) {
+        let shown = path.display().to_string();
+        let text = files::read(&shown)?;
+        let looks = dialect.or_else(|| sniff(&text, Some(&shown)));
+        if looks == Some(Dialect::Backlog) {
+            backlog.push((name_of(&path), text));
+            continue;
+        }
+        match read_text(&text, looks, Some(&shown)) {
+            Ok(reading) if is_index(&path, &reading.drafts) => {
+                context.out.note(format!("{shown} is an index of the plans beside it, and was passed over"));
+            }
+            Ok(reading) => sources.push(Source { name: shown, reading }),
+            Err(Unreadable::UnknownFormat | Unreadable::NoPlan(_)) => {
+                context.out.note(format!("{shown} is no plan, and was passed over"));
+            }
+            Err(error) => return Err(Failure::unreadable(&shown, &error)),
+        }
+    }
+    if !backlog.is_empty() {
+        sources.push(Source { name: folder.display().to_string(), reading: read_backlog(&backlog) });
+    }
+    Ok(())
+}
+
+/// Whether a file only names the plans that are in files beside it.
+fn is_index(path: &Path, drafts: &[waypost_core::Draft]) -> bool {
+    name_of(path) == "index.json" && drafts.iter().all(|draft| draft.tasks.is_empty())
+}

@@ -1,0 +1,89 @@
+//! Drops what points nowhere, and says what. Never touches what a task is to do.
+
+use std::collections::HashMap;
+
+use waypost_core::{Dependency, Draft, Place, Problem, Wrong, validate};
+use waypost_dialects::Reading;
+
+/// Whether dropping something would put it right.
+pub(super) fn can_repair(problem: &Problem) -> bool {
+    match &problem.wrong {
+        Wrong::UnknownDependency { .. }
+        | Wrong::SelfDependency
+        | Wrong::OrphanParent { .. }
+        | Wrong::DanglingChild { .. }
+        | Wrong::WrongDepth { .. }
+        | Wrong::DuplicateLock { .. } => true,
+        Wrong::DuplicateId
+        | Wrong::BadId { .. }
+        | Wrong::Cycle { .. }
+        | Wrong::ParentCycle { .. }
+        | Wrong::WorkOnParent
+        | Wrong::WrongType { .. }
+        | Wrong::Missing { .. }
+        | Wrong::UnknownExecutor { .. }
+        | Wrong::UnknownQueue { .. }
+        | Wrong::UnknownShape { .. }
+        | Wrong::InputsDoNotFit { .. }
+        | Wrong::OverLimit { .. }
+        | Wrong::Format { .. } => false,
+    }
+}
+
+/// Puts right what can be, and returns what was done. What is left is still reported as wrong.
+pub(super) fn repair(reading: &mut Reading) -> Vec<String> {
+    let mut done = Vec::new();
+    // What a list of children or a depth says follows from the parents, so it can be let go.
+    reading.problems.retain(|problem| {
+        let dropped = can_repair(problem);
+        if dropped {
+            done.push(format!("{problem}; dropped"));
+        }
+        !dropped
+    });
+    for draft in &mut reading.drafts {
+        repair_draft(draft, &mut done);
+    }
+    done
+}
+
+fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
+    let problems: Vec<Problem> = validate(draft).into_iter().filter(can_repair).collect();
+    if problems.is_empty() {
+        return;
+    }
+    let places: HashMap<String, usize> =
+        draft.tasks.iter().enumerate().map(|(number, task)| (task.spec.id.to_string(), number)).collect();
+    for problem in problems {
+        let Place::Task(id) = &problem.place else { continue };
+        let Some(spec) = places.get(id).map(|&number| &mut draft.tasks[number].spec) else { continue };
+        let drop_dependency = |depends_on: &mut Vec<Dependency>, name: &str| {
+            depends_on.retain(|on| on.here().is_none_or(|on| on.as_str() != name));
+        };
+        match &problem.wrong {
+            Wrong::UnknownDependency { dependency, .. } => drop_dependency(&mut spec.depends_on, dependency),
+            Wrong::SelfDependency => drop_dependency(&mut spec.depends_on, id),
+            Wrong::OrphanParent { .. } => spec.parent = None,
+            Wrong::DuplicateLock { key } => {
+                let mut seen = false;
+                spec.locks.retain(|lock| lock.key != *key || !std::mem::replace(&mut seen, true));
+            }
+            Wrong::DanglingChild { .. }
+            | Wrong::WrongDepth { .. }
+            | Wrong::DuplicateId
+            | Wrong::BadId { .. }
+            | Wrong::Cycle { .. }
+            | Wrong::ParentCycle { .. }
+            | Wrong::WorkOnParent
+            | Wrong::WrongType { .. }
+            | Wrong::Missing { .. }
+            | Wrong::UnknownExecutor { .. }
+            | Wrong::UnknownQueue { .. }
+            | Wrong::UnknownShape { .. }
+            | Wrong::InputsDoNotFit { .. }
+            | Wrong::OverLimit { .. }
+            | Wrong::Format { .. } => continue,
+        }
+        done.push(format!("{problem}; dropped"));
+    }
+}

@@ -1,0 +1,161 @@
+//! `waypost list`: plans on one bounded page. Reads heads, never plans.
+
+use clap::{Args, ValueEnum};
+use waypost_core::Phase;
+use waypost_store::{Head, Query, Shelf, Sort};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output::Look;
+use crate::view::table::{self, Cell};
+use crate::view::{phase_look, phase_sign, phase_words, text};
+
+/// Plans on a page, unless somebody says otherwise.
+const PLANS_DEFAULT: usize = 20;
+/// Plans on a page at the most.
+const PLANS_MAX: usize = 1_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost list
+  waypost list --phase active,paused --owner planner
+  waypost list --search jwt --sort title
+  waypost list --archived";
+
+// Which plans.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct List {
+    /// Only plans in one of these phases
+    #[arg(long, value_delimiter = ',', value_parser = phase)]
+    phase: Vec<Phase>,
+    /// Only plans with exactly these free words as their status
+    #[arg(long)]
+    status: Option<String>,
+    /// Only plans of this agent
+    #[arg(long)]
+    owner: Option<String>,
+    /// Only plans of this queue
+    #[arg(long)]
+    queue: Option<String>,
+    /// Only plans with this text in their id or title
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// The order
+    #[arg(long, value_enum, default_value_t)]
+    sort: Order,
+    /// Only plans that were put away
+    #[arg(long, conflicts_with = "all")]
+    archived: bool,
+    /// Plans that were put away as well
+    #[arg(long)]
+    all: bool,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = PLANS_DEFAULT)]
+    limit: usize,
+    /// Go on where another page ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+/// By what to sort.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// The latest change first.
+    #[default]
+    Updated,
+    /// The newest first.
+    Created,
+    /// By title.
+    Title,
+    /// By id.
+    Id,
+}
+
+fn phase(text: &str) -> Result<Phase, String> {
+    let word = text.replace('-', "_");
+    Phase::ALL.into_iter().find(|phase| phase.word() == word).ok_or_else(|| {
+        let words: Vec<&str> = Phase::ALL.into_iter().map(Phase::word).collect();
+        format!("write one of {}", words.join(", "))
+    })
+}
+
+impl List {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.limit == 0 || self.limit > PLANS_MAX {
+            let hint = format!("write a number from 1 to {PLANS_MAX}");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let narrowed = !self.phase.is_empty()
+            || [&self.status, &self.owner, &self.queue, &self.search].iter().any(|filter| filter.is_some());
+        let query = Query {
+            shelf: match (self.archived, self.all) {
+                (true, _) => Shelf::Archived,
+                (false, true) => Shelf::All,
+                (false, false) => Shelf::Current,
+            },
+            phases: self.phase,
+            status: self.status,
+            owner: self.owner,
+            queue: self.queue,
+            text: self.search,
+            sort: match self.sort {
+                Order::Updated => Sort::Updated,
+                Order::Created => Sort::Created,
+                Order::Title => Sort::Title,
+                Order::Id => Sort::Id,
+            },
+            limit: self.limit,
+            after: self.after,
+            ..Query::default()
+        };
+        let page = context.plans()?.heads(&query)?;
+        if context.out.json {
+            let plans = serde_json::json!({ "plans": page.items, "total": page.total, "next": page.next });
+            return context.out.value(&plans);
+        }
+        if page.items.is_empty() {
+            let words = match (narrowed, query.shelf) {
+                (true, _) => "no plan fits",
+                (false, Shelf::Archived) => "nothing was put away",
+                (false, Shelf::Current | Shelf::All) => {
+                    "no plans yet: `waypost new TITLE` makes one, `waypost import FILE` reads one"
+                }
+            };
+            context.out.say(words);
+            return Ok(());
+        }
+        let now = text::now();
+        let rows: Vec<Vec<Cell>> = page.items.iter().map(|head| row(head, now)).collect();
+        table::print(&mut context.out, &["ID", "PHASE", "DONE", "VER", "AGE", "TITLE"], &rows);
+        if let Some(next) = page.next {
+            let shown = page.items.len();
+            context.out.say(format!("{shown} of {} plans; for more, add --after '{next}'", page.total));
+        }
+        Ok(())
+    }
+}
+
+fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
+    let awaits = head.awaits_approval;
+    let mut phase = format!("{} {}", phase_sign(head.phase, awaits), phase_words(head.phase, awaits));
+    if head.archived {
+        phase.push_str(" (archived)");
+    }
+    let counts = &head.counts;
+    let mut done = format!("{}/{}", counts.done, counts.total);
+    if counts.failed > 0 {
+        done.push_str(&format!(" ✗{}", counts.failed));
+    }
+    let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
+    let status =
+        if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };
+    vec![
+        Cell::plain(head.id.as_str()),
+        Cell::looking(phase, phase_look(head.phase, awaits)),
+        Cell::looking(done, if counts.failed > 0 { Look::Red } else { Look::Plain }),
+        Cell::plain(format!("v{}", head.version)),
+        Cell::plain(text::age(head.updated_at, now)),
+        Cell::with_behind(title, status),
+    ]
+}

@@ -1,0 +1,95 @@
+//! One file for each thing that can be asked. Each reads its options, asks the store, and says what came of it.
+
+pub(crate) mod archive;
+pub(crate) mod completions;
+pub(crate) mod diff;
+pub(crate) mod doctor;
+pub(crate) mod edit;
+pub(crate) mod events;
+pub(crate) mod export;
+pub(crate) mod graph;
+pub(crate) mod history;
+pub(crate) mod import;
+pub(crate) mod list;
+pub(crate) mod log;
+pub(crate) mod migrate;
+pub(crate) mod new;
+pub(crate) mod next;
+pub(crate) mod phase;
+pub(crate) mod restore;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod show;
+pub(crate) mod status;
+pub(crate) mod task_add;
+pub(crate) mod task_options;
+pub(crate) mod task_place;
+pub(crate) mod task_revise;
+pub(crate) mod update;
+pub(crate) mod validate;
+pub(crate) mod why;
+pub(crate) mod work;
+
+use crate::cli::{Command, Task};
+use crate::context::Context;
+use crate::error::Outcome;
+
+/// Does what was asked.
+pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
+    match command {
+        Command::New(asked) => asked.run(context),
+        Command::Import(asked) => asked.run(context),
+        Command::Run(asked) => asked.run(context),
+        Command::List(asked) => asked.run(context),
+        Command::Show(asked) => asked.run(context),
+        Command::Next(asked) => asked.run(context),
+        Command::Task(task) => run_task(task, context),
+        Command::Add(asked) => asked.run(context),
+        Command::Start(asked) => asked.run(context),
+        Command::Progress(asked) => asked.run(context),
+        Command::Done(asked) => asked.run(context),
+        Command::Fail(asked) => asked.run(context),
+        Command::Skip(asked) => asked.run(context),
+        Command::Retry(asked) => asked.run(context),
+        Command::Cancel(asked) => asked.run(context),
+        Command::Approve(asked) => asked.run(context),
+        Command::Reject(asked) => asked.run(context),
+        Command::RequestApproval(asked) => asked.run(context),
+        Command::Pause(asked) => asked.run(context),
+        Command::Resume(asked) => asked.run(context),
+        Command::FinishPlan(asked) => asked.run(context),
+        Command::Status(asked) => asked.run(context),
+        Command::Edit(asked) => asked.run(context),
+        Command::Update(asked) => asked.run(context),
+        Command::Export(asked) => asked.run(context),
+        Command::Graph(asked) => asked.run(context),
+        Command::History(asked) => asked.run(context),
+        Command::Log(asked) => asked.run(context),
+        Command::Why(asked) => asked.run(context),
+        Command::Events(asked) => asked.run(context),
+        Command::Diff(asked) => asked.run(context),
+        Command::Restore(asked) => asked.run(context),
+        Command::Archive(asked) => asked.run(context),
+        Command::Unarchive(asked) => asked.run(context),
+        Command::Delete(asked) => asked.run(context),
+        Command::Validate(asked) => asked.run(context),
+        Command::Schema(asked) => asked.run(context),
+        Command::Migrate(asked) => asked.run(context),
+        Command::Doctor(asked) => asked.run(context),
+        Command::Completions(asked) => asked.run(context),
+    }
+}
+
+fn run_task(task: Task, context: &mut Context) -> Outcome {
+    match task {
+        Task::Add(asked) => asked.run(context),
+        Task::Revise(asked) => asked.run(context),
+        Task::Remove(asked) => asked.run(context),
+        Task::Move(asked) => asked.run(context),
+        Task::Skip(asked) => asked.run(context),
+        Task::Show(asked) => asked.run(context),
+        Task::Done(asked) => asked.run(context),
+        Task::Fail(asked) => asked.run(context),
+        Task::Start(asked) => asked.run(context),
+    }
+}

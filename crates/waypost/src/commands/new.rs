@@ -1,0 +1,95 @@
+//! `waypost new`: makes a plan from words on the command line.
+
+use clap::Args;
+use serde_json::{Map, Value};
+use waypost_core::{ActorKind, BadId, Draft, PlanId, Task, TaskId, TaskSpec};
+use waypost_store::NewPlan;
+
+use crate::context::{Context, Found};
+use crate::error::{Failure, Outcome};
+use crate::files;
+
+const EXAMPLES: &str = "\
+Prints the new plan's id, so that a script can keep it.
+
+Examples:
+  waypost new 'Move to JWT' --goal 'Sessions survive a restart'
+  waypost new 'Release 2.0' --task 'Write the notes' --task 'Tag it' --status idle
+  waypost new 'Design' --body-file design.md
+  PLAN=$(waypost new 'Nightly clean-up')";
+
+// What a new plan is to be.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct New {
+    /// A line for lists
+    title: Option<String>,
+    /// What is to be reached
+    #[arg(long)]
+    goal: Option<String>,
+    /// Free Markdown text
+    #[arg(long, conflicts_with = "body_file")]
+    body: Option<String>,
+    /// The same from a file; - is standard input
+    #[arg(long, value_name = "FILE")]
+    body_file: Option<String>,
+    /// Your free words for where the plan stands
+    #[arg(long)]
+    status: Option<String>,
+    /// The agent that it belongs to (otherwise the agent who asks)
+    #[arg(long)]
+    owner: Option<String>,
+    /// The queue that its work is placed on
+    #[arg(long)]
+    queue: Option<String>,
+    /// Its id (otherwise a new one)
+    #[arg(long)]
+    id: Option<String>,
+    /// A task; may be given several times, they become t1, t2, …
+    #[arg(long = "task", value_name = "DESCRIPTION")]
+    tasks: Vec<String>,
+}
+
+/// A plan's id as somebody typed it.
+pub(crate) fn plan_id(text: &str) -> Outcome<PlanId> {
+    let wrong =
+        |error: BadId| Failure::usage(format!("--id {text:?}: {error}"), "choose an id such as auth-jwt");
+    PlanId::new(text).map_err(wrong)
+}
+
+impl New {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let body = match (self.body, self.body_file) {
+            (Some(body), _) => body,
+            (None, Some(path)) => files::read(&path)?,
+            (None, None) => String::new(),
+        };
+        if self.title.is_none() && self.goal.is_none() && body.is_empty() {
+            return Err(Failure::usage("the plan has no title", "for example: waypost new 'Move to JWT'"));
+        }
+        let by = context.actor()?;
+        let mut draft = Draft::new(self.title.unwrap_or_default());
+        let own = || if by.kind == ActorKind::Agent { by.name.clone() } else { String::new() };
+        let spec = &mut draft.spec;
+        (spec.goal, spec.body) = (self.goal.unwrap_or_default(), body);
+        (spec.status, spec.queue) = (self.status.unwrap_or_default(), self.queue.unwrap_or_default());
+        spec.owner = self.owner.unwrap_or_else(own);
+        for (number, description) in self.tasks.into_iter().enumerate() {
+            let id = TaskId::new(format!("t{}", number + 1));
+            let id = id.map_err(|error| Failure::failed(error.to_string(), ""))?;
+            draft.tasks.push(Task::new(TaskSpec::new(id, description)));
+        }
+        let id = self.id.as_deref().map(plan_id).transpose()?;
+        let plans = context.plans_to_add_to()?;
+        let committed = plans.create(NewPlan { id, by, draft, approval_required: None })?;
+        let found = Found { plans, id: committed.plan.clone() };
+        if context.out.json {
+            let mut more: Map<String, Value> = Map::new();
+            more.insert("store".to_owned(), found.plans.store().location().into());
+            return context.answer(&found, &committed, "", None, more);
+        }
+        context.out.line(committed.plan.as_str());
+        context.out.say(format!("made plan {} in {}", committed.plan, found.plans.store().location()));
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! `waypost next`: what can be worked on now, in one plan or in all, and taking the first of it.
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId, Timestamp};
+use waypost_store::{Committed, Plans, WriteError, WriteRequest};
+
+use super::work::lease;
+use crate::cli::seconds;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::view::{self, text};
+
+/// Tasks that are listed, unless somebody says otherwise.
+const TASKS_DEFAULT: usize = 5;
+/// Tasks that are listed at the most.
+const TASKS_MAX: usize = 1_000;
+/// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
+const CANDIDATES_MAX: usize = 200;
+/// Tasks of lost workers that are given back at a time.
+const LOST_MAX: usize = 100;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost next
+  waypost next kq3
+  waypost next kq3 --claim
+  waypost next --queue nightly --claim --json";
+
+// Of which plan, and whether to take it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Next {
+    /// The plan (otherwise all that run)
+    plan: Option<String>,
+    /// Take the first one: start it, leased to you
+    #[arg(long)]
+    claim: bool,
+    /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
+    lease: u32,
+    /// Only plans of this queue
+    #[arg(long, conflicts_with = "plan")]
+    queue: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = TASKS_DEFAULT)]
+    limit: usize,
+}
+
+impl Next {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.limit == 0 || self.limit > TASKS_MAX {
+            let hint = format!("write a number from 1 to {TASKS_MAX}");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let plans = context.plans()?;
+        let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        if self.claim {
+            let by = context.actor()?;
+            give_back_lost(&plans, plan.as_ref())?;
+            let found = ready(&plans, plan.as_ref(), self.queue.as_deref(), CANDIDATES_MAX)?;
+            return self.take_first(context, &plans, plan.as_ref(), by, found);
+        }
+        let found = ready(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
+        list(context, &plans, plan.as_ref(), &found)
+    }
+
+    fn take_first(
+        &self,
+        context: &mut Context,
+        plans: &Plans,
+        of: Option<&PlanId>,
+        by: Actor,
+        found: Vec<(PlanId, TaskId)>,
+    ) -> Outcome {
+        let mut reasons: Vec<String> = Vec::new();
+        for (plan, task) in found {
+            let request = WriteRequest {
+                plan: plan.clone(),
+                by: by.clone(),
+                commands: vec![Command::StartTask { task: task.clone(), worker: by.to_string() }],
+                known_version: None,
+                lease_seconds: lease(self.lease),
+            };
+            match plans.write(request) {
+                Ok(committed) => return taken(context, plans, &committed, &task),
+                Err(WriteError::Refused(refusal)) if is_only_this_one(&refusal) => {
+                    if reasons.len() < 3 {
+                        reasons.push(refusal.to_string());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if context.out.json {
+            return context.out.value(&json!({ "task": Value::Null, "reasons": reasons }));
+        }
+        say_why_nothing(context, plans, of)?;
+        for reason in reasons {
+            context.out.say(format!("  {reason}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether another task may be had although this one was refused.
+fn is_only_this_one(refusal: &Refusal) -> bool {
+    match refusal {
+        Refusal::AlreadyRunning { .. }
+        | Refusal::Blocked { .. }
+        | Refusal::LockHeld { .. }
+        | Refusal::MachineWork { .. }
+        | Refusal::WrongStatus { .. }
+        | Refusal::WrongPhase { .. }
+        | Refusal::NeedsApproval {}
+        | Refusal::Archived {}
+        | Refusal::IsParent { .. }
+        | Refusal::NoSuchTask { .. } => true,
+        Refusal::Invalid { .. }
+        | Refusal::OnlyAPerson { .. }
+        | Refusal::NotWhatWasLookedAt { .. }
+        | Refusal::StaleAttempt { .. }
+        | Refusal::HasDependants { .. }
+        | Refusal::NotAwaited { .. }
+        | Refusal::StillRunning { .. }
+        | Refusal::AlreadyExists {}
+        | Refusal::NotCreated {} => false,
+    }
+}
+
+/// The tasks that could start now, the most urgent first.
+fn ready(
+    plans: &Plans,
+    plan: Option<&PlanId>,
+    queue: Option<&str>,
+    limit: usize,
+) -> Outcome<Vec<(PlanId, TaskId)>> {
+    if let Some(plan) = plan {
+        let tasks = |found: &Plan| {
+            found.ready().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
+        };
+        return Ok(plans.look(plan, tasks)?);
+    }
+    Ok(plans.ready(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
+}
+
+/// Whoever took a task and was not heard of until the end of the lease has lost it.
+fn give_back_lost(plans: &Plans, plan: Option<&PlanId>) -> Outcome {
+    let mut lost = Vec::new();
+    plans.store().read(&mut |read| {
+        let now = read.now();
+        lost = read.leases(Some(now), LOST_MAX)?;
+        Ok(())
+    })?;
+    for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
+        let request = WriteRequest {
+            plan: lease.plan,
+            by: Actor::system("lease"),
+            commands: vec![Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None }],
+            known_version: None,
+            lease_seconds: None,
+        };
+        match plans.write(request) {
+            // Somebody else has given it back already, or it ended after all.
+            Ok(_) | Err(WriteError::Refused(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(PlanId, TaskId)]) -> Outcome {
+    let now = text::now();
+    let mut tasks = Vec::new();
+    for (plan, task) in found {
+        let row = plans.look(plan, |plan| {
+            let found = plan.task(task.as_str())?;
+            let mut row = view::json::row_of(plan, found);
+            row["plan"] = plan.id().as_str().into();
+            let waits = plan.waiting(task.as_str(), now);
+            if !waits.is_empty() {
+                row["waits_for"] = waits.iter().map(view::task::waiting_words).collect();
+            }
+            Some(row)
+        })?;
+        tasks.extend(row);
+    }
+    let total = of.map(|plan| plans.look(plan, |plan| plan.counts().ready)).transpose()?;
+    if context.out.json {
+        return context.out.value(&json!({ "tasks": tasks, "total": total }));
+    }
+    if tasks.is_empty() {
+        return say_why_nothing(context, plans, of);
+    }
+    for task in &tasks {
+        let word = |name: &str| task.get(name).and_then(Value::as_str).unwrap_or("");
+        let name =
+            if of.is_some() { word("id").to_owned() } else { format!("{}/{}", word("plan"), word("id")) };
+        let mut behind = String::new();
+        if task.get("executor").is_some() {
+            behind.push_str(&format!("  [{}]", word("executor")));
+        }
+        if let Some(waits) = task.get("waits_for").and_then(Value::as_array) {
+            let waits: Vec<&str> = waits.iter().filter_map(Value::as_str).collect();
+            behind.push_str(&format!("  (waits for {})", waits.join("; ")));
+        }
+        let room = context.out.columns.saturating_sub(text::width(&name) + text::width(&behind) + 2).max(20);
+        let description = text::short(word("description"), room);
+        let gap = if description.is_empty() { "" } else { "  " };
+        context.out.line(format!("{name}{gap}{description}{behind}"));
+    }
+    if let Some(total) = total.filter(|&total| total as usize > tasks.len()) {
+        context.out.say(format!("{} of {total} ready tasks; --limit N shows more", tasks.len()));
+    }
+    Ok(())
+}
+
+/// Says what keeps everything from starting.
+fn say_why_nothing(context: &mut Context, plans: &Plans, of: Option<&PlanId>) -> Outcome {
+    let Some(plan) = of else {
+        context.out.say("nothing is ready in any plan that runs");
+        return Ok(());
+    };
+    let words = plans.look(plan, |plan| {
+        let phase = view::phase_words(
+            plan.state().phase,
+            plan.state().approval_required && plan.state().approval.is_none(),
+        );
+        format!("nothing can be started: the plan is {phase}; {}", view::progress(&plan.counts()))
+    })?;
+    context.out.say(words);
+    Ok(())
+}
+
+/// Prints a task that was taken, with the outputs of what it depended on.
+fn taken(context: &mut Context, plans: &Plans, committed: &Committed, task: &TaskId) -> Outcome {
+    let now: Timestamp = text::now();
+    plans.look(&committed.plan, |plan| {
+        let Some(found) = plan.task(task.as_str()) else { return Ok(()) };
+        if context.out.json {
+            return context.out.value(&view::json::task(plan, found, now));
+        }
+        view::task::print(plan, found, now, &mut context.out);
+        context.out.say(format!(
+            "it is yours; when it is over: waypost done {} {task} --attempt {}",
+            plan.id(),
+            found.state.attempt
+        ));
+        Ok(())
+    })?
+}

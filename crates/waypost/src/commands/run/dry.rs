@@ -1,0 +1,101 @@
+//! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
+
+use serde_json::json;
+use waypost_core::{Draft, Status, TaskSpec, levels};
+use waypost_engine::Config;
+use waypost_engine::config::{Executor, Process};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output::Look;
+use crate::view::text;
+
+/// What would be run for each task with work, one line each.
+pub(super) fn commands(config: &Config, draft: &Draft) -> Vec<String> {
+    let tasks =
+        draft.tasks.iter().filter(|task| task.spec.work.is_some() && !task.state.status.is_finished());
+    tasks.map(|task| format!("{}: {}", task.spec.id, command(config, &task.spec))).collect()
+}
+
+/// The program of a task, as a person would type it.
+fn command(config: &Config, spec: &TaskSpec) -> String {
+    let Some(work) = &spec.work else { return "(for an agent or a person)".to_owned() };
+    match config.executors.get(&work.executor) {
+        None => format!("(no executor is called {})", work.executor),
+        Some(Executor::Noop) => "(nothing)".to_owned(),
+        Some(Executor::Human) => "(a person does it, then says `waypost done`)".to_owned(),
+        Some(Executor::Process(process)) => words(process),
+        Some(Executor::Dispatch(workers)) => {
+            let inputs = work.inputs.value();
+            let name = inputs.get("subagent").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), words)
+        }
+    }
+}
+
+fn words(process: &Process) -> String {
+    let plain = |word: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    let command: Vec<String> = process.command.iter().map(plain).collect();
+    let shell = if process.shell { "sh -c " } else { "" };
+    let place =
+        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
+    format!("{shell}{}{place}", command.join(" "))
+}
+
+/// Prints the whole of it.
+pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft) -> Outcome {
+    let batches = levels(draft).map_err(|problem| Failure::invalid("the plan", &[(None, problem)]))?;
+    let find = |id: &waypost_core::TaskId| draft.tasks.iter().find(|task| task.spec.id == *id);
+    let is_parent =
+        |id: &waypost_core::TaskId| draft.tasks.iter().any(|task| task.spec.parent.as_ref() == Some(id));
+    let queue = Config::queue_name(&draft.spec.queue);
+    let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+    let mut shown = Vec::new();
+    for batch in &batches {
+        let tasks = batch.iter().filter(|id| !is_parent(id)).filter_map(find);
+        let tasks: Vec<_> =
+            tasks.filter(|task| !matches!(task.state.status, Status::Done | Status::Skipped)).collect();
+        if !tasks.is_empty() {
+            shown.push(tasks);
+        }
+    }
+    if context.out.json {
+        let batches: Vec<_> = shown
+            .iter()
+            .map(|tasks| {
+                let one = |task: &&waypost_core::Task| {
+                    json!({ "task": task.spec.id, "command": command(config, &task.spec), "locks": task.spec.locks })
+                };
+                tasks.iter().map(one).collect::<Vec<_>>()
+            })
+            .collect();
+        return context.out.value(&json!({ "queue": queue, "concurrency": concurrency, "batches": batches }));
+    }
+    let total: usize = shown.iter().map(Vec::len).sum();
+    context.out.line(format!(
+        "{} in {}, at most {concurrency} at the same time (queue {queue})",
+        text::count(total, "task"),
+        text::count(shown.len(), "batch").replace("batchs", "batches")
+    ));
+    let columns = context.out.columns;
+    for (number, tasks) in shown.iter().enumerate() {
+        let heading = context.out.paint(&format!("batch {}", number + 1), Look::Bold);
+        context.out.line(heading);
+        for task in tasks {
+            let locks: Vec<&str> = task.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
+            let locks =
+                if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
+            let line = format!("  {}  {}{locks}", task.spec.id, command(config, &task.spec));
+            context.out.line(text::short_line(&line, columns));
+        }
+    }
+    context.out.say("nothing was run and nothing was written");
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! How a run is shown while it goes on: drawn in place on a terminal, a line for each event elsewhere, JSON lines for
+//! programs.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use waypost_core::{PlanId, Status};
+use waypost_engine::{Control, Notice, View, Watcher};
+
+use crate::context::Context;
+use crate::output::Look;
+use crate::view::{self, text};
+
+/// Lines of running tasks that are drawn at the most.
+const RUNNING_DRAWN_MAX: usize = 8;
+/// Between two drawings.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two words about what is waited for, where nothing is drawn.
+const WORD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The watcher that suits where the output goes.
+pub(super) fn watcher(context: &Context, id: &PlanId) -> Box<dyn Watcher> {
+    if context.out.json {
+        return Box::new(Programs);
+    }
+    if io::stderr().is_terminal() {
+        let painted = |status| {
+            let (verb, look) = verb(status);
+            context.out.talk_paint(&format!("{verb:>7}"), look)
+        };
+        let verbs = Status::ALL.map(|status| (status, painted(status)));
+        return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs });
+    }
+    Box::new(Lines { plan: id.clone(), waited: false })
+}
+
+/// What is said to whoever pressed Ctrl-C.
+fn ending_words(control: Control) -> &'static str {
+    match control {
+        Control::Drain => "nothing new starts; waiting for what runs (Ctrl-C again stops it)",
+        Control::Stop => "stopping what runs",
+    }
+}
+
+/// The words for what happened; nothing where it need not be said.
+fn words(notice: &Notice) -> Option<(Status, String)> {
+    let said = |why: &Option<String>| {
+        why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
+    };
+    match notice {
+        Notice::TaskStarted { task, attempt, .. } => {
+            let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+            Some((Status::Running, format!("{task}{attempt}")))
+        }
+        Notice::TaskWillRetry { task, error, again_at, .. } => {
+            let line = format!(
+                "{task} will be tried again at {}: {}",
+                text::moment(*again_at),
+                text::one_line(error)
+            );
+            Some((Status::Pending, line))
+        }
+        Notice::TaskProgressed { task, progress, .. } => {
+            Some((Status::Running, format!("{task}: {}", text::one_line(progress))))
+        }
+        Notice::TaskEnded { task, status, seconds, why, .. } => {
+            let took = seconds.map(|seconds| format!(" ({})", span(seconds))).unwrap_or_default();
+            Some((*status, format!("{task}{took}{}", said(why))))
+        }
+        Notice::PlanIs { .. } => None,
+    }
+}
+
+fn verb(status: Status) -> (&'static str, Look) {
+    match status {
+        Status::Pending => ("again", Look::Yellow),
+        Status::Running => ("start", Look::Cyan),
+        Status::Done => ("done", Look::Green),
+        Status::Failed => ("failed", Look::Red),
+        Status::Skipped => ("skipped", Look::Yellow),
+        Status::Cancelled => ("stopped", Look::Yellow),
+    }
+}
+
+/// How long, in the unit that suits: `0.3s`, `12s`, `2m05s`.
+pub(super) fn span(seconds: f64) -> String {
+    if seconds < 10.0 {
+        format!("{seconds:.1}s")
+    } else if seconds < 60.0 {
+        format!("{seconds:.0}s")
+    } else {
+        let whole = seconds as u64;
+        format!("{}m{:02}s", whole / 60, whole % 60)
+    }
+}
+
+/// JSON lines on stdout.
+struct Programs;
+
+impl Watcher for Programs {
+    fn told(&mut self, notice: &Notice) {
+        let line = serde_json::to_string(notice).unwrap_or_default();
+        let _gone = writeln!(io::stdout().lock(), "{line}");
+    }
+    fn asked_to_end(&mut self, _: Control) {}
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        WORD_INTERVAL
+    }
+}
+
+/// A line on stdout for each event.
+struct Lines {
+    plan: PlanId,
+    waited: bool,
+}
+
+impl Watcher for Lines {
+    fn told(&mut self, notice: &Notice) {
+        self.waited = false;
+        let line = match (words(notice), notice) {
+            (Some((status, words)), Notice::TaskProgressed { .. }) => {
+                debug_assert_eq!(status, Status::Running);
+                format!("{:<8} {words}", "goes on")
+            }
+            (Some((status, words)), _) => format!("{:<8} {words}", verb(status).0),
+            (None, _) => return,
+        };
+        let _gone = writeln!(io::stdout().lock(), "{line}");
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        let _gone = writeln!(io::stdout().lock(), "{:<8} {}", "ending", ending_words(control));
+    }
+    fn look(&mut self, view: &View<'_>) {
+        if view.waits && !self.waited {
+            self.waited = true;
+            let _gone =
+                writeln!(io::stdout().lock(), "{:<8} plan {}: {}", "waiting", self.plan, waits_for(view));
+        }
+    }
+    fn interval(&self) -> Duration {
+        WORD_INTERVAL
+    }
+}
+
+/// What a run waits for that will not come from itself.
+fn waits_for(view: &View<'_>) -> String {
+    let Some(plan) = view.plans.first() else { return String::new() };
+    let phase = plan.state().phase;
+    if phase != waypost_core::Phase::Active {
+        return format!("it is {}", phase.word());
+    }
+    if let Some(task) = plan.running().next() {
+        let worker = task.state.worker.as_deref().unwrap_or("somebody");
+        return format!("{} is being worked on by {worker}", task.spec.id);
+    }
+    match plan.ready().find(|task| task.spec.work.is_some()) {
+        Some(task) => format!(
+            "{} is for a person: `waypost done {} {}` when it is done",
+            task.spec.id,
+            plan.id(),
+            task.spec.id
+        ),
+        None => "others go on".to_owned(),
+    }
+}
+
+/// Drawn in place on stderr.
+struct Terminal {
+    columns: usize,
+    drawn: usize,
+    /// The word for how a task ended, with its colour.
+    verbs: [(Status, String); 6],
+}
+
+impl Terminal {
+    fn erase(&mut self) -> String {
+        let up = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { String::new() };
+        self.drawn = 0;
+        format!("{up}\r\u{1b}[J")
+    }
+}
+
+impl Watcher for Terminal {
+    fn told(&mut self, notice: &Notice) {
+        // What starts and goes on is drawn while it runs; what has ended stays.
+        let (Notice::TaskEnded { .. } | Notice::TaskWillRetry { .. }) = notice else { return };
+        let Some((status, words)) = words(notice) else { return };
+        let verb =
+            self.verbs.iter().find(|(known, _)| *known == status).map_or("", |(_, verb)| verb.as_str());
+        let line = format!("{verb} {}", text::short(&words, self.columns.saturating_sub(9)));
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{line}");
+    }
+
+    fn asked_to_end(&mut self, control: Control) {
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", ending_words(control));
+    }
+
+    fn look(&mut self, view: &View<'_>) {
+        let Some(plan) = view.plans.first() else { return };
+        let mut lines = vec![text::short_line(&view::progress(&plan.counts()), self.columns - 1)];
+        let count = view.running.len();
+        for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {
+            let seconds = (view.now.as_micros() - since.as_micros()).max(0) as f64 / 1e6;
+            let task = plan.task(key.task.as_str());
+            let progress = task.and_then(|task| task.state.progress.clone());
+            let about =
+                progress.or_else(|| task.map(|task| task.spec.description.clone())).unwrap_or_default();
+            let line = format!("  {:>6} {} {}", span(seconds), key.task, text::one_line(&about));
+            lines.push(text::short_line(line.trim_end(), self.columns - 1));
+        }
+        if count > RUNNING_DRAWN_MAX {
+            lines.push(format!("         and {} more", count - RUNNING_DRAWN_MAX));
+        }
+        if view.waits {
+            lines.push(text::short_line(&format!("  waiting: {}", waits_for(view)), self.columns - 1));
+        }
+        let erased = self.erase();
+        self.drawn = lines.len();
+        // Cursor control sequences make up one write, so that nothing is seen half drawn.
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", lines.join("\n"));
+    }
+
+    fn interval(&self) -> Duration {
+        DRAW_INTERVAL
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let erased = self.erase();
+        let _gone = write!(io::stderr().lock(), "{erased}");
+    }
+}

@@ -1,0 +1,171 @@
+//! What came of a run: how each task ended, how long it took, and the chain of tasks that made it last so long.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use waypost_core::{Phase, Plan, Status, Task, TaskId};
+use waypost_engine::{Rest, Summary};
+
+use super::report::span;
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::view::table::{self, Cell};
+use crate::view::{look, text};
+
+/// Tasks that the table lists; of more, those that did not end well and those that took longest.
+const ROWS_MAX: usize = 20;
+/// Tasks of the critical path that are named.
+const PATH_MAX: usize = 12;
+
+fn seconds(task: &Task) -> Option<f64> {
+    match (task.state.started_at, task.state.finished_at) {
+        (Some(from), Some(to)) => Some((to.as_micros() - from.as_micros()).max(0) as f64 / 1e6),
+        (None, _) | (_, None) => None,
+    }
+}
+
+/// Prints it, and says by the exit code whether the plan is completed.
+pub(super) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Outcome {
+    let (phase, counts, id) = (plan.state().phase, plan.counts(), plan.id());
+    let path = critical_path(plan);
+    let path_seconds: f64 = path.iter().filter_map(|task| plan.task(task.as_str())).filter_map(seconds).sum();
+    let took = match (plan.state().started_at, plan.state().updated_at) {
+        (Some(from), Some(to)) => (to.as_micros() - from.as_micros()).max(0) as f64 / 1e6,
+        (None, _) | (_, None) => 0.0,
+    };
+    if context.out.json {
+        let line = json!({
+            "event": "run_ended",
+            "plan": id,
+            "phase": phase,
+            "counts": counts,
+            "seconds": took,
+            "critical_path": path,
+            "critical_path_seconds": path_seconds,
+        });
+        context.out.line(line.to_string());
+    } else {
+        tasks(context, plan);
+        if path.len() > 1 {
+            let names: Vec<&str> = path.iter().take(PATH_MAX).map(TaskId::as_str).collect();
+            let more = if path.len() > PATH_MAX { " → …" } else { "" };
+            context.out.line(format!("critical path ({}): {}{more}", span(path_seconds), names.join(" → ")));
+        }
+        context.out.line(format!("plan {id} is {} after {}: {}", phase.word(), span(took), words(plan)));
+    }
+    ended(plan, summary)
+}
+
+fn words(plan: &Plan) -> String {
+    let counts = plan.counts();
+    let all = [
+        (counts.done, "done"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+        (counts.running, "running"),
+        (counts.ready, "ready"),
+        (counts.blocked, "blocked"),
+    ];
+    let said: Vec<String> =
+        all.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+    if said.is_empty() { "no tasks".to_owned() } else { said.join(", ") }
+}
+
+fn tasks(context: &mut Context, plan: &Plan) {
+    let leaves =
+        plan.tasks().map(|(task, _)| task).filter(|task| plan.children(task.spec.id.as_str()).is_empty());
+    let mut all: Vec<&Task> = leaves.collect();
+    let total = all.len();
+    if total > ROWS_MAX {
+        let urgency = |task: &&Task| match task.state.status {
+            Status::Failed | Status::Cancelled => 0,
+            Status::Running | Status::Pending => 1,
+            Status::Done | Status::Skipped => 2,
+        };
+        let longest = |task: &&Task| std::cmp::Reverse((seconds(task).unwrap_or(0.0) * 1e6) as u64);
+        all.sort_by_key(|task| (urgency(task), longest(task)));
+        all.truncate(ROWS_MAX);
+    }
+    let rows: Vec<Vec<Cell>> = all
+        .iter()
+        .map(|task| {
+            let standing = plan.standing(task.spec.id.as_str());
+            let word = standing.map_or("", |standing| standing.word());
+            let attempt = task.state.attempt;
+            let again = if attempt > 1 { format!("attempt {attempt} ") } else { String::new() };
+            let why = match task.state.status {
+                Status::Done | Status::Running => task.state.result.clone().unwrap_or_default(),
+                Status::Pending | Status::Failed | Status::Skipped | Status::Cancelled => {
+                    task.state.why().unwrap_or_default()
+                }
+            };
+            vec![
+                Cell::plain(text::short(task.spec.id.as_str(), 30)),
+                standing.map_or_else(|| Cell::plain(word), |standing| Cell::looking(word, look(standing))),
+                Cell::plain(seconds(task).map(span).unwrap_or_default()),
+                Cell::plain(format!("{again}{}", text::one_line(&why))),
+            ]
+        })
+        .collect();
+    table::print(&mut context.out, &["TASK", "STATUS", "TOOK", ""], &rows);
+    if total > rows.len() {
+        let rest = total - rows.len();
+        context.out.line(format!("… and {} more (`waypost show {}`)", text::count(rest, "task"), plan.id()));
+    }
+}
+
+/// The chain of done tasks, each depending on the one before, that took longest in all.
+fn critical_path(plan: &Plan) -> Vec<TaskId> {
+    let mut best: BTreeMap<&str, (f64, Option<&str>)> = BTreeMap::new();
+    let mut tasks: Vec<&Task> =
+        plan.tasks().map(|(task, _)| task).filter(|task| seconds(task).is_some()).collect();
+    // Whatever a task depends on has finished before it started, so this is an order of the graph.
+    tasks.sort_by_key(|task| (task.state.started_at, task.state.finished_at));
+    for task in &tasks {
+        let before = task
+            .spec
+            .depends_on
+            .iter()
+            .filter_map(|on| on.here())
+            .filter_map(|on| best.get_key_value(on.as_str()).map(|(name, (length, _))| (*length, *name)));
+        let longest = before.max_by(|a, b| a.0.total_cmp(&b.0));
+        let own = seconds(task).unwrap_or(0.0);
+        let entry = (own + longest.map_or(0.0, |(length, _)| length), longest.map(|(_, name)| name));
+        best.insert(task.spec.id.as_str(), entry);
+    }
+    let mut at = best.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0)).map(|(name, _)| *name);
+    let mut path = Vec::new();
+    while let Some(name) = at {
+        path.extend(TaskId::new(name).ok());
+        at = best.get(name).and_then(|(_, before)| *before);
+    }
+    path.reverse();
+    path
+}
+
+/// What a person does next with a plan that is not completed.
+fn ended(plan: &Plan, summary: &Summary) -> Outcome {
+    let (phase, id) = (plan.state().phase, plan.id());
+    if phase == Phase::Completed {
+        return Ok(());
+    }
+    if summary.asked_to_end.is_some() && !phase.is_finished() {
+        let hint = format!("`waypost run {id}` goes on where it was");
+        return Err(Failure::new(Exit::Interrupted, format!("the run of plan {id} was interrupted"), hint));
+    }
+    let failed =
+        plan.tasks().find(|(task, _)| task.state.status == Status::Failed).map(|(task, _)| &task.spec.id);
+    let hint = match (phase, failed) {
+        (_, Some(task)) => {
+            format!("`waypost log {id} {task}` shows what it said; `waypost retry {id}`, then run it again")
+        }
+        (Phase::Active, None) => match summary.rest {
+            Rest::Over | Rest::Waiting | Rest::Busy => {
+                format!("what is left is not for machines here: `waypost next {id}` shows it")
+            }
+        },
+        (_, None) => format!("`waypost show {id}` shows where it stands"),
+    };
+    Err(Failure::failed(format!("plan {id} is not completed"), hint))
+}

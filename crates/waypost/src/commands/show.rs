@@ -1,0 +1,195 @@
+//! `waypost show`: a plan, a page of its tasks, or one task in full.
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::Plan;
+use waypost_dialects::render_plan_command;
+
+use crate::context::{Context, task_of};
+use crate::error::{Failure, Outcome};
+use crate::view::tree::Page;
+use crate::view::{self, graph, text};
+
+/// Tasks on a page, unless somebody says otherwise.
+const TASKS_DEFAULT: usize = 50;
+/// Tasks on a page at the most; --full shows all.
+const TASKS_MAX: usize = 10_000;
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost show kq3
+  waypost show kq3 --task t4
+  waypost show kq3 --dag
+  waypost show kq3 --after t50
+  waypost show kq3 --version 7
+  waypost show kq3 --full --json";
+
+// Which plan, and how.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Show {
+    /// The plan
+    plan: String,
+    /// Everything about this one task
+    #[arg(long, value_name = "TASK")]
+    task: Option<String>,
+    /// The tasks as a tree (as without it)
+    #[arg(long, conflicts_with_all = ["dag", "plan_command"])]
+    tree: bool,
+    /// The tasks in levels: each waits only for levels before it
+    #[arg(long)]
+    dag: bool,
+    /// The plan as jaato's `plan` command shows it
+    #[arg(long, conflicts_with = "dag")]
+    plan_command: bool,
+    /// At most so many tasks
+    #[arg(long, value_name = "N", default_value_t = TASKS_DEFAULT)]
+    limit: usize,
+    /// Go on behind this task
+    #[arg(long, value_name = "TASK")]
+    after: Option<String>,
+    /// Everything: all tasks, whole texts
+    #[arg(long)]
+    full: bool,
+    /// The plan as it was at this version
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+}
+
+// Which task.
+#[derive(Debug, Args)]
+pub(crate) struct ShowTask {
+    /// The plan
+    plan: String,
+    /// The task
+    task: String,
+}
+
+impl ShowTask {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        found.look(|plan| print_task(plan, &self.task, context))?
+    }
+}
+
+impl Show {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.limit == 0 || self.limit > TASKS_MAX {
+            let hint = format!("write a number from 1 to {TASKS_MAX}, or --full for all");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let found = context.find(&self.plan)?;
+        match self.version {
+            Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
+            None => found.look(|plan| self.print(plan, context))?,
+        }
+    }
+
+    fn print(&self, plan: &Plan, context: &mut Context) -> Outcome {
+        if let Some(task) = &self.task {
+            return print_task(plan, task, context);
+        }
+        if self.plan_command {
+            return self.print_plan_command(plan, context);
+        }
+        if self.dag {
+            return self.print_levels(plan, context);
+        }
+        if self.full && context.out.json {
+            return context.out.value(&view::json::whole(plan));
+        }
+        let after = self.after.as_ref().map(|task| task_of(plan, task)).transpose()?;
+        let limit = if self.full { usize::MAX } else { self.limit };
+        let page = Page::of(plan, after.as_ref().map(waypost_core::TaskId::as_str), limit);
+        if context.out.json {
+            return context.out.value(&view::json::page(plan, &page));
+        }
+        if after.is_none() {
+            view::plan::print_head(plan, self.full, &mut context.out);
+            view::plan::print_body(plan, self.full, &mut context.out);
+            if page.total > 0 {
+                context.out.line("");
+            }
+        }
+        page.print(plan, &mut context.out);
+        if let Some(next) = page.next() {
+            let seen =
+                format!("{} to {} of {} tasks", page.before + 1, page.before + page.rows.len(), page.total);
+            context.out.say(format!("{seen}; more: waypost show {} --after {next}", plan.id()));
+        }
+        Ok(())
+    }
+
+    fn print_levels(&self, plan: &Plan, context: &mut Context) -> Outcome {
+        let levels = graph::levels_of(plan)?;
+        let limit = if self.full { usize::MAX } else { self.limit };
+        if context.out.json {
+            let total: usize = levels.levels.iter().map(Vec::len).sum();
+            let mut left = limit;
+            let mut shown = Vec::new();
+            for level in &levels.levels {
+                shown.push(&level[..level.len().min(left)]);
+                left -= level.len().min(left);
+                if left == 0 {
+                    break;
+                }
+            }
+            return context.out.value(&json!({
+                "id": plan.id(),
+                "version": plan.version(),
+                "levels": shown,
+                "levels_total": levels.levels.len(),
+                "tasks_total": total,
+                "longest_chain": &levels.chain[..levels.chain.len().min(limit)],
+                "longest_chain_length": levels.chain.len(),
+            }));
+        }
+        view::plan::print_head(plan, self.full, &mut context.out);
+        context.out.line("");
+        let unseen = graph::print(plan, &levels, limit, &mut context.out);
+        if unseen > 0 {
+            context
+                .out
+                .say(format!("{} not shown; --limit N or --full shows more", text::count(unseen, "task")));
+        }
+        Ok(())
+    }
+
+    fn print_plan_command(&self, plan: &Plan, context: &mut Context) -> Outcome {
+        let rendered = render_plan_command(&plan.to_draft());
+        if context.out.json {
+            return context
+                .out
+                .value(&json!({ "id": plan.id(), "version": plan.version(), "text": rendered }));
+        }
+        let is_step = |line: &str| line.starts_with("  ");
+        let steps = rendered.lines().filter(|line| is_step(line)).count();
+        let limit = if self.full { usize::MAX } else { self.limit };
+        let mut seen = 0;
+        for line in rendered.lines() {
+            if is_step(line) {
+                seen += 1;
+                if seen > limit {
+                    continue;
+                }
+            }
+            context.out.line(line);
+        }
+        if steps > limit {
+            context.out.say(format!("{limit} of {steps} steps; --full shows all"));
+        }
+        Ok(())
+    }
+}
+
+fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
+    let id = task_of(plan, task)?;
+    let Some(task) = plan.task(id.as_str()) else {
+        return Err(Failure::not_found(format!("no task is called {id}"), "look at the plan for its tasks"));
+    };
+    if context.out.json {
+        return context.out.value(&view::json::task(plan, task, text::now()));
+    }
+    view::task::print(plan, task, text::now(), &mut context.out);
+    Ok(())
+}

@@ -1,0 +1,82 @@
+//! `waypost status`: the author's free words for where a plan stands. No machine reads them.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use waypost_core::{Command, PlanChanges};
+
+use crate::cli::Guard;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+
+// Read or write.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Status {
+    /// Print the words, and the version below them
+    Get(Get),
+    /// Say other words; without any, take them away
+    Set(Set),
+}
+
+// Whose.
+#[derive(Debug, Args)]
+pub(crate) struct Get {
+    /// The plan
+    plan: String,
+}
+
+// Whose, and what.
+#[derive(Debug, Args)]
+pub(crate) struct Set {
+    /// The plan
+    plan: String,
+    /// The words
+    words: Vec<String>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Status {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        match self {
+            Self::Get(get) => get.run(context),
+            Self::Set(set) => set.run(context),
+        }
+    }
+}
+
+impl Get {
+    fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let mut head = None;
+        found.plans.store().read(&mut |read| {
+            head = read.head(&found.id)?;
+            Ok(())
+        })?;
+        let Some(head) = head else {
+            return Err(Failure::not_found(
+                format!("no plan is called {}", found.id),
+                "`waypost list` shows the plans",
+            ));
+        };
+        if context.out.json {
+            return context
+                .out
+                .value(&json!({ "id": head.id, "status": head.status, "version": head.version }));
+        }
+        context.out.line(&head.status);
+        context.out.line(format!("version {}", head.version));
+        Ok(())
+    }
+}
+
+impl Set {
+    fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let status = self.words.join(" ");
+        let said =
+            if status.is_empty() { "took the status away".to_owned() } else { format!("status: {status}") };
+        let changes = PlanChanges { status: Some(status), ..PlanChanges::default() };
+        let command = Command::RevisePlan(Box::new(changes));
+        context.write_and_answer(&found, vec![command], &self.guard, &said)
+    }
+}

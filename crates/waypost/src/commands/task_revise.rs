@@ -1,0 +1,147 @@
+//! `waypost task revise`: changes what is said of a task.
+
+use clap::{Args, ValueEnum};
+use serde_json::Map;
+use waypost_core::{Command, Dependency, Plan, TaskChanges, TaskId};
+
+use super::task_options::TaskOptions;
+use crate::cli::Guard;
+use crate::context::{Context, task_of};
+use crate::error::{Failure, Outcome};
+use crate::files;
+
+const EXAMPLES: &str = "\
+What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.
+
+Examples:
+  waypost task revise kq3 t3 --description 'Write the tests first'
+  waypost task revise kq3 t3 --after t1 --no-after t2
+  waypost task revise kq3 t3 --clear notes,complexity
+  waypost task revise kq3 t3 --retry 3:10s --timeout 15m";
+
+// What is to change.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Revise {
+    /// The plan
+    plan: String,
+    /// The task
+    task: String,
+    /// What is to be done; @FILE reads it from a file
+    #[arg(long)]
+    description: Option<String>,
+    /// What it no longer waits for; several with commas or by repeating
+    #[arg(long, value_name = "TASK", value_delimiter = ',')]
+    no_after: Vec<String>,
+    /// What is to be taken away
+    #[arg(long, value_enum, value_name = "FIELD", value_delimiter = ',')]
+    clear: Vec<Field>,
+    #[command(flatten)]
+    options: TaskOptions,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+/// A field that can be taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Field {
+    /// All that it waits for.
+    After,
+    /// The estimate.
+    Complexity,
+    /// The free text.
+    Notes,
+    /// The tools.
+    Tools,
+    /// The locks.
+    Locks,
+    /// The executor and its inputs.
+    Work,
+    /// The check.
+    Check,
+    /// How often to try.
+    Retry,
+    /// How long an attempt may take.
+    Timeout,
+    /// The priority.
+    Priority,
+    /// The name of its output.
+    Provides,
+}
+
+impl Revise {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let (task, changes) = found.look(|plan| self.changes(plan))??;
+        if changes == TaskChanges::default() {
+            let hint = "say what to change, for example --description 'Write the tests first'";
+            return Err(Failure::usage(format!("nothing of task {task} is to change"), hint));
+        }
+        let command = Command::ReviseTask { task: task.clone(), changes: Box::new(changes) };
+        let committed = context.write(&found, vec![command], &self.guard)?;
+        context.answer(&found, &committed, &format!("revised {task}"), Some(&task), Map::new())
+    }
+
+    fn changes(&self, plan: &Plan) -> Outcome<(TaskId, TaskChanges)> {
+        let task = task_of(plan, &self.task)?;
+        let Some(now) = plan.task(task.as_str()) else {
+            return Err(Failure::not_found(
+                format!("no task is called {task}"),
+                "look at the plan for its tasks",
+            ));
+        };
+        let options = &self.options;
+        let here = |names: &[String]| -> Outcome<Vec<Dependency>> {
+            names.iter().map(|name| task_of(plan, name).map(Dependency::Task)).collect()
+        };
+        let mut changes = TaskChanges {
+            description: self.description.as_deref().map(files::said_or_read).transpose()?,
+            depends_also_on: here(&options.after)?,
+            depends_no_more_on: self.no_more(plan, now)?,
+            when: options.when(),
+            complexity: options.complexity().map(Some),
+            notes: options.notes()?,
+            tools: (!options.tools.is_empty()).then(|| Some(options.tools.clone())),
+            work: options.work(now.spec.work.as_deref())?.map(Some),
+            check: options.check(now.spec.check.as_deref())?.map(Some),
+            retry: options.retry.map(Some),
+            timeout_seconds: options.timeout.map(Some),
+            priority: options.priority,
+            provides: options.provides.clone().map(Some),
+            ..TaskChanges::default()
+        };
+        changes.depends_also_on.extend(options.elsewhere()?);
+        let locks = options.locks();
+        changes.locks = (!locks.is_empty()).then_some(locks);
+        for field in &self.clear {
+            match field {
+                Field::After => changes.depends_on = Some(Vec::new()),
+                Field::Complexity => changes.complexity = Some(None),
+                Field::Notes => changes.notes = Some(String::new()),
+                Field::Tools => changes.tools = Some(None),
+                Field::Locks => changes.locks = Some(Vec::new()),
+                Field::Work => changes.work = Some(None),
+                Field::Check => changes.check = Some(None),
+                Field::Retry => changes.retry = Some(None),
+                Field::Timeout => changes.timeout_seconds = Some(None),
+                Field::Priority => changes.priority = Some(0),
+                Field::Provides => changes.provides = Some(None),
+            }
+        }
+        Ok((task, changes))
+    }
+
+    /// What it no longer waits for: tasks here by their names, tasks elsewhere as they are shown.
+    fn no_more(&self, plan: &Plan, now: &waypost_core::Task) -> Outcome<Vec<Dependency>> {
+        let mut gone = Vec::new();
+        for name in &self.no_after {
+            let elsewhere =
+                now.spec.depends_on.iter().find(|on| on.elsewhere().is_some() && on.to_string() == *name);
+            gone.push(match elsewhere {
+                Some(on) => on.clone(),
+                None => Dependency::Task(task_of(plan, name)?),
+            });
+        }
+        Ok(gone)
+    }
+}

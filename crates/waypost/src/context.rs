@@ -1,0 +1,217 @@
+//! What every command needs: who asks, which store, where to say it. Opens a store only when it is asked to.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refusal, TaskId};
+use waypost_store::{Committed, Durability, MemoryStore, Plans, WriteRequest, open};
+
+use crate::cli::{Global, Guard};
+use crate::error::{Exit, Failure, Outcome};
+use crate::output::Output;
+use crate::view::text;
+use crate::workspace::{self, Place};
+
+/// Ids of ready tasks that an answer names.
+const READY_NAMED_MAX: usize = 5;
+
+/// What every command needs.
+pub(crate) struct Context {
+    /// Where to say it.
+    pub(crate) out: Output,
+    global: Global,
+}
+
+/// A plan that was found.
+pub(crate) struct Found {
+    /// All plans of its store.
+    pub(crate) plans: Plans,
+    /// Its id.
+    pub(crate) id: PlanId,
+}
+
+impl Context {
+    /// For the options that every command has.
+    pub(crate) fn new(global: Global) -> Self {
+        Self { out: Output::new(global.json, global.color), global }
+    }
+
+    /// Goes to the folder that was named.
+    pub(crate) fn enter(&self) -> Outcome {
+        let Some(folder) = &self.global.directory else { return Ok(()) };
+        std::env::set_current_dir(folder).map_err(|error| Failure::file(folder, &error))
+    }
+
+    /// Who asks.
+    pub(crate) fn actor(&self) -> Outcome<Actor> {
+        crate::actor::find(self.global.actor.as_deref(), |name| std::env::var(name).ok())
+    }
+
+    /// The store that is meant.
+    pub(crate) fn place(&self) -> Outcome<Place> {
+        let from = std::env::current_dir().map_err(|error| {
+            Failure::failed(
+                format!("the current folder cannot be used: {error}"),
+                "go to another one, or say -C",
+            )
+        })?;
+        workspace::find(self.global.store.as_deref(), self.global.global, &from)
+    }
+
+    /// The plans that are there. Makes no store: one that does not exist has no plans.
+    pub(crate) fn plans(&self) -> Outcome<Plans> {
+        let place = self.place()?;
+        if place.is_absent() {
+            return Ok(Plans::new(Arc::new(MemoryStore::new())));
+        }
+        Ok(Plans::new(open(&place.location, Durability::default())?))
+    }
+
+    /// The plans, in a store that is made when it does not exist.
+    pub(crate) fn plans_to_add_to(&self) -> Outcome<Plans> {
+        let place = self.place()?;
+        place.prepare()?;
+        Ok(Plans::new(open(&place.location, Durability::default())?))
+    }
+
+    /// The plan that an id or its beginning names.
+    pub(crate) fn find(&self, id: &str) -> Outcome<Found> {
+        let plans = self.plans()?;
+        let id = plans.resolve(id)?;
+        Ok(Found { plans, id })
+    }
+
+    /// Writes one version.
+    pub(crate) fn write(&self, found: &Found, commands: Vec<Command>, guard: &Guard) -> Outcome<Committed> {
+        self.write_leased(found, commands, guard, None)
+    }
+
+    /// Writes one version; what it starts is believed to be worked on for so long.
+    pub(crate) fn write_leased(
+        &self,
+        found: &Found,
+        commands: Vec<Command>,
+        guard: &Guard,
+        lease_seconds: Option<u32>,
+    ) -> Outcome<Committed> {
+        Ok(found.plans.write(WriteRequest {
+            plan: found.id.clone(),
+            by: self.actor()?,
+            commands,
+            known_version: guard.expect_version,
+            lease_seconds,
+        })?)
+    }
+
+    /// Writes one version and answers in a few words.
+    pub(crate) fn write_and_answer(
+        &mut self,
+        found: &Found,
+        commands: Vec<Command>,
+        guard: &Guard,
+        said: &str,
+    ) -> Outcome {
+        let committed = self.write(found, commands, guard)?;
+        self.answer(found, &committed, said, None, Map::new())
+    }
+
+    /// Answers a write: what was done, the version, what is ready next. Never what was sent in.
+    pub(crate) fn answer(
+        &mut self,
+        found: &Found,
+        committed: &Committed,
+        said: &str,
+        task: Option<&TaskId>,
+        more: Map<String, Value>,
+    ) -> Outcome {
+        let (answer, ready) = found.plans.look(&found.id, |plan| {
+            let named = if may_run(plan) { READY_NAMED_MAX } else { 0 };
+            let now = text::now();
+            let startable = plan.ready().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
+            let ready: Vec<String> = startable.take(named).map(|task| task.spec.id.to_string()).collect();
+            let mut answer = answer_json(plan, committed, &ready);
+            if let Some(task) = task {
+                answer.insert("task".to_owned(), task.as_str().into());
+                answer.insert("standing".to_owned(), json!(plan.standing(task.as_str())));
+            }
+            let total = plan.counts().ready as usize;
+            (answer, ready_words(&ready, total))
+        })?;
+        if self.out.json {
+            let mut answer = answer;
+            answer.extend(more);
+            return self.out.value(&answer);
+        }
+        let said = if committed.changed { said.to_owned() } else { format!("{said}: nothing to change") };
+        self.out.line(format!("{said} (plan {}, version {})", committed.plan, committed.version));
+        if !ready.is_empty() {
+            self.out.line(ready);
+        }
+        Ok(())
+    }
+}
+
+/// Whether somebody may start a task of the plan now.
+fn may_run(plan: &Plan) -> bool {
+    let state = plan.state();
+    match state.phase {
+        Phase::Active => !state.archived,
+        Phase::Draft => !(state.archived || state.approval_required && state.approval.is_none()),
+        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+            false
+        }
+    }
+}
+
+fn answer_json(plan: &Plan, committed: &Committed, ready: &[String]) -> Map<String, Value> {
+    let mut answer = Map::new();
+    answer.insert("id".to_owned(), committed.plan.as_str().into());
+    answer.insert("version".to_owned(), committed.version.into());
+    answer.insert("changed".to_owned(), committed.changed.into());
+    answer.insert("phase".to_owned(), plan.state().phase.word().into());
+    answer.insert("ready".to_owned(), ready.into());
+    answer.insert("ready_total".to_owned(), plan.counts().ready.into());
+    answer
+}
+
+fn ready_words(ready: &[String], total: usize) -> String {
+    if ready.is_empty() {
+        return String::new();
+    }
+    let more = if total > ready.len() { format!(" (+{})", total - ready.len()) } else { String::new() };
+    format!("ready next: {}{more}", ready.join(", "))
+}
+
+impl Found {
+    /// Looks at the plan as it is now.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&Plan) -> R) -> Outcome<R> {
+        Ok(self.plans.look(&self.id, look)?)
+    }
+
+    /// The task that an id or its beginning names.
+    pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
+        self.look(|plan| task_of(plan, task))?
+    }
+}
+
+/// The task that an id or its beginning names.
+pub(crate) fn task_of(plan: &Plan, task: &str) -> Outcome<TaskId> {
+    let candidates = match plan.resolve(task) {
+        Ok(id) => return Ok(id),
+        Err(candidates) => candidates,
+    };
+    if candidates.len() > 1 {
+        let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
+        let message = format!("{task} could be any of the tasks {}", names.join(", "));
+        let failure = Failure::new(Exit::NotFound, message, "write more of the id");
+        return Err(Failure { code: "ambiguous".to_owned(), ..failure }.with_fact("candidates", names));
+    }
+    let id =
+        TaskId::new(task).map_err(|error| Failure::usage(format!("{task:?}: {error}"), "name a task"))?;
+    // The plan itself says which name is nearest: no command is decided on a task that is not there.
+    let refusal = plan.decide(&Actor::person("nobody"), text::now(), &Command::RetryTask { task: id });
+    Err(match refusal {
+        Err(refusal @ Refusal::NoSuchTask { .. }) => refusal.into(),
+        Ok(_) | Err(_) => Refusal::NoSuchTask { task: task.to_owned(), nearest: None }.into(),
+    })
+}

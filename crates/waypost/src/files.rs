@@ -1,0 +1,105 @@
+//! Reading what a person names, and writing it so that nobody ever sees half of it. Knows nothing of formats.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Exit, Failure, Outcome};
+
+/// Bytes that one file or stream may have.
+const FILE_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+
+/// The name under which standard input is spoken of.
+pub(crate) const STANDARD_INPUT: &str = "stdin";
+
+/// Reads a text; `-` is standard input.
+pub(crate) fn read(path: &str) -> Outcome<String> {
+    let failed = |error: io::Error| Failure::file(Path::new(name_of(path)), &error);
+    let mut bytes = Vec::new();
+    let count = if path == "-" {
+        io::stdin().lock().take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?
+    } else {
+        if Path::new(path).is_dir() {
+            return Err(Failure::failed(format!("{path} is a folder, not a file"), "name a file in it"));
+        }
+        let file = File::open(path).map_err(failed)?;
+        bytes
+            .reserve_exact(file.metadata().map_or(0, |metadata| metadata.len().min(FILE_BYTES_MAX)) as usize);
+        file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?
+    };
+    if count as u64 > FILE_BYTES_MAX {
+        let message = format!("{} has more than {FILE_BYTES_MAX} bytes", name_of(path));
+        return Err(Failure::failed(message, "split it into several plans"));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("{} is not UTF-8 text: byte {at} cannot be read", name_of(path));
+        Failure::new(Exit::Invalid, message, "save it as UTF-8")
+    })
+}
+
+/// How a path is spoken of.
+pub(crate) fn name_of(path: &str) -> &str {
+    if path == "-" { STANDARD_INPUT } else { path }
+}
+
+/// A text given on the command line: `@FILE` is read from the file, `@-` from standard input.
+pub(crate) fn said_or_read(text: &str) -> Outcome<String> {
+    match text.strip_prefix('@') {
+        Some(path) => read(path),
+        None => Ok(text.to_owned()),
+    }
+}
+
+/// Writes a file as a whole, or not at all. An existing one is replaced only with `force`.
+pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
+    let failed = |error: io::Error| Failure::file(path, &error);
+    let name = path.file_name().ok_or_else(|| {
+        Failure::usage(format!("{} is no name for a file", path.display()), "name a file to write")
+    })?;
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        let message = format!("the folder {} does not exist", folder.display());
+        return Err(Failure::not_found(message, "make it first, or name another"));
+    }
+    let temporary = folder.join(format!(".{}.{}.tmp", name.to_string_lossy(), std::process::id()));
+    let written = put(&temporary, text).and_then(|()| publish(&temporary, path, force));
+    // Nothing is left behind, whichever way it went; after a rename it is gone already.
+    let _gone = fs::remove_file(&temporary);
+    written.map_err(failed)
+}
+
+fn put(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// Gives a finished file its name. A hard link fails where the name is taken, so nobody is overwritten in a race.
+fn publish(temporary: &Path, path: &Path, force: bool) -> io::Result<()> {
+    if force {
+        return fs::rename(temporary, path);
+    }
+    match fs::hard_link(temporary, path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => fs::rename(temporary, path),
+        linked => linked,
+    }
+}
+
+/// Makes a file that only this user can read, for an editor to work on.
+pub(crate) fn write_private(folder: &Path, stem: &str, ending: &str, text: &str) -> Outcome<PathBuf> {
+    use std::os::unix::fs::OpenOptionsExt;
+    for number in 0..1_000 {
+        let path = folder.join(format!("{stem}-{}-{number}.{ending}", std::process::id()));
+        let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        match opened.and_then(|mut file| file.write_all(text.as_bytes())) {
+            Ok(()) => return Ok(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(Failure::file(&path, &error)),
+        }
+    }
+    Err(Failure::failed(format!("{} is full of drafts", folder.display()), "take away old ones"))
+}

@@ -1,0 +1,64 @@
+//! The `waypost` program: plans that agents write, people approve and machines run, from the command line.
+//!
+//! Reads the command line, hands over to one command, prints what it says, and ends with a documented exit code.
+
+mod actor;
+mod cli;
+mod commands;
+mod context;
+mod error;
+mod files;
+mod output;
+mod setup;
+mod source;
+mod view;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use crate::cli::Cli;
+use crate::context::Context;
+use crate::error::Failure;
+use crate::output::{Color, Output};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
+    let mut context = Context::new(cli.global);
+    let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
+    ended(context.out, outcome)
+}
+
+/// Prints what there is to say, and gives the exit code.
+fn ended(mut out: Output, outcome: error::Outcome) -> ExitCode {
+    match out.finish().and(outcome) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            out.failure(&failure);
+            ExitCode::from(failure.exit as u8)
+        }
+    }
+}
+
+/// Prints help, or what is wrong with the command line: as clap has it for people, as one object for programs.
+fn misread(error: &clap::Error) -> ExitCode {
+    let asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let for_programs =
+        std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if !asked_for && for_programs {
+        let text = error.render().to_string();
+        let mut paragraphs = text.split("\n\n");
+        let message = paragraphs.next().unwrap_or("").trim_start_matches("error: ").trim();
+        let failure =
+            Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
+        return ended(Output::new(true, Color::Never), Err(failure));
+    }
+    // Nobody is left to be told when the terminal is gone.
+    let _gone = error.print();
+    if asked_for { ExitCode::SUCCESS } else { ExitCode::from(error::Exit::Usage as u8) }
+}

@@ -1,0 +1,206 @@
+//! Where words go: data to stdout, talk to stderr, colour only where somebody looks. Knows nothing of plans.
+
+use std::io::{self, IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::error::{Failure, Outcome};
+
+/// Columns that are assumed where no terminal says.
+const COLUMNS_DEFAULT: usize = 120;
+/// Columns below which nothing is laid out any tighter.
+const COLUMNS_MIN: usize = 40;
+
+/// When to colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    // Where the output is a terminal and `NO_COLOR` is not set.
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As everything else.
+    Plain,
+    /// A heading.
+    Bold,
+    /// Of less weight.
+    Dim,
+    /// It went well.
+    Green,
+    /// It went wrong.
+    Red,
+    /// Somebody should look.
+    Yellow,
+    /// It goes on.
+    Cyan,
+}
+
+impl Look {
+    fn code(self) -> &'static str {
+        match self {
+            Self::Plain => "",
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Green => "32",
+            Self::Red => "31",
+            Self::Yellow => "33",
+            Self::Cyan => "36",
+        }
+    }
+}
+
+/// Everything that a command says. Data is written at the end, in one go.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Whether programs read it.
+    pub(crate) json: bool,
+    /// Columns to lay out in.
+    pub(crate) columns: usize,
+    color: bool,
+    color_talk: bool,
+    data: String,
+    notes: Vec<String>,
+}
+
+impl Output {
+    /// For this process.
+    pub(crate) fn new(json: bool, color: Color) -> Self {
+        let wanted = |terminal: bool| match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        };
+        Self {
+            json,
+            columns: columns().max(COLUMNS_MIN),
+            color: wanted(io::stdout().is_terminal()),
+            color_talk: wanted(io::stderr().is_terminal()),
+            data: String::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// A line of data.
+    pub(crate) fn line(&mut self, line: impl AsRef<str>) {
+        self.data.push_str(line.as_ref().trim_end_matches(' '));
+        self.data.push('\n');
+    }
+
+    /// Data as it stands.
+    pub(crate) fn text(&mut self, text: &str) {
+        self.data.push_str(text);
+    }
+
+    /// One JSON value, for programs, with the notes made so far.
+    pub(crate) fn value(&mut self, value: &impl Serialize) -> Outcome {
+        let failed = |error: serde_json::Error| Failure::failed(error.to_string(), "");
+        let mut value = serde_json::to_value(value).map_err(failed)?;
+        if let Some(fields) = value.as_object_mut().filter(|_| !self.notes.is_empty()) {
+            fields.insert("notes".to_owned(), std::mem::take(&mut self.notes).into());
+        }
+        // People see it laid out; a program, or a model that pays for every blank, gets one line.
+        let text = if io::stdout().is_terminal() {
+            serde_json::to_string_pretty(&value)
+        } else {
+            serde_json::to_string(&value)
+        };
+        let text = text.map_err(failed)?;
+        self.line(text);
+        Ok(())
+    }
+
+    /// A word to the person, beside the data. Programs read the data only.
+    pub(crate) fn say(&self, words: impl AsRef<str>) {
+        if !self.json {
+            self.talk(words.as_ref());
+        }
+    }
+
+    /// A word that programs are told as well, as it may matter to them.
+    pub(crate) fn note(&mut self, words: impl AsRef<str>) {
+        let words = words.as_ref();
+        if self.json {
+            self.notes.push(words.to_owned());
+        } else {
+            self.talk(&format!("{} {words}", self.painted("note:", Look::Cyan, self.color_talk)));
+        }
+    }
+
+    /// The failure that ends the process.
+    pub(crate) fn failure(&self, failure: &Failure) {
+        if self.json {
+            return self.talk(&failure.to_json(&self.notes).to_string());
+        }
+        self.talk(&format!("{} {}", self.painted("error:", Look::Red, self.color_talk), failure.message));
+        for detail in &failure.details {
+            self.talk(detail);
+        }
+        if !failure.hint.is_empty() {
+            self.talk(&format!("{} {}", self.painted("hint:", Look::Cyan, self.color_talk), failure.hint));
+        }
+    }
+
+    fn talk(&self, line: &str) {
+        // Nobody is left to be told when stderr is gone.
+        let _gone = writeln!(io::stderr().lock(), "{line}");
+    }
+
+    /// Text with its look, where colour is wanted.
+    pub(crate) fn paint(&self, text: &str, look: Look) -> String {
+        self.painted(text, look, self.color)
+    }
+
+    /// The same for what is said beside the data.
+    pub(crate) fn talk_paint(&self, text: &str, look: Look) -> String {
+        self.painted(text, look, self.color_talk)
+    }
+
+    fn painted(&self, text: &str, look: Look, color: bool) -> String {
+        if !color || look == Look::Plain || text.is_empty() {
+            return text.to_owned();
+        }
+        format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
+    }
+
+    /// Writes all data out. A reader that has gone away is no failure: it has seen what it wanted.
+    pub(crate) fn finish(&mut self) -> Outcome {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(self.data.as_bytes()).and_then(|()| stdout.flush()) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) => {
+                Err(Failure::failed(format!("stdout: {error}"), "see that the output can be written"))
+            }
+        }
+    }
+}
+
+/// Columns of the terminal, or what `COLUMNS` says.
+fn columns() -> usize {
+    let said = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let seen = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    };
+    said.or_else(seen).unwrap_or(COLUMNS_DEFAULT)
+}
+
+/// Whether a person can be asked: both ways are a terminal.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks a person, and returns the answer without its line end.
+pub(crate) fn ask(question: &str) -> io::Result<String> {
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "{question} ")?;
+    stderr.flush()?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer)?;
+    Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
+}

@@ -1,0 +1,107 @@
+//! What happened in one version, in a few words. Reads events and nothing else.
+
+use waypost_core::{Event, TaskId};
+
+use super::text;
+
+/// Names that one line lists.
+const NAMES_MAX: usize = 4;
+/// Columns of a text that is quoted.
+const QUOTE_COLUMNS: usize = 40;
+
+/// All events of a version on one line.
+pub(crate) fn words(events: &[Event]) -> String {
+    let words: Vec<String> = events.iter().map(event_words).filter(|words| !words.is_empty()).collect();
+    words.join("; ")
+}
+
+fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
+    let count = tasks.len();
+    let mut names: Vec<String> = tasks.take(NAMES_MAX).map(ToString::to_string).collect();
+    if count > NAMES_MAX {
+        names.push(format!("… ({count} in all)"));
+    }
+    names.join(", ")
+}
+
+fn with(words: &str, more: &str) -> String {
+    let more = text::short(more, QUOTE_COLUMNS);
+    if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
+}
+
+fn event_words(event: &Event) -> String {
+    match event {
+        Event::PlanCreated { draft, .. } => {
+            format!("created with {}", text::count(draft.tasks.len(), "task"))
+        }
+        Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } => {
+            let changed = [
+                ("title", title.is_some()),
+                ("goal", goal.is_some()),
+                ("owner", owner.is_some()),
+                ("queue", queue.is_some()),
+                ("token budget", token_budget.is_some()),
+                ("body", body.is_some()),
+                ("foreign fields", foreign.is_some()),
+            ];
+            let mut parts: Vec<String> =
+                changed.iter().filter(|(_, changed)| *changed).map(|(name, _)| (*name).to_owned()).collect();
+            if !parts.is_empty() {
+                parts = vec![format!("changed {}", parts.join(", "))];
+            }
+            if let Some(status) = status {
+                parts.push(with("status", if status.is_empty() { "(none)" } else { status }));
+            }
+            parts.join("; ")
+        }
+        Event::TasksAdded { tasks, .. } => format!("added {}", names(tasks.iter().map(|task| &task.id))),
+        Event::TaskRevised { task } => format!("revised {}", task.id),
+        Event::TasksRemoved { tasks } => format!("removed {}", names(tasks.iter())),
+        Event::TaskMoved { task, parent, .. } => match parent {
+            Some(parent) => format!("moved {task} under {parent}"),
+            None => format!("moved {task}"),
+        },
+        Event::TasksReordered { parent, .. } => match parent {
+            Some(parent) => format!("reordered the tasks of {parent}"),
+            None => "reordered tasks".to_owned(),
+        },
+        Event::TasksReset { tasks } => format!("set back {}", names(tasks.iter())),
+        Event::ApprovalRequested { message } => with("approval requested", message),
+        Event::PlanApproved { version, note, .. } => with(&format!("approved version {version}"), note),
+        Event::PlanRejected { reason, .. } => with("rejected", reason),
+        Event::ApprovalVoided {} => "approval needed again".to_owned(),
+        Event::PlanActivated {} => "started".to_owned(),
+        Event::PlanPaused { reason } => with("paused", reason),
+        Event::PlanResumed {} => "resumed".to_owned(),
+        Event::PlanFinished { phase, summary } => with(phase.word(), summary),
+        Event::PlanArchived {} => "archived".to_owned(),
+        Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
+        Event::TaskStarted { task, attempt, worker } => {
+            let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+            format!("{worker} started {task}{attempt}")
+        }
+        Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
+        Event::TaskDone { task, result, .. } => {
+            with(&format!("{task} done"), result.as_deref().unwrap_or(""))
+        }
+        Event::TaskFailed { task, error, again_at } => {
+            let again = if again_at.is_some() { ", to be tried again" } else { "" };
+            with(&format!("{task} failed{again}"), error)
+        }
+        Event::TaskSkipped { task, reason } => {
+            with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
+        }
+        Event::TasksCancelled { tasks, reason } => {
+            with(&format!("cancelled {}", names(tasks.iter())), reason)
+        }
+        Event::TasksRetried { tasks } => format!("to be done again: {}", names(tasks.iter())),
+        Event::TaskRefined { task, refinement, .. } => {
+            let word = serde_json::to_value(refinement).unwrap_or_default();
+            format!("{task} is {}", word.as_str().unwrap_or("refined"))
+        }
+        Event::DigestAttached { task, .. } => format!("digest of {task}"),
+        Event::OutputReceived { task, from, received } => {
+            format!("{task} heard that {} is {}", from.key(), received.status.word())
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Plans and tasks for programs: bounded, unless everything is asked for.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Plan, Task, Timestamp};
+use waypost_store::Head;
+
+use super::tree::Page;
+
+/// Characters of a text in a page of tasks.
+const TEXT_CHARACTERS_MAX: usize = 300;
+
+/// Names of children and dependants.
+const NAMES_MAX: usize = 100;
+
+/// The text, cut where it is long.
+pub(crate) fn cut(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The head of a plan with all its author says but the body.
+pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
+    let mut fields = match serde_json::to_value(Head::of(plan)) {
+        Ok(Value::Object(fields)) => fields,
+        Ok(_) | Err(_) => Map::new(),
+    };
+    let (spec, state) = (plan.spec(), plan.state());
+    for (name, text) in [("goal", &spec.goal), ("summary", &state.summary), ("reason", &state.reason)] {
+        if !text.is_empty() {
+            fields.insert(name.to_owned(), text.clone().into());
+        }
+    }
+    if let Some(approval) = &state.approval {
+        fields.insert("approval".to_owned(), json!(approval));
+    }
+    fields.insert("body_bytes".to_owned(), spec.body.len().into());
+    fields
+}
+
+/// A plan with one page of its tasks.
+pub(crate) fn page(plan: &Plan, page: &Page<'_>) -> Value {
+    let mut fields = head(plan);
+    fields.insert("tasks".to_owned(), page.rows.iter().map(|row| row_of(plan, row.task)).collect());
+    fields.insert("tasks_total".to_owned(), page.total.into());
+    if let Some(next) = page.next() {
+        fields.insert("next".to_owned(), next.into());
+    }
+    Value::Object(fields)
+}
+
+/// A whole plan: the native format, and where each task stands.
+pub(crate) fn whole(plan: &Plan) -> Value {
+    let mut value = json!(plan.to_draft());
+    if let Some(tasks) = value.get_mut("tasks").and_then(Value::as_array_mut) {
+        for task in tasks {
+            let standing = task.get("id").and_then(Value::as_str).and_then(|id| plan.standing(id));
+            task["standing"] = json!(standing);
+        }
+    }
+    value["counts"] = json!(plan.counts());
+    value
+}
+
+/// A task as it stands in a page: the essential, long texts cut.
+pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
+    let (spec, state) = (&task.spec, &task.state);
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), spec.id.as_str().into());
+    fields.insert("description".to_owned(), cut(&spec.description, TEXT_CHARACTERS_MAX).into());
+    fields.insert("standing".to_owned(), json!(plan.standing(spec.id.as_str())));
+    if let Some(parent) = &spec.parent {
+        fields.insert("parent".to_owned(), parent.as_str().into());
+    }
+    if !spec.depends_on.is_empty() {
+        fields.insert("depends_on".to_owned(), json!(spec.depends_on));
+    }
+    if let Some(complexity) = spec.complexity {
+        fields.insert("complexity".to_owned(), complexity.word().into());
+    }
+    if let Some(work) = &spec.work {
+        fields.insert("executor".to_owned(), work.executor.clone().into());
+    }
+    let texts = [
+        ("notes", Some(spec.notes.clone()).filter(|notes| !notes.is_empty())),
+        ("worker", state.worker.clone()),
+        ("progress", state.progress.clone()),
+        ("result", state.result.clone()),
+        ("why", state.why()),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text {
+            fields.insert(name.to_owned(), cut(&text, TEXT_CHARACTERS_MAX).into());
+        }
+    }
+    if state.attempt > 0 {
+        fields.insert("attempt".to_owned(), state.attempt.into());
+    }
+    Value::Object(fields)
+}
+
+/// Everything about one task.
+pub(crate) fn task(plan: &Plan, task: &Task, now: Timestamp) -> Value {
+    let id = task.spec.id.as_str();
+    let ids = |tasks: Vec<&Task>| -> Value {
+        tasks.iter().take(NAMES_MAX).map(|task| Value::from(task.spec.id.as_str())).collect()
+    };
+    let mut value = json!(task);
+    value["standing"] = json!(plan.standing(id));
+    value["waits_for"] = json!(plan.waiting(id, now));
+    value["children"] = ids(plan.children(id));
+    value["needed_by"] = ids(plan.dependants(id));
+    let outputs: Map<String, Value> =
+        plan.outputs_for(id).into_iter().map(|(name, output)| (name, output.value())).collect();
+    value["received_outputs"] = Value::Object(outputs);
+    json!({ "id": plan.id(), "version": plan.version(), "task": value })
+}

@@ -1,0 +1,76 @@
+//! The head of a plan: title, status, phase, version, progress. Reads no task.
+
+use waypost_core::Plan;
+use waypost_store::Head;
+
+use super::{phase_look, phase_sign, phase_words, progress, text};
+use crate::output::{Look, Output};
+
+/// Lines of a body that are shown before it is cut.
+const BODY_LINES_MAX: usize = 12;
+
+/// Prints the head.
+pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
+    let (spec, state, head) = (plan.spec(), plan.state(), Head::of(plan));
+    let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
+    let status =
+        if spec.status.is_empty() { String::new() } else { format!(" [{}]", text::one_line(&spec.status)) };
+    let room = out.columns.saturating_sub(text::width(&status)).max(20);
+    let title = out.paint(&text::short(title, room), Look::Bold);
+    let status = out.paint(&status, Look::Cyan);
+    out.line(format!("{title}{status}"));
+
+    let awaits = head.awaits_approval;
+    let phase = format!("{} {}", phase_sign(head.phase, awaits), phase_words(head.phase, awaits));
+    let phase = out.paint(&phase, phase_look(head.phase, awaits));
+    let mut facts = vec![format!("plan {}", plan.id()), phase, format!("version {}", plan.version())];
+    if state.archived {
+        facts.push("archived".to_owned());
+    }
+    for (name, value) in [("owner", &spec.owner), ("queue", &spec.queue)] {
+        if !value.is_empty() {
+            facts.push(format!("{name} {}", text::one_line(value)));
+        }
+    }
+    out.line(facts.join(" · "));
+    let mut texts = Vec::new();
+    if !spec.goal.is_empty() && spec.goal != spec.title {
+        texts.push(("goal", spec.goal.clone()));
+    }
+    if let Some(approval) = &state.approval {
+        let note = if approval.note.is_empty() { String::new() } else { format!(": {}", approval.note) };
+        texts.push(("approved", format!("version {} by {}{note}", approval.version, approval.by)));
+    }
+    for (name, value) in [("summary", &state.summary), ("reason", &state.reason)] {
+        if !value.is_empty() {
+            texts.push((name, value.clone()));
+        }
+    }
+    for (name, value) in texts {
+        let room = if whole { usize::MAX / 8 } else { out.columns.saturating_sub(name.len() + 2) };
+        out.line(format!("{name}: {}", text::short(&value, room)));
+    }
+    out.line(progress(&head.counts));
+}
+
+/// Prints the beginning of the body, or all of it.
+pub(crate) fn print_body(plan: &Plan, whole: bool, out: &mut Output) {
+    let body = plan.spec().body.trim_end();
+    if body.is_empty() {
+        return;
+    }
+    out.line("");
+    let lines = body.lines().count();
+    let shown = if whole { lines } else { BODY_LINES_MAX };
+    for line in body.lines().take(shown) {
+        let line: String =
+            line.replace('\t', "    ").chars().filter(|character| !character.is_control()).collect();
+        let line = if whole { line } else { text::short_line(&line, out.columns.saturating_sub(2)) };
+        out.line(format!("  {line}"));
+    }
+    if lines > shown {
+        let more = format!("  … {} (--full shows all)", text::count(lines - shown, "more line"));
+        let more = out.paint(&more, Look::Dim);
+        out.line(more);
+    }
+}

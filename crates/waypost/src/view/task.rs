@@ -1,0 +1,158 @@
+//! Everything about one task, what it waits for included.
+
+use waypost_core::{Json, LockMode, Plan, Standing, Task, Timestamp, Waiting, When, Work};
+
+use super::{look, phase_words, sign, text};
+use crate::output::{Look, Output};
+
+/// Columns of the names on the left.
+const NAME_COLUMNS: usize = 14;
+/// Characters of a JSON value that are shown before it is cut.
+const JSON_CHARACTERS_MAX: usize = 2_000;
+/// Names that one line lists.
+const NAMES_MAX: usize = 20;
+
+/// What keeps a task from starting, in words.
+pub(crate) fn waiting_words(waiting: &Waiting) -> String {
+    match waiting {
+        Waiting::Approval => "a person's approval of the plan".to_owned(),
+        Waiting::Phase(phase) => format!("the plan, which is {}", phase_words(*phase, false)),
+        Waiting::Dependencies(names) => names.join(", "),
+        Waiting::Until(until) => format!("its next attempt at {} UTC", text::moment(*until)),
+    }
+}
+
+/// Prints one task.
+pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) {
+    let (spec, state) = (&task.spec, &task.state);
+    let id = spec.id.as_str();
+    let standing = plan.standing(id).unwrap_or(Standing::Blocked);
+    let title = out.paint(&format!("{id} of plan {}", plan.id()), Look::Bold);
+    out.line(title);
+    for line in text::wrapped(&spec.description, out.columns) {
+        out.line(line);
+    }
+    out.line("");
+    let word = out.paint(&format!("{} {}", sign(standing), standing.word()), look(standing));
+    field(out, "status", &word);
+    for waiting in plan.waiting(id, now) {
+        field(out, "waits for", &waiting_words(&waiting));
+    }
+    if let Some(why) = state.why() {
+        field(out, "why", &why);
+    }
+    let texts = [
+        ("worker", &state.worker),
+        ("progress", &state.progress),
+        ("result", &state.result),
+        ("last error", &state.error),
+    ];
+    let shown_as_why = standing == Standing::Failed;
+    for (name, value) in texts {
+        if let Some(value) = value.as_ref().filter(|_| !(name == "last error" && shown_as_why)) {
+            field(out, name, value);
+        }
+    }
+    if state.attempt > 0 {
+        let of = if spec.attempts_max() > 1 { format!(" of {}", spec.attempts_max()) } else { String::new() };
+        field(out, "attempt", &format!("{}{of}", state.attempt));
+    }
+    let names = |tasks: Vec<&Task>| {
+        let count = tasks.len();
+        let mut names: Vec<String> =
+            tasks.iter().take(NAMES_MAX).map(|task| task.spec.id.to_string()).collect();
+        if count > NAMES_MAX {
+            names.push(format!("+{}", count - NAMES_MAX));
+        }
+        names.join(", ")
+    };
+    let parent = spec.parent.as_ref().map(ToString::to_string).unwrap_or_default();
+    let depends_on: Vec<String> = spec.depends_on.iter().map(ToString::to_string).collect();
+    let when = match spec.when {
+        When::AllDone => "",
+        When::AllFinished => "all of them have finished, however",
+        When::AnyDone => "any of them is done",
+    };
+    let locks: Vec<String> = spec
+        .locks
+        .iter()
+        .map(|lock| match lock.mode {
+            LockMode::Exclusive => lock.key.clone(),
+            LockMode::Shared => format!("{} (shared)", lock.key),
+        })
+        .collect();
+    let fields = [
+        ("parent", parent),
+        ("children", names(plan.children(id))),
+        ("depends on", depends_on.join(", ")),
+        ("when", when.to_owned()),
+        ("needed by", names(plan.dependants(id))),
+        ("complexity", spec.complexity.map(|complexity| complexity.word().to_owned()).unwrap_or_default()),
+        ("priority", if spec.priority == 0 { String::new() } else { spec.priority.to_string() }),
+        ("tools", spec.tools.as_ref().map(|tools| tools.join(", ")).unwrap_or_default()),
+        ("locks", locks.join(", ")),
+        ("work", spec.work.as_deref().map(work_words).unwrap_or_default()),
+        ("check", spec.check.as_deref().map(work_words).unwrap_or_default()),
+        ("retry", spec.retry.as_ref().map(|retry| retry_words(retry)).unwrap_or_default()),
+        ("timeout", spec.timeout_seconds.map(|seconds| format!("{seconds} s")).unwrap_or_default()),
+        ("provides", spec.provides.clone().unwrap_or_default()),
+        ("notes", spec.notes.clone()),
+    ];
+    for (name, value) in fields {
+        field(out, name, &value);
+    }
+    if let Some(output) = &state.output {
+        field(out, "output", &json_words(output));
+    }
+    for (name, output) in plan.outputs_for(id) {
+        field(out, "received", &format!("{name} = {}", json_words(&output)));
+    }
+    if let Some(thinking) = &spec.thinking {
+        field(out, "reasoning", thinking.reasoning.as_deref().unwrap_or(""));
+        if let Some(digest) = &thinking.digest {
+            field(out, "digest", &digest.summary);
+        }
+    }
+    for (name, at) in [("started", state.started_at), ("finished", state.finished_at)] {
+        if let Some(at) = at {
+            field(out, name, &format!("{} UTC ({} ago)", text::moment(at), text::age(Some(at), now)));
+        }
+    }
+}
+
+/// A name and a value, wrapped under itself; nothing when the value is empty.
+pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
+    if value.is_empty() {
+        return;
+    }
+    // Painted text is never long, and its invisible part must not be counted or cut.
+    let lines = match value.contains('\u{1b}') && value.starts_with('\u{1b}') {
+        true => vec![value.to_owned()],
+        false => text::wrapped(value, out.columns.saturating_sub(NAME_COLUMNS).max(20)),
+    };
+    for (number, line) in lines.iter().enumerate() {
+        let name = if number == 0 { name } else { "" };
+        let name = out.paint(&text::padded(name, NAME_COLUMNS), Look::Dim);
+        out.line(format!("{name}{line}"));
+    }
+}
+
+fn work_words(work: &Work) -> String {
+    let shape = work.shape.as_ref().map(|shape| format!(", shape {shape}")).unwrap_or_default();
+    format!("executor {}{shape}, inputs {}", work.executor, json_words(&work.inputs))
+}
+
+fn retry_words(retry: &waypost_core::Retry) -> String {
+    match retry.backoff_seconds {
+        0 => format!("{} attempts", retry.attempts),
+        seconds => format!("{} attempts, {seconds} s apart at first", retry.attempts),
+    }
+}
+
+fn json_words(json: &Json) -> String {
+    let text = json.as_str();
+    match text.char_indices().nth(JSON_CHARACTERS_MAX) {
+        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,216 @@
+//! A page of a plan's tasks as a tree: where each stands, what it waits for, a line of notes. Reads only what it shows.
+
+use waypost_core::{Dependency, Plan, Standing, Task};
+
+use super::{look, sign, text};
+use crate::output::{Look, Output};
+
+/// Levels that are drawn; deeper tasks say how deep they stand.
+const LEVELS_DRAWN_MAX: usize = 10;
+/// Columns of the word for where a task stands, with its sign.
+const STANDING_COLUMNS: usize = 11;
+/// Columns up to which names are lined up.
+const NAME_COLUMNS_MAX: usize = 24;
+/// Names of dependencies that a row shows.
+const NAMES_MAX: usize = 4;
+
+/// Tasks behind a page that are looked at to find the siblings of those on it.
+const AHEAD_MAX: usize = 200;
+
+/// One task of a page and its place in the tree.
+pub(crate) struct Row<'a> {
+    /// The task.
+    pub(crate) task: &'a Task,
+    /// Nodes from the root to the task itself.
+    path: Vec<usize>,
+}
+
+/// A part of a plan's tasks, in the order of the tree.
+pub(crate) struct Page<'a> {
+    /// The tasks on it.
+    pub(crate) rows: Vec<Row<'a>>,
+    /// How many tasks stand before it.
+    pub(crate) before: usize,
+    /// How many tasks there are, parents included.
+    pub(crate) total: usize,
+    /// For each task that was walked over: whether it is the last among its siblings.
+    is_last: Vec<bool>,
+}
+
+impl<'a> Page<'a> {
+    /// The tasks behind `after` (or from the beginning), at most `limit`. Looks at no task behind them but those that
+    /// tell whether the last ones have siblings.
+    pub(crate) fn of(plan: &'a Plan, after: Option<&str>, limit: usize) -> Self {
+        let mut page = Self { rows: Vec::new(), before: 0, total: plan.len(), is_last: Vec::new() };
+        let mut path: Vec<usize> = Vec::new();
+        let mut begun = after.is_none();
+        let mut ahead = 0;
+        for (task, depth) in plan.tasks() {
+            let node = page.is_last.len();
+            page.is_last.push(true);
+            // Whoever stood at this depth below the same parent has a sibling behind it after all.
+            if let Some(&sibling) = path.get(depth) {
+                page.is_last[sibling] = false;
+            }
+            path.truncate(depth);
+            path.push(node);
+            if !begun {
+                page.before += 1;
+                begun = after == Some(task.spec.id.as_str());
+            } else if page.rows.len() < limit {
+                page.rows.push(Row { task, path: path.clone() });
+            } else {
+                ahead += 1;
+                if depth == 0 || ahead > AHEAD_MAX {
+                    break;
+                }
+            }
+        }
+        if ahead > AHEAD_MAX {
+            // Nobody has looked far enough to know, and more is to come in any case.
+            path.iter().for_each(|&node| page.is_last[node] = false);
+        }
+        page
+    }
+
+    /// How many tasks stand behind it.
+    pub(crate) fn remaining(&self) -> usize {
+        self.total - self.before - self.rows.len()
+    }
+
+    /// The task to go on after, when there are more.
+    pub(crate) fn next(&self) -> Option<&str> {
+        self.rows.last().filter(|_| self.remaining() > 0).map(|row| row.task.spec.id.as_str())
+    }
+
+    /// The lines before a task that show whose child it is.
+    fn guides(&self, row: &Row<'_>) -> String {
+        let Some((own, above)) = row.path[1..].split_last() else { return String::new() };
+        if above.len() >= LEVELS_DRAWN_MAX {
+            return format!("{}… level {} ", "  ".repeat(LEVELS_DRAWN_MAX), row.path.len());
+        }
+        let mut guides: String =
+            above.iter().map(|&node| if self.is_last[node] { "   " } else { "│  " }).collect();
+        guides.push_str(if self.is_last[*own] { "└─ " } else { "├─ " });
+        guides
+    }
+
+    /// The lines below a task, where its notes stand.
+    fn margin(&self, row: &Row<'_>) -> String {
+        let below = row.path[1..].iter().take(LEVELS_DRAWN_MAX);
+        below.map(|&node| if self.is_last[node] { "   " } else { "│  " }).collect()
+    }
+
+    /// Prints the page.
+    pub(crate) fn print(&self, plan: &Plan, out: &mut Output) {
+        let guides: Vec<String> = self.rows.iter().map(|row| self.guides(row)).collect();
+        let names = self.rows.iter().zip(&guides);
+        let columns = name_columns(
+            names.map(|(row, guides)| text::width(guides) + text::width(row.task.spec.id.as_str())),
+        );
+        for (row, guides) in self.rows.iter().zip(&guides) {
+            let margin = self.margin(row);
+            print_row(plan, row.task, &Frame { guides, margin: &margin, columns }, out);
+        }
+    }
+}
+
+/// What stands before a task, and how wide the names are.
+pub(crate) struct Frame<'a> {
+    /// Before its name.
+    pub(crate) guides: &'a str,
+    /// Before its notes.
+    pub(crate) margin: &'a str,
+    /// Columns of the names with their guides.
+    pub(crate) columns: usize,
+}
+
+/// Columns that most names fit in; a few long ones stand out.
+pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
+    widths.filter(|&width| width <= NAME_COLUMNS_MAX).max().unwrap_or(0)
+}
+
+/// Prints one task: a line, and a line of what else should be seen at once.
+pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
+    let id = task.spec.id.as_str();
+    let standing = plan.standing(id).unwrap_or(Standing::Blocked);
+    let word = text::padded(&format!("{} {}", sign(standing), standing.word()), STANDING_COLUMNS);
+    let name = format!("{}{}", frame.guides, text::one_line(id));
+    let head = format!("{}  ", text::padded(&name, frame.columns));
+    let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
+    let behind = behind(task, standing);
+    let wanted = text::width(&text::short(&task.spec.description, room));
+    // What stands behind gets what the description leaves, and half of the room in any case.
+    let behind = text::short(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
+    let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
+    let description = text::short(&task.spec.description, room);
+    let mut line = format!("{}{}", out.paint(&word, look(standing)), head);
+    let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
+    line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
+    if !behind.is_empty() {
+        if !description.is_empty() {
+            line.push_str("  ");
+        }
+        line.push_str(&out.paint(&behind, Look::Dim));
+    }
+    out.line(line);
+    let margin = text::padded(frame.margin, frame.columns + 2);
+    let margin = format!("{}{margin}", " ".repeat(STANDING_COLUMNS));
+    for below in below(task, standing) {
+        let below = text::short(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
+        let below = out.paint(&below, Look::Dim);
+        out.line(format!("{margin}{below}"));
+    }
+}
+
+/// What stands behind the description.
+fn behind(task: &Task, standing: Standing) -> String {
+    let spec = &task.spec;
+    let mut parts = Vec::new();
+    if let Some(complexity) = spec.complexity {
+        parts.push(format!("({})", complexity.word()));
+    }
+    if let Some(work) = &spec.work {
+        parts.push(format!("[{}]", work.executor));
+    }
+    if standing == Standing::Running
+        && let Some(worker) = &task.state.worker
+    {
+        parts.push(format!("by {worker}"));
+    }
+    if !spec.depends_on.is_empty() {
+        parts.push(format!("← {}", dependency_names(&spec.depends_on)));
+    }
+    parts.join(" ")
+}
+
+/// The first names of what a task waits for.
+pub(crate) fn dependency_names(depends_on: &[Dependency]) -> String {
+    let mut names: Vec<String> = depends_on.iter().take(NAMES_MAX).map(ToString::to_string).collect();
+    if depends_on.len() > NAMES_MAX {
+        names.push(format!("+{}", depends_on.len() - NAMES_MAX));
+    }
+    names.join(", ")
+}
+
+/// What stands below it.
+fn below(task: &Task, standing: Standing) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !task.spec.notes.is_empty() {
+        lines.push(format!("note: {}", task.spec.notes));
+    }
+    let state = &task.state;
+    match standing {
+        Standing::Running => {
+            lines.extend(state.progress.as_ref().map(|progress| format!("progress: {progress}")))
+        }
+        Standing::Done => lines.extend(state.result.as_ref().map(|result| format!("result: {result}"))),
+        Standing::Failed | Standing::Skipped | Standing::Cancelled => {
+            lines.extend(state.why().map(|why| format!("why: {why}")));
+        }
+        Standing::Blocked | Standing::Ready => {
+            lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
+        }
+    }
+    lines
+}

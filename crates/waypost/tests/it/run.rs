@@ -1,0 +1,263 @@
+//! `waypost run` as people and scripts use it.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::transcript::Workspace;
+
+pub(crate) fn configure(workspace: &Workspace, text: &str) {
+    let folder = workspace.work().join(".waypost");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("config.toml"), text).unwrap();
+}
+
+pub(crate) fn text(output: &Output) -> (String, String) {
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
+}
+
+fn shell(line: &str) -> String {
+    format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n")
+}
+
+fn plan(tasks: &[(&str, &[&str], &[&str])]) -> String {
+    let tasks: Vec<serde_json::Value> = tasks
+        .iter()
+        .map(|(id, depends_on, locks)| {
+            serde_json::json!({
+                "id": id, "depends_on": depends_on, "locks": locks, "work": { "executor": "run", "inputs": {} },
+            })
+        })
+        .collect();
+    serde_json::json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": tasks }).to_string()
+}
+
+fn put(workspace: &Workspace, name: &str, text: &str) {
+    fs::write(workspace.work().join(name), text).unwrap();
+}
+
+fn spawn(workspace: &Workspace, words: &[&str]) -> Child {
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), signal).unwrap();
+}
+
+#[test]
+fn the_example_of_the_repository_edits_and_verifies() {
+    let workspace = Workspace::new();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    for folder in ["workers", "fixture"] {
+        fs::create_dir_all(workspace.work().join("examples").join(folder)).unwrap();
+        for entry in fs::read_dir(examples.join(folder)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), workspace.work().join("examples").join(folder).join(entry.file_name()))
+                .unwrap();
+        }
+    }
+    configure(&workspace, &fs::read_to_string(examples.join("../.waypost/config.toml")).unwrap());
+    let file = examples.join("fanout.json").display().to_string();
+    let (out, err) = text(&workspace.waypost(&["run", &file]));
+    assert!(out.contains("plan rename-fanout is completed"), "{out}{err}");
+    for name in ["parser.ts", "store.ts", "views.ts"] {
+        let edited = fs::read_to_string(workspace.work().join("examples/scratch").join(name)).unwrap();
+        assert!(edited.contains("Entry") && !edited.contains("Item"), "{edited}");
+    }
+    let started: Vec<usize> = ["parser", "store", "views"]
+        .iter()
+        .map(|name| out.find(&format!("start    edit-{name}")).unwrap())
+        .collect();
+    let first_done = out.find("done     edit-").unwrap();
+    assert!(started.iter().all(|&at| at < first_done), "the edits overlap: {out}");
+    // What is done is not done again.
+    let again = workspace.waypost(&["run", &file]);
+    assert_eq!(again.status.code(), Some(0));
+    assert!(text(&again).0.starts_with("plan rename-fanout is completed"), "{again:?}");
+}
+
+#[test]
+fn a_dry_run_runs_and_writes_nothing() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch ran"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[]), ("b", &["a"], &["x"])]));
+    let output = workspace.waypost(&["run", "p.json", "--dry-run"]);
+    let (out, _) = text(&output);
+    assert_eq!(
+        out,
+        "2 tasks in 2 batches, at most 4 at the same time (queue default)\nbatch 1\n  a  sh -c 'touch ran'\nbatch 2\n  b  sh -c 'touch ran'  [locks x]\n"
+    );
+    assert!(!workspace.work().join("ran").exists() && !workspace.work().join(".waypost/waypost.db").exists());
+}
+
+#[test]
+fn what_the_configuration_does_not_have_runs_nothing() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch ran"));
+    let mut wrong = plan(&[("a", &[], &[]), ("b", &[], &[])]);
+    wrong = wrong.replacen("\"run\"", "\"rm\"", 1);
+    put(&workspace, "p.json", &wrong);
+    let output = workspace.waypost(&["run", "p.json", "--yes"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(4), "{err}");
+    assert!(err.contains("task a: no executor is called rm"), "{err}");
+    let queued = workspace.waypost(&["run", "p.json", "--queue", "fast"]);
+    assert!(text(&queued).1.contains("plan: no queue is called fast"), "{queued:?}");
+    assert!(!workspace.work().join("ran").exists());
+}
+
+#[test]
+fn a_mistake_in_the_configuration_is_named_with_its_line() {
+    let workspace = Workspace::new();
+    configure(&workspace, "[queues.default]\nconcurency = 2\nconcurrency = 2\n");
+    put(&workspace, "p.json", &plan(&[]));
+    let output = workspace.waypost(&["run", "p.json"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(4));
+    assert!(err.contains(".waypost/config.toml:2: `queues.default.concurency` is no key"), "{err}");
+    assert!(err.contains("did you mean `concurrency`?"), "{err}");
+}
+
+#[test]
+fn an_agents_plan_runs_only_after_a_person_has_approved() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("touch ran"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    assert!(workspace.waypost(&["--as", "agent:x", "import", "p.json"]).status.success());
+    for words in
+        [&["run", "p"][..], &["--as", "agent:x", "run", "p"], &["--as", "agent:x", "run", "p", "--yes"]]
+    {
+        let output = workspace.waypost(words);
+        let (_, err) = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{err}");
+        assert!(err.contains("runs nothing before a person has approved it"), "{err}");
+        assert!(!workspace.work().join("ran").exists());
+    }
+    let output = workspace.waypost(&["run", "p", "--yes"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert!(workspace.work().join("ran").exists());
+    let (history, _) = text(&workspace.waypost(&["history", "p"]));
+    assert!(history.contains("person:ada") && history.contains("approved version 1"), "{history}");
+}
+
+#[test]
+fn a_failure_is_shown_with_its_reason_and_can_be_retried() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("[ -e fixed ] || { echo the disk is full >&2; exit 3; }"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[]), ("b", &["a"], &[])]));
+    let output = workspace.waypost(&["run", "p.json"]);
+    let (out, err) = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(out.contains("failed   a (0.0s): it ended with exit code 3: the disk is full"), "{out}");
+    assert!(out.contains("skipped  b: a did not succeed"), "{out}");
+    assert_eq!(text(&workspace.waypost(&["log", "p", "a"])).0, "the disk is full\n");
+    let over = workspace.waypost(&["run", "p.json"]);
+    assert!(text(&over).1.contains("waypost retry p"), "{over:?}");
+    put(&workspace, "fixed", "");
+    assert!(workspace.waypost(&["retry", "p"]).status.success());
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_file_that_asks_for_something_else_than_the_stored_plan_is_refused() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("true"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[])]));
+    assert_eq!(workspace.waypost(&["run", "p.json"]).status.code(), Some(0));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[]), ("b", &[], &[])]));
+    let output = workspace.waypost(&["run", "p.json"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).1.contains("plan p is in the store already, and p.json asks for something else"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn ctrl_c_once_waits_for_what_runs_and_twice_stops_it() {
+    for (presses, took_longer) in [(1, true), (2, false)] {
+        let workspace = Workspace::new();
+        configure(&workspace, &shell("sleep 1; touch \"$WAYPOST_TASK.$WAYPOST_ATTEMPT\""));
+        put(&workspace, "p.json", &plan(&[("a", &[], &["x"]), ("b", &[], &["x"])]));
+        let began = Instant::now();
+        let mut child = spawn(&workspace, &["run", "p.json"]);
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert_eq!(lines.next().as_deref(), Some("start    a"));
+        for press in 0..presses {
+            signal(&child, Signal::INT);
+            let said = lines.next().unwrap();
+            let expected =
+                if press == 0 { "ending   nothing new starts" } else { "ending   stopping what runs" };
+            assert!(said.starts_with(expected), "{said}");
+        }
+        let rest: Vec<String> = lines.collect();
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{rest:?}");
+        assert_eq!(began.elapsed() > Duration::from_millis(950), took_longer, "{rest:?}");
+        assert_eq!(workspace.work().join("a.1").exists(), took_longer);
+        // And it goes on where it was.
+        let output = workspace.waypost(&["run", "p"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        assert!(workspace.work().join("b.1").exists());
+        assert_eq!(workspace.work().join("a.2").exists(), !took_longer);
+    }
+}
+
+#[test]
+fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
+    let workspace = Workspace::new();
+    let config =
+        format!("{}[executors.ask]\nkind = \"human\"\n", shell("[ \"$WAYPOST_TASK\" != long ] || sleep 30"));
+    configure(&workspace, &config);
+    let text_of = plan(&[("long", &[], &[]), ("sign", &[], &[]), ("after", &["sign"], &[])]);
+    // The second task is for a person.
+    let mut value: serde_json::Value = serde_json::from_str(&text_of).unwrap();
+    value["tasks"][1]["work"]["executor"] = "ask".into();
+    put(&workspace, "p.json", &value.to_string());
+    let mut child = spawn(&workspace, &["run", "p.json"]);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert_eq!(lines.next().as_deref(), Some("start    long"));
+    assert!(workspace.waypost(&["cancel", "p", "long"]).status.success());
+    let stopped = lines.next().unwrap();
+    assert!(stopped.starts_with("stopped  long"), "{stopped}");
+    let waiting = lines.next().unwrap();
+    assert_eq!(waiting, "waiting  plan p: sign is for a person: `waypost done p sign` when it is done");
+    assert!(workspace.waypost(&["done", "p", "sign"]).status.success());
+    let rest: Vec<String> = lines.collect();
+    assert!(rest.iter().any(|line| line.starts_with("done     after")), "{rest:?}");
+    assert_eq!(child.wait().unwrap().code(), Some(1), "a cancelled task is not a completed plan");
+}
+
+#[test]
+fn programs_get_json_lines_and_why_and_events_tell_the_rest() {
+    let workspace = Workspace::new();
+    configure(&workspace, &shell("echo 7"));
+    put(&workspace, "p.json", &plan(&[("a", &[], &[]), ("b", &["a"], &[])]));
+    let (why, _) = {
+        assert!(workspace.waypost(&["import", "p.json"]).status.success());
+        text(&workspace.waypost(&["why", "p", "b"]))
+    };
+    assert!(why.contains("a (ready)"), "{why}");
+    let (out, _) = text(&workspace.waypost(&["run", "p", "--json"]));
+    let events: Vec<serde_json::Value> =
+        out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let names: Vec<&str> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!(
+        names,
+        ["task_started", "task_ended", "task_started", "task_ended", "plan_is", "run_ended"],
+        "{out}"
+    );
+    assert_eq!(events[5]["critical_path"], serde_json::json!(["a", "b"]));
+    let (log, _) = text(&workspace.waypost(&["events", "--json"]));
+    let numbers: Vec<u64> = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["sequence"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+}

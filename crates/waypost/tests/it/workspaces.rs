@@ -1,0 +1,113 @@
+//! Which store is found from where: repositories, worktrees, submodules, folders.
+
+use std::fs;
+use std::path::Path;
+
+use crate::transcript::Workspace;
+
+/// Makes a plan in `from` and says where its store is, below the workspace's root.
+fn store_from(workspace: &Workspace, from: &Path) -> String {
+    let output = workspace.waypost(&["-C", from.to_str().unwrap(), "new", "A plan", "--json"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let store = answer["store"].as_str().unwrap();
+    let path = store.strip_prefix("sqlite:").unwrap();
+    assert!(Path::new(path).is_file());
+    path.strip_prefix(workspace.root.to_str().unwrap()).unwrap().to_owned()
+}
+
+fn put(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn a_folder_of_its_own_has_its_own_store_which_version_control_ignores() {
+    let workspace = Workspace::new();
+    assert_eq!(store_from(&workspace, &workspace.work()), "/repo/.waypost/waypost.db");
+    assert_eq!(fs::read_to_string(workspace.work().join(".waypost/.gitignore")).unwrap(), "*\n");
+}
+
+#[test]
+fn the_store_is_at_the_root_of_the_repository() {
+    let workspace = Workspace::new();
+    let deep = workspace.work().join("crates/core/src");
+    fs::create_dir_all(&deep).unwrap();
+    fs::create_dir_all(workspace.work().join(".git")).unwrap();
+    assert_eq!(store_from(&workspace, &deep), "/repo/.waypost/waypost.db");
+}
+
+#[test]
+fn a_store_on_the_way_up_is_nearer_than_the_repository() {
+    let workspace = Workspace::new();
+    let part = workspace.work().join("part");
+    fs::create_dir_all(workspace.work().join(".git")).unwrap();
+    fs::create_dir_all(part.join(".waypost")).unwrap();
+    fs::create_dir_all(part.join("deep")).unwrap();
+    assert_eq!(store_from(&workspace, &part.join("deep")), "/repo/part/.waypost/waypost.db");
+}
+
+#[test]
+fn all_worktrees_share_the_store_of_the_main_checkout() {
+    let workspace = Workspace::new();
+    let (main, tree) = (workspace.work().join("main"), workspace.work().join("tree"));
+    put(&main.join(".git/worktrees/tree/commondir"), "../..\n");
+    put(&main.join(".git/config"), "[core]\n\tbare = false\n");
+    put(&tree.join(".git"), &format!("gitdir: {}/.git/worktrees/tree\n", main.display()));
+    fs::create_dir_all(tree.join("src")).unwrap();
+    assert_eq!(store_from(&workspace, &tree.join("src")), "/repo/main/.waypost/waypost.db");
+    assert_eq!(store_from(&workspace, &main), "/repo/main/.waypost/waypost.db");
+    let listed = workspace.waypost(&["-C", tree.to_str().unwrap(), "list", "--json"]);
+    let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
+    assert_eq!(listed["total"], 2, "both plans are seen from the worktree");
+}
+
+#[test]
+fn worktrees_of_a_bare_repository_share_a_store_too() {
+    let workspace = Workspace::new();
+    let (bare, tree) = (workspace.work().join("project.git"), workspace.work().join("tree"));
+    put(&bare.join("worktrees/tree/commondir"), "../..\n");
+    put(&tree.join(".git"), "gitdir: ../project.git/worktrees/tree\n");
+    assert_eq!(store_from(&workspace, &tree), "/repo/project.git/.waypost/waypost.db");
+
+    let (hidden, tree) = (workspace.work().join("other/.bare"), workspace.work().join("other/tree"));
+    put(&hidden.join("worktrees/tree/commondir"), "../..\n");
+    put(&tree.join(".git"), "gitdir: ../.bare/worktrees/tree\n");
+    assert_eq!(store_from(&workspace, &tree), "/repo/other/.waypost/waypost.db");
+}
+
+#[test]
+fn a_submodule_is_a_repository_of_its_own() {
+    let workspace = Workspace::new();
+    let module = workspace.work().join("vendor/part");
+    put(&workspace.work().join(".git/modules/part/HEAD"), "ref: refs/heads/main\n");
+    put(&module.join(".git"), "gitdir: ../../.git/modules/part\n");
+    assert_eq!(store_from(&workspace, &module), "/repo/vendor/part/.waypost/waypost.db");
+}
+
+#[test]
+fn the_user_has_a_store_of_their_own() {
+    let workspace = Workspace::new();
+    let output = workspace.waypost(&["--global", "new", "Mine", "--id", "mine"]);
+    assert!(output.status.success());
+    assert!(workspace.root.join("home/.local/share/waypost/waypost.db").is_file());
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let elsewhere = workspace.root.join("data");
+    let output = command.env("XDG_DATA_HOME", &elsewhere).args(["--global", "new", "Mine"]).output().unwrap();
+    assert!(output.status.success());
+    assert!(elsewhere.join("waypost/waypost.db").is_file());
+    assert!(!workspace.work().join(".waypost").exists());
+}
+
+#[test]
+fn a_said_store_is_used_before_all_others() {
+    let workspace = Workspace::new();
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.env("WAYPOST_STORE", "sqlite:from-variable.db").args(["--store", "sqlite:said.db", "new", "A"]);
+    assert!(command.output().unwrap().status.success());
+    assert!(workspace.work().join("said.db").is_file());
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    command.env("WAYPOST_STORE", "sqlite:from-variable.db").args(["--global", "new", "A"]);
+    assert!(command.output().unwrap().status.success());
+    assert!(workspace.work().join("from-variable.db").is_file());
+}

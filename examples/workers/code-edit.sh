@@ -1,0 +1,26 @@
+#!/bin/sh
+# Renames a word in one file of the scratch folder. The job is one JSON object on standard input, with
+#   "inputs": { "file": "alpha.ts", "rename": ["Item", "Entry"] }
+# What it says on standard output is the task's output; what it says on standard error is its log.
+set -eu
+job=$(cat)
+field() { printf '%s' "$job" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
+file=$(field file)
+from=$(printf '%s' "$job" | sed -n 's/.*"rename":\["\([A-Za-z]*\)","[A-Za-z]*"\].*/\1/p')
+to=$(printf '%s' "$job" | sed -n 's/.*"rename":\["[A-Za-z]*","\([A-Za-z]*\)"\].*/\1/p')
+
+# The input was written by somebody else: a name that leads elsewhere is no name of ours.
+case "$file" in
+    '' | */* | .*) echo "no such file: '$file'" >&2; exit 1 ;;
+esac
+[ -n "$from" ] && [ -n "$to" ] || { echo "inputs.rename must be two words" >&2; exit 1; }
+
+scratch=examples/scratch
+mkdir -p "$scratch"
+[ -f "$scratch/$file" ] || cp "examples/fixture/$file" "$scratch/$file"
+found=$(grep -c "$from" "$scratch/$file" || true)
+echo "waypost:progress renaming $from in $found lines of $file" >&2
+sleep 0.4
+sed "s/$from/$to/g" "$scratch/$file" > "$scratch/$file.new"
+mv "$scratch/$file.new" "$scratch/$file"
+printf '{"file":"%s","lines_changed":%s}\n' "$file" "$found"

@@ -1,0 +1,13 @@
+#!/bin/sh
+# Looks whether a word is gone from all files of the scratch folder. The job is one JSON object on standard input, with
+#   "inputs": { "gone": "Item" }
+# and in "outputs" what the edits before it gave.
+set -eu
+gone=$(sed -n 's/.*"gone":"\([A-Za-z]*\)".*/\1/p')
+[ -n "$gone" ] || { echo "inputs.gone must be a word" >&2; exit 1; }
+if grep -n "$gone" examples/scratch/*.ts >&2; then
+    echo "$gone is still there" >&2
+    exit 1
+fi
+files=$(ls examples/scratch/*.ts | wc -l)
+printf '{"files_checked":%d,"left":0}\n' "$files"

@@ -1,0 +1,45 @@
+//! `cargo xtask bench`: the budgets, each measured beside its floor in the same run, as ratios of medians.
+
+#[cfg(feature = "bench")]
+mod core;
+#[cfg(feature = "bench")]
+mod measure;
+#[cfg(feature = "bench")]
+mod process;
+#[cfg(feature = "bench")]
+mod run;
+
+use anyhow::Result;
+
+/// Builds itself for speed and measures.
+#[cfg(not(feature = "bench"))]
+pub(crate) fn run(groups: &[&str]) -> Result<()> {
+    use crate::run::{cargo, must};
+    must(
+        "build the binary for speed",
+        cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
+    )?;
+    let mut again = cargo();
+    again.args(["run", "--release", "--quiet", "--package", "xtask", "--features", "bench", "--", "bench"]);
+    must("measure", again.args(groups))
+}
+
+#[cfg(feature = "bench")]
+pub(crate) fn run(groups: &[&str]) -> Result<()> {
+    let mut report = measure::Report::default();
+    let wants = |group: &str| matches!(groups, [] | ["core" | "all"]) || groups.contains(&group);
+    if let ["validate-file", path] = groups {
+        return core::validate_file(path);
+    }
+    if wants("library") {
+        core::run(&mut report)?;
+    }
+    if wants("process") {
+        process::run(&mut report)?;
+    }
+    if groups.contains(&"run") || groups.contains(&"all") {
+        run::run(&mut report)?;
+    }
+    report.print();
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! The core and the embedded store, inside one process.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use waypost_core::{Actor, Command, Draft, Json, Outcome, Plan, PlanId, TaskId, Timestamp, validate};
+use waypost_dialects::{Dialect, Form};
+use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
+use waypost_testkit::{chain, layered};
+
+use super::measure::{Report, median, side_by_side, timed};
+use crate::run::{output, workshop};
+
+pub(super) fn run(report: &mut Report) -> Result<()> {
+    let scratch = workshop().join("bench");
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir_all(&scratch)?;
+    validation(report)?;
+    memory(report, &scratch)?;
+    completion(report)?;
+    commits(report, &scratch)
+}
+
+fn native(draft: &Draft) -> Result<String> {
+    Ok(waypost_dialects::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
+}
+
+/// Reading and checking a plan, against parsing the same bytes as bare JSON.
+fn validation(report: &mut Report) -> Result<()> {
+    let text = native(&layered(100_000, 3, 1_000, 7))?;
+    let (ours, floor) = side_by_side(
+        9,
+        || {
+            let reading = waypost_dialects::read(&text, None, None).expect("the plan reads");
+            assert!(reading.problems.is_empty() && validate(&reading.drafts[0]).is_empty());
+        },
+        || {
+            let value: serde_json::Value = serde_json::from_slice(text.as_bytes()).expect("it is JSON");
+            assert!(value.is_object());
+        },
+    );
+    report.note("validate, 100,000 tasks with 3 dependencies each", format!("{:.0} ms", ours * 1e3));
+    report.at_most("  over serde_json::from_slice::<Value> of the same bytes", ours / floor, 3.0, "×");
+    Ok(())
+}
+
+/// A chain of a million tasks, in a process of its own whose peak memory is read.
+fn memory(report: &mut Report, scratch: &Path) -> Result<()> {
+    const TASKS: usize = 1_000_000;
+    let file = scratch.join("chain.json");
+    std::fs::write(&file, native(&chain(TASKS))?)?;
+    let mut child = std::process::Command::new(std::env::current_exe()?);
+    child.args(["bench", "validate-file"]).arg(&file);
+    let bytes: f64 = output(&mut child)?.trim().parse()?;
+    report.at_most(
+        "validate, a chain of 1,000,000 tasks: peak memory per task",
+        bytes / TASKS as f64,
+        1024.0,
+        "B",
+    );
+    Ok(())
+}
+
+/// The child of [`memory`]: validates a file and prints its own peak memory in bytes.
+pub(super) fn validate_file(path: &str) -> Result<()> {
+    let text = std::fs::read_to_string(path)?;
+    let reading = waypost_dialects::read(&text, None, None)?;
+    let problems = validate(&reading.drafts[0]);
+    if !reading.problems.is_empty() || !problems.is_empty() {
+        bail!("the chain should be valid");
+    }
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("VmHWM")?;
+    let kilobytes: u64 = line.split_whitespace().nth(1).context("VmHWM")?.parse()?;
+    println!("{}", kilobytes * 1024);
+    Ok(())
+}
+
+fn created(draft: Draft) -> Result<Plan> {
+    let by = Actor::person("bench");
+    let at = Timestamp::from_micros(1);
+    let mut plan = Plan::blank(PlanId::new("bench")?);
+    let command = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
+    let events = plan.decide(&by, at, &command)?;
+    plan.advance(&events, at);
+    Ok(plan)
+}
+
+fn done(task: &TaskId) -> Command {
+    Command::FinishTask {
+        task: task.clone(),
+        attempt: None,
+        outcome: Outcome::Done { result: None, output: Some(Json::empty_object()) },
+        retry: None,
+    }
+}
+
+/// One completion in a large plan.
+fn completion(report: &mut Report) -> Result<()> {
+    let by = Actor::person("bench");
+    let at = Timestamp::from_micros(2);
+    let mut plan = created(layered(100_000, 3, 1_000, 7))?;
+    let mut samples = Vec::new();
+    while samples.len() < 50_000 {
+        let Some(task) = plan.ready().next().map(|task| task.spec.id.clone()) else {
+            bail!("nothing is ready")
+        };
+        let command = done(&task);
+        let (outcome, took) = timed(|| {
+            let events = plan.decide(&by, at, &command)?;
+            plan.advance(&events, at);
+            Ok::<_, waypost_core::Refusal>(())
+        });
+        outcome?;
+        samples.push(took.as_secs_f64() * 1e6);
+        plan.take_touched();
+    }
+    report.at_most("one completion in 100,000 tasks: decide + evolve, median", median(samples), 3.0, "µs");
+    Ok(())
+}
+
+/// A durable command through SQLite, against a bare commit of one row; and many callers against one.
+fn commits(report: &mut Report, scratch: &Path) -> Result<()> {
+    let store = SqliteStore::open(&scratch.join("waypost.db"), Durability::Full)?;
+    let plans = Plans::new(Arc::new(store));
+    let by = Actor::person("bench");
+    let draft = layered(10_000, 0, 1, 7);
+    let ids: Vec<TaskId> = draft.tasks.iter().map(|task| task.spec.id.clone()).collect();
+    let made = plans.create(NewPlan { id: None, by: by.clone(), draft, approval_required: Some(false) })?;
+    let finish = |task: &TaskId| {
+        let request = WriteRequest {
+            plan: made.plan.clone(),
+            by: by.clone(),
+            commands: vec![done(task)],
+            known_version: None,
+            lease_seconds: None,
+        };
+        plans.write(request).expect("the task can be finished");
+    };
+
+    let bare = rusqlite::Connection::open(scratch.join("bare.db"))?;
+    bare.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    bare.execute_batch("PRAGMA synchronous = FULL; CREATE TABLE row (id INTEGER PRIMARY KEY, text TEXT)")?;
+    let text = "x".repeat(120);
+    let insert = || {
+        bare.prepare_cached("INSERT INTO row (text) VALUES (?1)")
+            .and_then(|mut statement| statement.execute([&text]))
+            .expect("the row can be inserted");
+    };
+    let mut tasks = ids.iter();
+    let (ours, floor) = side_by_side(1_000, || finish(tasks.next().expect("enough tasks")), insert);
+    report.note("a durable command on one task through SQLite", format!("{:.0} µs", ours * 1e6));
+    report.at_most("  over a bare SQLite commit of one row", ours / floor, 1.3, "×");
+
+    // The same number of commands by one caller and by 64, turn by turn, three times each.
+    const CALLERS: usize = 64;
+    let rest: Vec<&TaskId> = tasks.collect();
+    let mut ratios = Vec::new();
+    let mut rates = Vec::new();
+    for round in rest.chunks_exact(rest.len() / 3).take(3) {
+        let (alone, together) = round.split_at(round.len() / 4);
+        let (_, one) = timed(|| alone.iter().for_each(|task| finish(task)));
+        let (_, many) = timed(|| {
+            std::thread::scope(|scope| {
+                for part in together.chunks(together.len().div_ceil(CALLERS)) {
+                    let finish = &finish;
+                    scope.spawn(move || part.iter().for_each(|task| finish(task)));
+                }
+            });
+        });
+        let one = alone.len() as f64 / one.as_secs_f64();
+        let many = together.len() as f64 / many.as_secs_f64();
+        ratios.push(many / one);
+        rates.push(many);
+    }
+    report.note("durable commands by 64 callers", format!("{:.0} /s", median(rates)));
+    report.at_least("  over those of one caller", median(ratios), 10.0, "×");
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Medians, ratios, and a table that holds them against their budgets.
+
+use std::time::{Duration, Instant};
+
+/// The middle of some measurements.
+pub(super) fn median(mut samples: Vec<f64>) -> f64 {
+    samples.sort_by(f64::total_cmp);
+    samples[samples.len() / 2]
+}
+
+/// How long something takes.
+pub(super) fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
+    let begin = Instant::now();
+    let result = work();
+    (result, begin.elapsed())
+}
+
+/// Measures two things turn by turn, so that whatever else the machine does hits both: medians in seconds.
+pub(super) fn side_by_side(rounds: usize, mut ours: impl FnMut(), mut floor: impl FnMut()) -> (f64, f64) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        a.push(timed(&mut ours).1.as_secs_f64());
+        b.push(timed(&mut floor).1.as_secs_f64());
+    }
+    (median(a), median(b))
+}
+
+#[derive(Default)]
+pub(super) struct Report {
+    lines: Vec<(String, String, String, bool)>,
+}
+
+impl Report {
+    /// One figure that must not be above its budget.
+    pub(super) fn at_most(&mut self, what: &str, found: f64, budget: f64, unit: &str) {
+        self.line(what, format!("{found:.2} {unit}"), format!("≤ {budget} {unit}"), found <= budget);
+    }
+
+    /// One figure that must not be below its budget.
+    pub(super) fn at_least(&mut self, what: &str, found: f64, budget: f64, unit: &str) {
+        self.line(what, format!("{found:.2} {unit}"), format!("≥ {budget} {unit}"), found >= budget);
+    }
+
+    /// A figure that has no budget.
+    pub(super) fn note(&mut self, what: &str, found: String) {
+        self.line(what, found, String::new(), true);
+    }
+
+    fn line(&mut self, what: &str, found: String, budget: String, fine: bool) {
+        let verdict = if fine { "" } else { "OVER BUDGET" };
+        println!("{what:<66} {found:>16}  {budget:<16} {verdict}");
+        self.lines.push((what.to_owned(), found, budget, fine));
+    }
+
+    pub(super) fn print(&self) {
+        let over = self.lines.iter().filter(|line| !line.3).count();
+        println!("\n{} figures, {over} over budget", self.lines.len());
+    }
+}

@@ -1,0 +1,127 @@
+//! Running plans: processes against bare starts of the same process, and how fast tasks without work end.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+use serde_json::json;
+
+use super::measure::{Report, median, timed};
+use crate::run::workshop;
+use crate::test::binary;
+
+/// Processes of one measurement.
+const PROCESSES: usize = 10_000;
+/// Tasks without work of one measurement.
+const INSTANTS: usize = 100_000;
+/// Tasks of a chain.
+const CHAIN: usize = 1_000;
+/// Measurements of each, turn by turn.
+const ROUNDS: usize = 3;
+/// Processes at the same time.
+const WIDTH: usize = 2;
+
+pub(super) fn run(report: &mut Report) -> Result<()> {
+    let scratch = workshop().join("bench-run");
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir_all(scratch.join(".waypost"))?;
+    let config = "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n";
+    std::fs::write(scratch.join(".waypost/config.toml"), config)?;
+    write(&scratch, "many", PROCESSES, "true", |_| Vec::new())?;
+    write(&scratch, "chain", CHAIN, "true", |number| before(number, 1))?;
+    write(&scratch, "instant", INSTANTS, "noop", |_| Vec::new())?;
+    let layers = |number: usize| (0..3).flat_map(|step| before(number, 100 + step)).collect();
+    write(&scratch, "layered", PROCESSES, "true", layers)?;
+
+    let (mut many, mut layered, mut floors, mut chains, mut instants) =
+        (vec![], vec![], vec![], vec![], vec![]);
+    for _ in 0..ROUNDS {
+        floors.push(floor(PROCESSES, WIDTH)? / PROCESSES as f64);
+        many.push(ours(&scratch, "many")? / PROCESSES as f64);
+        layered.push(ours(&scratch, "layered")? / PROCESSES as f64);
+        chains.push(ours(&scratch, "chain")? / CHAIN as f64);
+        instants.push(INSTANTS as f64 / ours(&scratch, "instant")?);
+    }
+    let floor = median(floors);
+    report.note("a bare start of /bin/true, 2 at the same time", format!("{:.0} µs", floor * 1e6));
+    report.at_most(
+        "run, 10,000 independent /bin/true, 2 in flight: over that",
+        median(many) / floor,
+        1.2,
+        "×",
+    );
+    report.at_most(
+        "run, 100 layers of 100, 3 dependencies each: over that",
+        median(layered) / floor,
+        1.2,
+        "×",
+    );
+    report.note("run, a chain of 1,000 /bin/true, each", format!("{:.0} µs", median(chains) * 1e6));
+    report.at_least("run, durable completions of tasks without work", median(instants), 20_000.0, "/s");
+    Ok(())
+}
+
+fn before(number: usize, distance: usize) -> Vec<String> {
+    number.checked_sub(distance).map(|other| format!("t{other}")).into_iter().collect()
+}
+
+fn write(
+    scratch: &Path,
+    name: &str,
+    count: usize,
+    executor: &str,
+    depends_on: impl Fn(usize) -> Vec<String>,
+) -> Result<()> {
+    let task = |number: usize| {
+        json!({
+            "id": format!("t{number}"),
+            "depends_on": depends_on(number),
+            "work": { "executor": executor, "inputs": {} },
+        })
+    };
+    let tasks: Vec<_> = (0..count).map(task).collect();
+    let plan = json!({ "format": "waypost/1", "title": name, "tasks": tasks });
+    std::fs::write(scratch.join(format!("{name}.json")), plan.to_string())?;
+    Ok(())
+}
+
+/// Seconds that a run takes, from the start of the plan to its end, as it says itself.
+fn ours(scratch: &Path, name: &str) -> Result<f64> {
+    let store = format!("sqlite:{}", scratch.join(format!("{name}.db")).display());
+    let file = format!("{name}.json");
+    let width = WIDTH.to_string();
+    let mut command = Command::new(binary("release"));
+    command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
+    let words = ["--store", &store, "--as", "person:bench", "--json", "run", &file, "-j", &width];
+    let output = command.args(words).output().context("waypost run")?;
+    if !output.status.success() {
+        bail!("waypost run {file}: {}", output.status);
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+    last["seconds"].as_f64().context("seconds")
+}
+
+/// Seconds that so many bare starts take, with so many at the same time.
+fn floor(count: usize, width: usize) -> Result<f64> {
+    let (failed, took) = timed(|| {
+        std::thread::scope(|scope| {
+            let turns = (0..width).map(|_| {
+                scope.spawn(move || {
+                    (0..count / width).any(|_| {
+                        let child = Command::new("/bin/true").env_clear().status();
+                        !child.is_ok_and(|status| status.success())
+                    })
+                })
+            });
+            let turns: Vec<_> = turns.collect();
+            turns.into_iter().any(|turn| turn.join().unwrap_or(true))
+        })
+    });
+    if failed {
+        bail!("/bin/true failed");
+    }
+    Ok(took.as_secs_f64())
+}

@@ -1,0 +1,16 @@
+//! `cargo xtask ci`: what must pass before a change lands.
+
+use anyhow::Result;
+
+use crate::run::{cargo, must};
+
+pub(crate) fn run() -> Result<()> {
+    must("format", cargo().args(["fmt", "--all", "--check"]))?;
+    must(
+        "lints",
+        cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
+    )?;
+    crate::test::run(&[])?;
+    println!("everything passed");
+    Ok(())
+}

@@ -1,0 +1,57 @@
+//! What the dependencies may be, by `deny.toml`. `cargo deny check bans licenses sources` reads the same file and says more;
+//! this holds its two main rules without a tool that takes longer to build than everything else here.
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::run::{cargo, output, root};
+
+    /// The texts in quotes between `start` and the next `]`.
+    fn list<'a>(text: &'a str, start: &str) -> BTreeSet<&'a str> {
+        let from = text.find(start).unwrap_or_else(|| panic!("deny.toml has {start:?}")) + start.len();
+        let part = &text[from..from + text[from..].find("\n]").or(text[from..].find(']')).unwrap()];
+        let lines = part.lines().filter(|line| !line.trim_start().starts_with('#'));
+        lines.flat_map(|line| line.split('"').skip(1).step_by(2)).collect()
+    }
+
+    /// Whether one of the alternatives of a licence expression is allowed whole.
+    fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
+        let plain = expression.replace(['(', ')'], "").replace('/', " OR ");
+        plain
+            .split(" OR ")
+            .any(|alternative| alternative.split(" AND ").all(|part| allowed.contains(part.trim())))
+    }
+
+    #[test]
+    fn every_dependency_has_a_licence_that_we_allow_and_none_is_banned() {
+        let rules = std::fs::read_to_string(root().join("deny.toml")).unwrap();
+        let allowed = list(&rules, "\nallow = [");
+        let banned = list(&rules, "\ndeny = [");
+        assert!(
+            allowed.contains("MIT") && banned.contains("openssl-sys"),
+            "deny.toml was read: {allowed:?} {banned:?}"
+        );
+        let text = output(cargo().args(["metadata", "--format-version", "1", "--all-features", "--offline"]))
+            .unwrap();
+        let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        assert!(packages.len() > 20, "the dependencies were read");
+        let mut wrong = Vec::new();
+        for package in packages {
+            let name = package["name"].as_str().unwrap();
+            let licence = package["license"].as_str().unwrap_or("(none)");
+            if !is_allowed(licence, &allowed) {
+                wrong.push(format!("{name}: {licence}"));
+            }
+            if banned.contains(name) {
+                wrong.push(format!("{name} is banned"));
+            }
+            let source = package["source"].as_str().unwrap_or("");
+            if source.starts_with("git+") {
+                wrong.push(format!("{name} comes from a git repository"));
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+}

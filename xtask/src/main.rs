@@ -1,0 +1,43 @@
+//! The repository's chores. `cargo xtask help` lists them.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
+
+mod arrows;
+mod bench;
+mod ci;
+mod generate;
+mod licences;
+mod python;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [FILTER]   set up what the tests need, then run all of them
+cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
+cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; all)
+cargo xtask generate        write the generated files anew
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["test", filter @ ..] => test::run(filter),
+        ["ci"] => ci::run(),
+        ["bench", rest @ ..] => bench::run(rest),
+        ["generate"] => generate::run(),
+        ["help" | "--help" | "-h"] | [] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        other => Err(anyhow::anyhow!("no chore is called {:?}\n\n{HELP}", other.join(" "))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! A private Python with the packages that serve as independent judges: a JSON Schema validator and a graph library.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::{must, program, workshop};
+
+const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5"];
+
+/// The interpreter, with everything installed. What is missing on the machine is installed, or named.
+pub(crate) fn interpreter() -> Result<PathBuf> {
+    let home = workshop().join("python");
+    let python = home.join("bin/python");
+    let stamp = home.join("packages.txt");
+    let wanted = PACKAGES.join("\n");
+    if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(python);
+    }
+    std::fs::create_dir_all(workshop())?;
+    let venv = |home: &PathBuf| program("python3").args(["-m", "venv", "--clear"]).arg(home).status();
+    let made = venv(&home).is_ok_and(|status| status.success());
+    if !made {
+        // Debian ships Python without it.
+        must("install python3-venv", program("apt-get").args(["install", "-y", "python3-venv"]))
+            .context("the tests need Python 3 with its venv module: install python3 and python3-venv")?;
+        if !venv(&home)?.success() {
+            bail!("python3 -m venv does not work: the tests need Python 3 with its venv module");
+        }
+    }
+    let mut pip = program(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    must("install the Python packages", &mut pip)
+        .context("the tests need these packages from PyPI: jsonschema, networkx")?;
+    std::fs::write(&stamp, wanted)?;
+    Ok(python)
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask test`: sets up what the tests need and runs all of them.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::run::{cargo, must, output, program, root, workshop};
+
+pub(crate) fn run(filter: &[&str]) -> Result<()> {
+    must("cargo test", cargo().args(["test", "--workspace", "--quiet"]).args(filter))?;
+    if filter.is_empty() {
+        judges()?;
+    }
+    Ok(())
+}
+
+/// What we write is read by programs that are not ours.
+fn judges() -> Result<()> {
+    let python = crate::python::interpreter()?;
+    must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
+    let waypost = binary("debug");
+    let scratch = workshop().join("judges");
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir_all(&scratch)?;
+
+    let scripts = root().join("crates/waypost-dialects/tests/python");
+    let pairs = schema_pairs(&waypost, &scratch)?;
+    let mut check = program(&python);
+    check.arg(scripts.join("schema_check.py")).args(pairs);
+    must("every format's schema fits its documents (jsonschema)", &mut check)?;
+
+    let graph = scratch.join("release.graphml");
+    let plan = root().join("examples/auth.json");
+    let mut draw = program(&waypost);
+    draw.args(["graph", "--format", "graphml", "--output"]).arg(&graph).arg(&plan);
+    output(&mut draw)?;
+    must("GraphML reads back (networkx)", program(&python).arg(scripts.join("graphml_check.py")).arg(&graph))
+}
+
+pub(crate) fn binary(profile: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join(profile).join("waypost")
+}
+
+/// Pairs of a schema and a document: what each writer writes of each example.
+fn schema_pairs(waypost: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
+    const FORMATS: [(&str, &str); 6] = [
+        ("native", "waypost-1.schema.json"),
+        ("clido", "clido-plan.schema.json"),
+        ("jaato", "jaato-plan.schema.json"),
+        ("frctl", "plan-v1.schema.json"),
+        ("agora", "agora-run.schema.json"),
+        ("plan-document", "plan-document.schema.json"),
+    ];
+    let mut pairs = Vec::new();
+    let store = format!("sqlite:{}", scratch.join("waypost.db").display());
+    for example in ["auth.json", "fanout.json", "release.md"] {
+        let mut import = program(waypost);
+        import.args(["--store", &store, "--json", "import"]).arg(root().join("examples").join(example));
+        let answer: serde_json::Value = serde_json::from_str(&output(&mut import)?)?;
+        let id = find_id(&answer).with_context(|| format!("import of {example} answered {answer}"))?;
+        for (format, schema) in FORMATS {
+            for form in ["document", "program"] {
+                let file = scratch.join(format!("{example}.{format}.{form}.json"));
+                let mut export = program(waypost);
+                export
+                    .args(["--store", &store, "export", &id, "--format", format, "--form", form, "--output"])
+                    .arg(&file);
+                output(&mut export)?;
+                pairs.push(root().join("schemas").join(schema));
+                pairs.push(file);
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// The first `id` anywhere in an answer.
+fn find_id(answer: &serde_json::Value) -> Option<String> {
+    match answer {
+        serde_json::Value::Object(fields) => {
+            let own = fields.get("id").and_then(|id| id.as_str()).map(str::to_owned);
+            own.or_else(|| fields.values().find_map(find_id))
+        }
+        serde_json::Value::Array(items) => items.iter().find_map(find_id),
+        _ => None,
+    }
+}
