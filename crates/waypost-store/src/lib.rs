@@ -21,7 +21,7 @@ pub use file::FileStore;
 pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
 pub use open::open;
-pub use plans::{Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
     Wait,

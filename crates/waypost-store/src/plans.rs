@@ -21,6 +21,8 @@ const VERSIONS_READ_MAX: usize = 1_000;
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
 /// Versions that a process may have had to replay to load a plan before it makes a snapshot as soon as it writes.
 const REPLAYED_MAX: u64 = 500;
+/// Tasks that a plan may have for its start to be replayed rather than kept in a snapshot.
+const TASKS_BEGUN_MAX: usize = 1_000;
 /// Differences that a conflict lists.
 const CONFLICT_DIFFERENCES_MAX: usize = 50;
 /// Ids that an ambiguous beginning lists.
@@ -151,7 +153,8 @@ enum Job {
     Purge(PlanId, Actor),
 }
 
-type Answer = Result<Committed, WriteError>;
+/// What was written, or why nothing was.
+pub type Answer = Result<Committed, WriteError>;
 
 /// Why a job of a group was not done.
 enum Trouble {
@@ -201,13 +204,32 @@ impl Cache {
 pub struct Plans {
     store: Arc<dyn Store>,
     cache: RwLock<Cache>,
-    group: Group<Job, Answer>,
+    group: Group<Vec<Job>, Vec<Answer>>,
+    for_one_command: bool,
+}
+
+impl Drop for Plans {
+    fn drop(&mut self) {
+        if self.for_one_command {
+            // The process ends now: giving back the memory of a large plan piece by piece would take longer than the
+            // command itself.
+            let cache = self.cache.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(cache));
+        }
+    }
 }
 
 impl Plans {
     /// The plans of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, cache: RwLock::default(), group: Group::new() }
+        Self { store, cache: RwLock::default(), group: Group::new(), for_one_command: false }
+    }
+
+    /// The same for a process that ends when it has done one thing.
+    pub fn for_one_command(store: Arc<dyn Store>) -> Self {
+        let mut plans = Self::new(store);
+        plans.for_one_command = true;
+        plans
     }
 
     /// The store itself.
@@ -217,25 +239,40 @@ impl Plans {
 
     /// Makes a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
-        self.queue(Job::Create(Box::new(new)))
+        self.queue_one(Job::Create(Box::new(new)))
     }
 
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
-        self.queue(Job::Write(Box::new(request)))
+        self.queue_one(Job::Write(Box::new(request)))
+    }
+
+    /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
+    /// many callers from one thread: what has come in meanwhile is committed in one go.
+    pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
+        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request))).collect())
     }
 
     /// Forgets a plan and its history for good. Only a person can; its id stays used.
     pub fn purge(&self, plan: &PlanId, by: &Actor) -> Result<(), WriteError> {
-        self.queue(Job::Purge(plan.clone(), by.clone())).map(drop)
+        self.queue_one(Job::Purge(plan.clone(), by.clone())).map(drop)
     }
 
     /// Has a job done, together with others that wait.
-    fn queue(&self, job: Job) -> Answer {
-        let answer = self.group.run(job, |jobs| self.commit(jobs));
-        answer.unwrap_or_else(|| {
-            Err(StoreError::Database("another writer of this process broke down".into()).into())
-        })
+    fn queue_one(&self, job: Job) -> Answer {
+        let broken = || StoreError::Database("the store gave no answer".into()).into();
+        self.queue(vec![job]).pop().unwrap_or_else(|| Err(broken()))
+    }
+
+    fn queue(&self, jobs: Vec<Job>) -> Vec<Answer> {
+        let count = jobs.len();
+        let broken = || StoreError::Database("another writer of this process broke down".into()).into();
+        let answers = self.group.run(jobs, |groups| {
+            let counts: Vec<usize> = groups.iter().map(Vec::len).collect();
+            let mut answers = self.commit(groups.into_iter().flatten().collect()).into_iter();
+            counts.into_iter().map(|count| answers.by_ref().take(count).collect()).collect()
+        });
+        answers.unwrap_or_else(|| (0..count).map(|_| Err(broken())).collect())
     }
 
     /// Commits a group of jobs in one transaction and answers each.
@@ -627,7 +664,10 @@ fn append(
     // writes what it has in memory can wait longer than those that load the plan for every command.
     let worthwhile =
         if cached.replayed > REPLAYED_MAX { plan.len() as u64 * 8 } else { plan.len() as u64 * 24 };
-    if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) {
+    // The start of a plan is a small event that looks at every task, so that nobody should have to replay it.
+    let begins =
+        events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
+    if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
         let bytes = plan.snapshot();
         transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(Trouble::OfTheStore)?;
         cached.replayed = 0;

@@ -64,14 +64,14 @@ impl Context {
         if place.is_absent() {
             return Ok(Plans::new(Arc::new(MemoryStore::new())));
         }
-        Ok(Plans::new(open(&place.location, Durability::default())?))
+        Ok(Plans::for_one_command(open(&place.location, Durability::default())?))
     }
 
     /// The plans, in a store that is made when it does not exist.
     pub(crate) fn plans_to_add_to(&self) -> Outcome<Plans> {
         let place = self.place()?;
         place.prepare()?;
-        Ok(Plans::new(open(&place.location, Durability::default())?))
+        Ok(Plans::for_one_command(open(&place.location, Durability::default())?))
     }
 
     /// The plan that an id or its beginning names.

@@ -11,16 +11,17 @@ use crate::names::Names;
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 1;
-/// The format and the length of the graph, before everything else.
-const HEADER_BYTES: usize = 8;
+const SNAPSHOT_FORMAT: u32 = 2;
+/// Before everything else: the format, the length of the graph, and a sum over all that follows.
+const HEADER_BYTES: usize = 16;
 
 /// Bytes that are no snapshot of this build.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the snapshot was written by another version of Waypost, or is damaged")]
 pub struct SnapshotError;
 
-/// All but the tasks themselves, which follow it one behind the other.
+/// All but the tasks themselves, which follow it one behind the other. Columns, not rows: they are read in one go, and
+/// what most tasks do not have takes no room.
 #[derive(Encode, Decode)]
 struct Graph {
     id: PlanId,
@@ -29,28 +30,19 @@ struct Graph {
     state: PlanState,
     next_number: u64,
     ids: String,
-    nodes: Vec<Node>,
-    /// What the nodes depend on, one behind the other.
+    id_lengths: Vec<u16>,
+    task_lengths: Vec<u32>,
+    statuses: Vec<Status>,
+    satisfies: Vec<bool>,
+    whens: Vec<When>,
+    skips: Vec<bool>,
+    priorities: Vec<i32>,
+    parents: Vec<u32>,
+    before_lengths: Vec<u32>,
+    /// What the tasks depend on, one behind the other.
     before: Vec<u32>,
-    /// A sum over the bytes of the tasks: damage is noticed when the plan is loaded, not when a task is needed.
-    tasks_sum: u64,
-}
-
-/// One task, as far as the graph is concerned.
-#[derive(Encode, Decode)]
-struct Node {
-    id_length: u32,
-    task_length: u32,
-    status: Status,
-    satisfies: bool,
-    when: When,
-    skip: bool,
-    priority: i32,
-    parent: u32,
-    before: u32,
-    elsewhere: u32,
-    elsewhere_unmet: u32,
-    elsewhere_met: u32,
+    /// Of those that depend on tasks elsewhere: the number, and how many there are, are unmet, are met.
+    elsewhere: Vec<(u32, u32, u32, u32)>,
 }
 
 /// A sum that tells damaged bytes from whole ones: eight at a time, because it is made at every load.
@@ -80,10 +72,12 @@ impl Plan {
         for (place, &number) in order.iter().enumerate() {
             number_in_snapshot[number as usize] = place as u32;
         }
-        let (mut nodes, mut before, mut ids) = (Vec::with_capacity(order.len()), Vec::new(), String::new());
-        let (mut tasks, mut lengths): (Vec<u8>, Vec<u32>) = (Vec::new(), Vec::with_capacity(order.len()));
+        let slots = || order.iter().map(|&number| self.slot(number));
+        let (mut ids, mut before, mut elsewhere) = (String::new(), Vec::new(), Vec::new());
+        let (mut tasks, mut task_lengths): (Vec<u8>, Vec<u32>) =
+            (Vec::new(), Vec::with_capacity(order.len()));
         let mut buffer = bitcode::Buffer::new();
-        for &number in &order {
+        for (place, &number) in order.iter().enumerate() {
             let slot = self.slot(number);
             let start = tasks.len();
             match slot.task.get() {
@@ -93,24 +87,17 @@ impl Plan {
                     tasks.extend_from_slice(&self.bytes[start as usize..start as usize + length as usize]);
                 }
             }
-            lengths.push((tasks.len() - start) as u32);
+            task_lengths.push((tasks.len() - start) as u32);
             ids.push_str(self.id_of(number));
             before.extend(slot.before.iter().map(|&on| number_in_snapshot[on as usize]));
-            nodes.push(Node {
-                id_length: slot.id.1,
-                task_length: (tasks.len() - start) as u32,
-                status: slot.status,
-                satisfies: slot.satisfies,
-                when: slot.when,
-                skip: slot.skip,
-                priority: slot.priority,
-                parent: if slot.parent == NONE { NONE } else { number_in_snapshot[slot.parent as usize] },
-                before: slot.before.len() as u32,
-                elsewhere: slot.elsewhere,
-                elsewhere_unmet: slot.elsewhere_unmet,
-                elsewhere_met: slot.elsewhere_met,
-            });
+            if slot.elsewhere > 0 {
+                elsewhere.push((place as u32, slot.elsewhere, slot.elsewhere_unmet, slot.elsewhere_met));
+            }
         }
+        let parent = |slot: &Slot| match slot.parent {
+            NONE => NONE,
+            parent => number_in_snapshot[parent as usize],
+        };
         let graph = bitcode::encode(&Graph {
             id: self.id.clone(),
             version: self.version,
@@ -118,17 +105,28 @@ impl Plan {
             state: self.state.clone(),
             next_number: self.next_number,
             ids,
-            nodes,
+            id_lengths: slots().map(|slot| slot.id.1 as u16).collect(),
+            task_lengths: task_lengths.clone(),
+            statuses: slots().map(|slot| slot.status).collect(),
+            satisfies: slots().map(|slot| slot.satisfies).collect(),
+            whens: slots().map(|slot| slot.when).collect(),
+            skips: slots().map(|slot| slot.skip).collect(),
+            priorities: slots().map(|slot| slot.priority).collect(),
+            parents: slots().map(parent).collect(),
+            before_lengths: slots().map(|slot| slot.before.len() as u32).collect(),
             before,
-            tasks_sum: sum(&tasks),
+            elsewhere,
         });
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + graph.len() + tasks.len());
-        bytes.extend(SNAPSHOT_FORMAT.to_le_bytes());
-        bytes.extend((graph.len() as u32).to_le_bytes());
-        bytes.extend(graph);
+        let mut bytes = vec![0; HEADER_BYTES];
+        bytes.reserve_exact(graph.len() + tasks.len());
+        bytes.extend_from_slice(&graph);
         let mut start = bytes.len() as u32;
-        bytes.extend(tasks);
-        for (&number, &length) in order.iter().zip(&lengths) {
+        bytes.extend_from_slice(&tasks);
+        let total = sum(&bytes[HEADER_BYTES..]);
+        bytes[..4].copy_from_slice(&SNAPSHOT_FORMAT.to_le_bytes());
+        bytes[4..8].copy_from_slice(&(graph.len() as u32).to_le_bytes());
+        bytes[8..HEADER_BYTES].copy_from_slice(&total.to_le_bytes());
+        for (&number, &length) in order.iter().zip(&task_lengths) {
             let slot = self.slot_mut(number);
             slot.bytes = (start, length);
             slot.stored = true;
@@ -142,58 +140,84 @@ impl Plan {
     pub fn from_snapshot(bytes: Vec<u8>) -> Result<Self, SnapshotError> {
         let rest = bytes.strip_prefix(&SNAPSHOT_FORMAT.to_le_bytes()).ok_or(SnapshotError)?;
         let (length, rest) = rest.split_first_chunk::<4>().ok_or(SnapshotError)?;
+        let (total, rest) = rest.split_first_chunk::<8>().ok_or(SnapshotError)?;
+        if sum(rest) != u64::from_le_bytes(*total) {
+            return Err(SnapshotError);
+        }
         let (graph, tasks) =
             rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(SnapshotError)?;
         let graph: Graph = bitcode::decode(graph).map_err(|_| SnapshotError)?;
-        if sum(tasks) != graph.tasks_sum {
-            return Err(SnapshotError);
-        }
-        let mut plan = Self::blank(graph.id);
-        plan.version = graph.version;
-        plan.spec = graph.spec;
-        plan.state = graph.state;
-        plan.ids = graph.ids;
-        let count = graph.nodes.len() as u32;
-        let (mut id_start, mut before_start) = (0, 0);
-        let mut task_start = bytes.len() - tasks.len();
-        plan.slots.reserve(graph.nodes.len());
-        for node in graph.nodes {
-            let before =
-                graph.before.get(before_start..before_start + node.before as usize).ok_or(SnapshotError)?;
-            let sound = before.iter().all(|&on| on < count) && (node.parent == NONE || node.parent < count);
-            plan.ids
-                .get(id_start..id_start + node.id_length as usize)
-                .filter(|_| sound)
-                .ok_or(SnapshotError)?;
-            let mut slot = Slot::new((id_start as u32, node.id_length));
-            slot.bytes = (task_start as u32, node.task_length);
-            slot.stored = true;
-            slot.status = node.status;
-            slot.satisfies = node.satisfies;
-            slot.when = node.when;
-            slot.skip = node.skip;
-            slot.priority = node.priority;
-            slot.parent = node.parent;
-            slot.before = before.into();
-            slot.elsewhere = node.elsewhere;
-            slot.elsewhere_unmet = node.elsewhere_unmet;
-            slot.elsewhere_met = node.elsewhere_met;
-            plan.slots.push(slot);
-            id_start += node.id_length as usize;
-            before_start += node.before as usize;
-            task_start += node.task_length as usize;
-        }
-        if task_start != bytes.len() {
-            return Err(SnapshotError);
-        }
+        let tasks_start = bytes.len() - tasks.len();
+        let mut plan = Self::blank(graph.id.clone());
+        plan.take_graph(graph, tasks_start, bytes.len())?;
         plan.bytes = Arc::new(bytes);
         plan.names = Names::with_capacity(plan.slots.len());
-        for number in 0..count {
+        let next_number = plan.next_number;
+        for number in 0..plan.slots.len() as u32 {
             plan.add_name(number);
         }
-        plan.next_number = graph.next_number;
+        plan.next_number = next_number;
         plan.connect();
         plan.marks = super::Marks::default();
         Ok(plan)
+    }
+
+    /// Makes the slots of a graph whose tasks stand at `tasks_start` and after, up to `tasks_end`.
+    fn take_graph(
+        &mut self,
+        graph: Graph,
+        tasks_start: usize,
+        tasks_end: usize,
+    ) -> Result<(), SnapshotError> {
+        let count = graph.id_lengths.len();
+        let columns = [
+            graph.task_lengths.len(),
+            graph.statuses.len(),
+            graph.satisfies.len(),
+            graph.whens.len(),
+            graph.skips.len(),
+            graph.priorities.len(),
+            graph.parents.len(),
+            graph.before_lengths.len(),
+        ];
+        let known = |number: u32| (number as usize) < count;
+        let sound = columns.iter().all(|&length| length == count)
+            && graph.before.iter().all(|&on| known(on))
+            && graph.parents.iter().all(|&parent| parent == NONE || known(parent))
+            && graph.elsewhere.iter().all(|entry| known(entry.0));
+        if !sound {
+            return Err(SnapshotError);
+        }
+        self.version = graph.version;
+        self.spec = graph.spec;
+        self.state = graph.state;
+        self.next_number = graph.next_number;
+        self.ids = graph.ids;
+        let (mut id_start, mut before_start, mut task_start) = (0, 0, tasks_start);
+        self.slots.reserve_exact(count);
+        for place in 0..count {
+            let id_end = id_start + usize::from(graph.id_lengths[place]);
+            let before_end = before_start + graph.before_lengths[place] as usize;
+            let before = graph.before.get(before_start..before_end).ok_or(SnapshotError)?;
+            self.ids.get(id_start..id_end).ok_or(SnapshotError)?;
+            let mut slot = Slot::new((id_start as u32, u32::from(graph.id_lengths[place])));
+            slot.bytes = (task_start as u32, graph.task_lengths[place]);
+            slot.stored = true;
+            slot.status = graph.statuses[place];
+            slot.satisfies = graph.satisfies[place];
+            slot.when = graph.whens[place];
+            slot.skip = graph.skips[place];
+            slot.priority = graph.priorities[place];
+            slot.parent = graph.parents[place];
+            slot.before = before.into();
+            self.slots.push(slot);
+            (id_start, before_start) = (id_end, before_end);
+            task_start += graph.task_lengths[place] as usize;
+        }
+        for (place, elsewhere, unmet, met) in graph.elsewhere {
+            let slot = self.slot_mut(place);
+            (slot.elsewhere, slot.elsewhere_unmet, slot.elsewhere_met) = (elsewhere, unmet, met);
+        }
+        if task_start == tasks_end { Ok(()) } else { Err(SnapshotError) }
     }
 }

@@ -63,6 +63,7 @@ promises! {
         tables::the_doctor_finds_a_wrong_index_and_puts_it_right
         together::writers_in_many_threads_lose_nothing
         together::a_refused_command_leaves_the_others_of_its_group_alone
+        together::callers_that_are_served_together_get_each_their_own_answer
         together::readers_see_whole_versions_only
         together::two_processes_see_each_others_writes
         together::a_transaction_that_fails_leaves_nothing

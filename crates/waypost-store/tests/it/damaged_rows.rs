@@ -149,28 +149,3 @@ fn files_of_every_older_schema_open() {
         assert_eq!(write(&plans, "moon", add("land")).unwrap().sequence, 6);
     }
 }
-
-/// How the newest dump is made: `cargo test -p waypost-store -- --ignored make_the_plans_of_a_dump`, then dump the file
-/// that it names with `.dump` of the `sqlite3` program, and add the line `PRAGMA user_version = N;`.
-#[test]
-#[ignore = "makes the file from which a fixture is dumped"]
-fn make_the_plans_of_a_dump() {
-    let path = std::env::temp_dir().join("waypost-schema.db");
-    let plans =
-        waypost_store::Plans::new(std::sync::Arc::new(SqliteStore::open(&path, Durability::Full).unwrap()));
-    let launch = waypost_core::TaskSpec {
-        locks: vec![waypost_core::Lock { key: "pad-39a".into(), mode: waypost_core::LockMode::Exclusive }],
-        ..waypost_testkit::task("launch", &["build"])
-    };
-    let tasks = [waypost_testkit::task("build", &[]), launch, waypost_testkit::task("fly", &["launch"])];
-    create(&plans, "moon", waypost_testkit::plan_of(tasks));
-    write(&plans, "moon", finish("build")).unwrap();
-    write(&plans, "moon", retitle("To the moon")).unwrap();
-    let lease_seconds = Some(60);
-    plans
-        .write(waypost_store::WriteRequest { lease_seconds, ..request("moon", vec![start("launch")]) })
-        .unwrap();
-    create_small(&plans, "mars");
-    plans.purge(&plan("mars"), &ada()).unwrap();
-    println!("{}", path.display());
-}

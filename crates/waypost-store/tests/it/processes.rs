@@ -19,8 +19,8 @@ const JOB: &str = "WAYPOST_STORE_TEST_JOB";
 /// How long a test waits for its processes before it gives up.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// No test of its own: the others run it in processes of theirs, with a job.
 #[test]
-#[ignore = "run by the other tests as a process of its own"]
 fn a_process_of_its_own() {
     let Ok(job) = std::env::var(JOB) else { return };
     let (count, rest) = job.split_once(' ').unwrap();
@@ -37,7 +37,7 @@ fn a_process_of_its_own() {
 
 fn spawn(place: &Place, name: &str, count: usize) -> Child {
     Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "processes::a_process_of_its_own", "--ignored", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "processes::a_process_of_its_own", "--nocapture", "--test-threads=1"])
         .env(JOB, format!("{count} {name} {}", place.location))
         .stdout(Stdio::piped())
         .stderr(Stdio::null())

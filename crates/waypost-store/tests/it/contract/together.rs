@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use waypost_store::{StoreError, WriteError};
+use waypost_store::{StoreError, WriteError, WriteRequest};
 use waypost_testkit::task;
 
 use crate::kit::*;
@@ -144,4 +144,35 @@ pub(super) fn a_transaction_that_fails_leaves_nothing(place: &Place) {
         assert_eq!(head(store, "p"), before_head);
     }
     assert_eq!(write(&plans, "p", finish("first")).unwrap().version, 3);
+}
+
+pub(super) fn callers_that_are_served_together_get_each_their_own_answer(place: &Place) {
+    let plans = place.plans();
+    create_small(&plans, "p");
+    create_small(&plans, "q");
+    let stale = WriteRequest { known_version: Some(7), ..request("p", vec![add("stale")]) };
+    let requests = vec![
+        request("p", vec![add("a")]),
+        request("nobody", vec![add("x")]),
+        request("q", vec![add("b")]),
+        stale,
+        request("p", vec![add("a")]),
+        request("p", vec![add("c")]),
+    ];
+    let answers = plans.write_each(requests);
+    let shown: Vec<String> = answers
+        .iter()
+        .map(|answer| match answer {
+            Ok(committed) => format!("{} {}", committed.plan, committed.version),
+            Err(WriteError::NotFound(id)) => format!("no {id}"),
+            Err(WriteError::Conflict(conflict)) => format!("conflict at {}", conflict.current),
+            Err(WriteError::Refused(refusal)) => format!("refused: {refusal}"),
+            Err(other) => panic!("{other}"),
+        })
+        .collect();
+    let twice = "refused: the plan would not be valid: task a: another task has the same id";
+    assert_eq!(shown, ["p 2", "no nobody", "q 2", "conflict at 2", twice, "p 3"]);
+    let sequences: Vec<u64> = answers.iter().flatten().map(|committed| committed.sequence).collect();
+    assert_eq!(sequences, [3, 4, 5], "the log has no gaps");
+    assert!(plans.write_each(Vec::new()).is_empty());
 }
