@@ -4,6 +4,9 @@
 //! counts. So a later run on the same machine can tell at once that it is dead, and end what it left behind.
 
 use std::fs;
+use std::path::Path;
+
+use crate::vigil;
 
 /// The variable by which the processes of a run are found after its death.
 pub(crate) const WORKER_VARIABLE: &str = "WAYPOST_WORKER";
@@ -65,18 +68,22 @@ pub(crate) fn is_dead(worker: &str) -> bool {
     can_tell && began(other.process) != Some(other.began)
 }
 
-/// Ends every process that a dead run had started and that is still there. Returns whether none is left.
-pub(crate) fn end_orphans(worker: &str) -> bool {
-    const ROUNDS_MAX: usize = 10;
+/// Ends every process that a dead run had started and that is still there. Returns whether none is left: `runs` holds the
+/// vigils of all runs.
+pub(crate) fn end_orphans(worker: &str, runs: &Path) -> bool {
+    const ROUNDS_MAX: usize = 100;
+    const PAUSE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mark = format!("{WORKER_VARIABLE}={worker}");
     for _ in 0..ROUNDS_MAX {
         let orphans = marked(&mark);
-        if orphans.is_empty() {
+        if orphans.is_empty() && vigil::is_over(runs, worker) {
             return true;
         }
         for orphan in orphans {
             kill_and_wait(orphan);
         }
+        // One that is just being started shows its mark only a moment later.
+        let _waited = rustix::event::poll(&mut [], Some(&PAUSE));
     }
     false
 }

@@ -4,6 +4,7 @@
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -17,6 +18,7 @@ use crate::identity;
 use crate::scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
 };
+use crate::vigil::Vigil;
 
 /// Between two looks at what other processes have written.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
@@ -97,6 +99,7 @@ impl Controller {
 
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
+    _vigil: Option<Vigil>,
     plans: Arc<Plans>,
     config: Arc<Config>,
     around: Arc<Surroundings>,
@@ -115,6 +118,11 @@ pub struct Runner {
     asked_to_end: Option<Control>,
 }
 
+/// The folder with the vigils of all runs of this workspace.
+fn runs(around: &Surroundings) -> PathBuf {
+    around.logs.with_file_name("runs")
+}
+
 impl Runner {
     /// For these plans, which are in the store already.
     pub fn new(
@@ -128,7 +136,10 @@ impl Runner {
         let scheduler = Scheduler::new(Arc::clone(&config), around.worker.clone(), after_failure);
         let clock = Clock::new(&plans).map_err(|error| RunError::Plan(error.into()))?;
         let now = Instant::now();
+        // Where no file can be made, a later run has only the marks of the processes to go by.
+        let vigil = Vigil::begin(&runs(&around), &around.worker).ok();
         let mut runner = Self {
+            _vigil: vigil,
             plans,
             config,
             around: Arc::new(around),
@@ -403,12 +414,13 @@ impl Runner {
                 self.handle(Input::Gone(key, Loss::Expired));
             }
         }
+        let runs = runs(&self.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
         let mut gone = Vec::new();
         for (key, worker) in &foreign {
             let is_gone = *dead
                 .entry(worker)
-                .or_insert_with(|| identity::is_dead(worker) && identity::end_orphans(worker));
+                .or_insert_with(|| identity::is_dead(worker) && identity::end_orphans(worker, &runs));
             if is_gone {
                 gone.push(key.clone());
             }

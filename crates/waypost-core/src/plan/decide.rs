@@ -6,7 +6,7 @@ mod graph;
 use super::{Inside, NONE, Plan, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Outcome, Phase, Problem, Received, Refusal,
-    Retry, Status, TaskId, Timestamp, When, Wrong, limits,
+    Retry, Status, TaskId, TaskState, Timestamp, When, Wrong, limits,
 };
 
 /// How many names a refusal lists.
@@ -276,7 +276,11 @@ impl Plan {
             return Err(Refusal::IsParent { task: self.name(number) });
         }
         let mut events = match (state.status, outcome) {
-            // A worker that was stopped in between keeps its word about the attempt it still holds.
+            // Without an attempt to go by, only whoever works on it may end it, or a person.
+            (Status::Running, _) if attempt.is_none() && !works_on(by, state) => {
+                let worker = state.worker.clone().unwrap_or_default();
+                return Err(Refusal::AlreadyRunning { task: self.name(number), worker });
+            }
             (Status::Running, _) => Vec::new(),
             (Status::Pending, _) if attempt.is_some() => {
                 return Err(self.wrong_status(number, Status::Pending, wanted));
@@ -480,6 +484,16 @@ fn check_outcome(task: &TaskId, outcome: &Outcome) -> Result<(), Refusal> {
         limits::JSON_BYTES_MAX,
         task,
     )
+}
+
+/// Whether `by` is the one who works on a task, or may speak for whoever does.
+fn works_on(by: &Actor, state: &TaskState) -> bool {
+    match by.kind {
+        ActorKind::Person | ActorKind::System => true,
+        ActorKind::Agent | ActorKind::Worker => {
+            state.worker.as_ref().is_some_and(|worker| *worker == by.name || *worker == by.to_string())
+        }
+    }
 }
 
 fn only_a_person(by: &Actor, what: &'static str) -> Result<(), Refusal> {

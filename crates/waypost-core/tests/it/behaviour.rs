@@ -451,6 +451,24 @@ fn a_worker_that_was_thought_dead_is_refused() {
 }
 
 #[test]
+fn nobody_but_a_person_ends_what_somebody_else_works_on() {
+    let (ada, bob) = (Actor::agent("ada"), Actor::agent("bob"));
+    let start = || Command::StartTask { task: id("a"), worker: ada.to_string() };
+    let finish = || Command::FinishTask { task: id("a"), attempt: None, outcome: done(), retry: None };
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.asks(&ada, start()).unwrap();
+    let refusal = desk.asks(&bob, finish()).unwrap_err();
+    assert_eq!(refusal, Refusal::AlreadyRunning { task: "a".into(), worker: "agent:ada".into() });
+    desk.asks(&ada, finish()).unwrap();
+    assert_eq!(desk.status("a"), Status::Done);
+
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.asks(&ada, start()).unwrap();
+    desk.asks(&Actor::person("eve"), finish()).unwrap();
+    assert_eq!(desk.status("a"), Status::Done);
+}
+
+#[test]
 fn between_attempts_the_wait_doubles_up_to_its_maximum() {
     let retry = Retry { attempts: 9, backoff_seconds: 10, backoff_seconds_max: 30 };
     let waits: Vec<u64> = (1..6).map(|tries| retry.wait_seconds(tries)).collect();

@@ -15,8 +15,10 @@ use crate::transcript::Workspace;
 const TASKS: usize = 100;
 const KILLS: usize = 12;
 
-/// What each attempt does: it notes its start, holds its lock in a way that ends with the process, and notes its end.
-const WORKER: &str = "echo \"start $WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; lock=$(sed -n 's/.*\"lock\":\"\\([a-z]*\\)\".*/\\1/p'); exec 9> \"lock.$lock\"; flock -n 9 || echo \"clash $WAYPOST_TASK\" >> journal; sleep 0.02; echo \"end $WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
+/// What each attempt does: it notes its start, holds its lock in a way that ends with the process, and notes its end. One
+/// that got no job, because the run died before it could be told, does nothing. Only an exit code of 1 says that somebody
+/// else has the lock: when a group is killed, `flock` may go before its shell.
+const WORKER: &str = "echo \"start $WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; lock=$(sed -n 's/.*\"lock\":\"\\([a-z]*\\)\".*/\\1/p'); [ -n \"$lock\" ] || exit 1; exec 9> \"lock.$lock\"; flock -n 9; [ $? -ne 1 ] || echo \"clash $WAYPOST_TASK\" >> journal; sleep 0.02; echo \"end $WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
 
 #[test]
 fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
