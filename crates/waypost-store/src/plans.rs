@@ -314,26 +314,23 @@ impl Plans {
 
     /// Looks at a plan as it is now, other processes' writes included.
     pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        let mut head = None;
+        let mut stored = None;
         self.store.read(&mut |read| {
-            head = read.head(id)?;
+            stored = read.version(id)?;
             Ok(())
         })?;
-        let head = head.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
+        let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
         {
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
-            let cached = cache.plans.get(id).filter(|cached| cached.plan.version() >= head.version);
+            let cached = cache.plans.get(id).filter(|cached| cached.plan.version() >= stored);
             if let Some(cached) = cached {
                 return Ok(look(&cached.plan));
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        self.store.read(&mut |read| {
-            let head = read.head(id)?;
-            match head {
-                Some(head) => catch_up(read, &mut cache, &head),
-                None => Ok(()),
-            }
+        self.store.read(&mut |read| match read.version(id)? {
+            Some(version) => catch_up(read, &mut cache, id, version),
+            None => Ok(()),
         })?;
         match cache.plans.get(id) {
             Some(cached) => Ok(look(&cached.plan)),
@@ -345,7 +342,7 @@ impl Plans {
     pub fn at_version(&self, id: &PlanId, version: u64) -> Result<Plan, WriteError> {
         let (mut found, mut current) = (None, None);
         self.store.read(&mut |read| {
-            current = read.head(id)?.map(|head| head.version);
+            current = read.version(id)?;
             if current.is_some_and(|current| (1..=current).contains(&version)) {
                 found = Some(load(read, id, version)?);
             }
@@ -450,22 +447,22 @@ impl Plans {
     }
 }
 
-/// Brings a plan in the cache to the version of its head.
-fn catch_up(read: &mut dyn Read, cache: &mut Cache, head: &Head) -> Result<(), StoreError> {
+/// Brings a plan in the cache to the version that is stored.
+fn catch_up(read: &mut dyn Read, cache: &mut Cache, id: &PlanId, version: u64) -> Result<(), StoreError> {
     cache.uses += 1;
     let uses = cache.uses;
-    match cache.plans.get_mut(&head.id) {
-        Some(cached) if cached.plan.version() <= head.version => {
+    match cache.plans.get_mut(id) {
+        Some(cached) if cached.plan.version() <= version => {
             cached.used = uses;
-            let caught_up = replay(read, &mut cached.plan, head.version);
+            let caught_up = replay(read, &mut cached.plan, version);
             cached.plan.take_touched();
             if caught_up.is_err() {
-                cache.plans.remove(&head.id);
+                cache.plans.remove(id);
             }
             caught_up
         }
         Some(_) | None => {
-            let (plan, replayed) = load_counting(read, &head.id, head.version)?;
+            let (plan, replayed) = load_counting(read, id, version)?;
             cache.put(plan, replayed);
             Ok(())
         }
@@ -538,10 +535,10 @@ fn create(transaction: &mut dyn Transaction, cache: &mut Cache, new: &NewPlan) -
 
 fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRequest) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
-    let head = transaction.head(&request.plan)?.ok_or_else(not_found)?;
-    catch_up(transaction, cache, &head)?;
-    if let Some(known) = request.known_version.filter(|&known| known != head.version) {
-        return Err(conflict(transaction, cache, &head, known)?.into());
+    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
+    catch_up(transaction, cache, &request.plan, version)?;
+    if let Some(known) = request.known_version.filter(|&known| known != version) {
+        return Err(conflict(transaction, cache, &request.plan, version, known)?.into());
     }
     let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
     let plan = &mut cached.plan;
@@ -560,12 +557,7 @@ fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRe
     };
     if events.is_empty() {
         plan.take_touched();
-        return Ok(Committed {
-            plan: request.plan.clone(),
-            version: head.version,
-            sequence: 0,
-            changed: false,
-        });
+        return Ok(Committed { plan: request.plan.clone(), version, sequence: 0, changed: false });
     }
     plan.seal(at);
     let names: Vec<&str> = request.commands.iter().map(Command::name).collect();
@@ -662,8 +654,8 @@ fn append(
     let replay = transaction.bytes_since_snapshot(plan.id()).map_err(Trouble::OfTheStore)?;
     // A snapshot costs as much as the plan is large, so it waits until replaying would cost as much. A process that only
     // writes what it has in memory can wait longer than those that load the plan for every command.
-    let worthwhile =
-        if cached.replayed > REPLAYED_MAX { plan.len() as u64 * 8 } else { plan.len() as u64 * 24 };
+    let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
+    let worthwhile = plan.len() as u64 * if often_loaded { 8 } else { 48 };
     // The start of a plan is a small event that looks at every task, so that nobody should have to replay it.
     let begins =
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
@@ -678,16 +670,17 @@ fn append(
 fn conflict(
     transaction: &mut dyn Transaction,
     cache: &Cache,
-    head: &Head,
+    id: &PlanId,
+    version: u64,
     known: u64,
 ) -> Result<WriteError, WriteError> {
-    let current = cache.plans.get(&head.id).map(|cached| cached.plan.to_draft());
+    let current = cache.plans.get(id).map(|cached| cached.plan.to_draft());
     let mut found = Vec::new();
-    if let Some(current) = current.filter(|_| (1..head.version).contains(&known)) {
-        found = differences(&load(transaction, &head.id, known)?.to_draft(), &current);
+    if let Some(current) = current.filter(|_| (1..version).contains(&known)) {
+        found = differences(&load(transaction, id, known)?.to_draft(), &current);
     }
     let mut writers: Vec<Actor> = Vec::new();
-    for entry in transaction.versions(&head.id, known, VERSIONS_READ_MAX)? {
+    for entry in transaction.versions(id, known, VERSIONS_READ_MAX)? {
         if !writers.contains(&entry.actor) {
             writers.push(entry.actor);
         }
@@ -695,9 +688,9 @@ fn conflict(
     let differences_total = found.len();
     found.truncate(CONFLICT_DIFFERENCES_MAX);
     Ok(WriteError::Conflict(Box::new(Conflict {
-        plan: head.id.clone(),
+        plan: id.clone(),
         known,
-        current: head.version,
+        current: version,
         differences: found,
         differences_total,
         writers,

@@ -219,6 +219,17 @@ impl Read for Rows<'_> {
         statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
     }
 
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.head.version));
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT version FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
+        let found = statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(found.map(|version| version as u64))
+    }
+
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
         let mut statement = self.connection.prepare_cached("SELECT 1 FROM plans WHERE id = ?1")?;
         Ok(statement.exists([plan.as_str()])?)

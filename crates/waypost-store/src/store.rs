@@ -91,6 +91,11 @@ pub trait Read {
     /// The head of a plan; of a purged one nothing.
     fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError>;
 
+    /// The version of a plan, without the rest of its head; of a purged one nothing.
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+        Ok(self.head(plan)?.map(|head| head.version))
+    }
+
     /// Whether the id was ever used, by a plan that was purged included.
     fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError>;
 
