@@ -2,12 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::Foreign;
+use crate::task::{Foreign, is_default};
 use crate::{Actor, PlanId, Task, Timestamp};
-
-fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 /// The name of the native format, and its version.
 pub const FORMAT: &str = "waypost/1";

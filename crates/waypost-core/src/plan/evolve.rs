@@ -346,7 +346,6 @@ impl Plan {
             if self.is_ready(number) {
                 self.slot_mut(number).ready = true;
                 ready.push((Reverse(self.slot(number).priority), number));
-                self.marks.readiness.push((number, true));
             }
         }
         self.ready = ready.into_iter().collect();
@@ -505,7 +504,6 @@ impl Plan {
         if was_ready {
             let key = (Reverse(self.slot(number).priority), number);
             self.ready.insert(key);
-            self.marks.urgency.push(number);
         }
         if relink {
             self.unlink(number);

@@ -117,10 +117,6 @@ impl Slot {
 /// What changed by the latest events, for those who keep tables beside a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Tasks that became ready, or more or less urgent while they were.
-    pub ready: Vec<TaskId>,
-    /// Tasks that are no longer ready.
-    pub not_ready: Vec<TaskId>,
     /// Tasks that finished, and those that a cascade took along.
     pub finished: Vec<TaskId>,
     /// Tasks that left the state of running, however.
@@ -134,13 +130,10 @@ pub struct Touched {
 /// Numbers of tasks that changed since the last [`Plan::take_touched`]; a task may stand in it more than once.
 #[derive(Clone, Debug, Default)]
 struct Marks {
-    readiness: Vec<(u32, bool)>,
     finished: Vec<u32>,
     stopped: Vec<u32>,
     started: Vec<u32>,
     waits: Vec<u32>,
-    /// Ready tasks that became more or less urgent.
-    urgency: Vec<u32>,
     /// Names of tasks that were taken out while they waited for something elsewhere.
     gone: Vec<TaskId>,
 }
@@ -317,25 +310,7 @@ impl Plan {
             numbers
         };
         let name = |&number: &u32| self.task_id(number);
-        // Marks say what a task became; the first one of a task tells what it was before.
-        let mut readiness = marks.readiness;
-        readiness.sort_by_key(|mark| mark.0);
-        readiness.dedup_by_key(|mark| mark.0);
-        for (number, became) in readiness {
-            match (!became, self.slot(number).ready) {
-                (false, true) => touched.ready.push(name(&number)),
-                // One that was taken out may have left its name to another that is ready.
-                (true, false)
-                    if self.find(self.id_of(number)).is_some_and(|other| self.slot(other).ready) => {}
-                (true, false) => touched.not_ready.push(name(&number)),
-                (true, true) | (false, false) => {}
-            }
-        }
         let alive = |numbers: Vec<u32>| unique(numbers).into_iter().filter(|&number| self.slot(number).alive);
-        let already: BTreeSet<TaskId> = touched.ready.iter().cloned().collect();
-        let urgency =
-            alive(marks.urgency).filter(|&number| self.slot(number).ready).map(|number| name(&number));
-        touched.ready.extend(urgency.filter(|task| !already.contains(task)));
         touched.finished = alive(marks.finished)
             .filter(|&number| self.slot(number).status.is_finished())
             .map(|number| name(&number))

@@ -349,7 +349,6 @@ impl Plan {
         } else {
             self.ready.remove(&key);
         }
-        self.marks.readiness.push((number, ready));
     }
 
     /// Sets a task without children back to the beginning. What was skipped because of it follows by itself.
