@@ -34,6 +34,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if wants("library") {
         core::run(&mut report)?;
     }
+    if groups.contains(&"commits") {
+        core::commits(&mut report)?;
+    }
     if wants("process") {
         process::run(&mut report)?;
     }

@@ -1,6 +1,6 @@
 //! The core and the embedded store, inside one process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
@@ -13,15 +13,20 @@ use super::measure::{Report, median, side_by_side, timed};
 use crate::run::{output, workshop};
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
+    validation(report)?;
+    memory(report, &scratch()?)?;
+    completion(report)?;
+    commits(report)
+}
+
+/// An empty folder.
+fn scratch() -> Result<PathBuf> {
     let scratch = workshop().join("bench");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(&scratch)?;
-    validation(report)?;
-    memory(report, &scratch)?;
-    completion(report)?;
-    commits(report, &scratch)
+    Ok(scratch)
 }
 
 fn native(draft: &Draft) -> Result<String> {
@@ -123,7 +128,8 @@ fn completion(report: &mut Report) -> Result<()> {
 }
 
 /// A durable command through SQLite, against a bare commit of one row; and many callers against one.
-fn commits(report: &mut Report, scratch: &Path) -> Result<()> {
+pub(super) fn commits(report: &mut Report) -> Result<()> {
+    let scratch = scratch()?;
     let store = SqliteStore::open(&scratch.join("waypost.db"), Durability::Full)?;
     let plans = Plans::new(Arc::new(store));
     let by = Actor::person("bench");
