@@ -1,12 +1,14 @@
 //! How the work of an attempt is done. The plan names an executor; what that is stands in the configuration.
 
 mod job;
+mod line;
 mod log;
 mod process;
+mod threads;
 
 pub(crate) use job::Job;
 pub use log::log_path;
-pub(crate) use process::{Handle, launch};
+pub(crate) use process::{Handle, Prepared, Workshop};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -13,7 +13,7 @@ use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
 use crate::config::Config;
-use crate::executors::{Handle, Job, Surroundings, launch};
+use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop};
 use crate::identity;
 use crate::scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
@@ -36,7 +36,8 @@ const STORE_PAUSE: Duration = Duration::from_millis(100);
 /// What reaches the loop from threads.
 #[derive(Debug)]
 pub(crate) enum Message {
-    Ended(AttemptKey, Ending),
+    /// An attempt has ended, and this one has taken its slot.
+    Ended(AttemptKey, Ending, Option<AttemptKey>),
     Progressed(AttemptKey, String),
     Control(Control),
 }
@@ -102,7 +103,7 @@ pub struct Runner {
     _vigil: Option<Vigil>,
     plans: Arc<Plans>,
     config: Arc<Config>,
-    around: Arc<Surroundings>,
+    workshop: Arc<Workshop>,
     scheduler: Scheduler,
     ids: Vec<PlanId>,
     handles: BTreeMap<AttemptKey, Handle>,
@@ -142,7 +143,7 @@ impl Runner {
             _vigil: vigil,
             plans,
             config,
-            around: Arc::new(around),
+            workshop: Arc::new(Workshop::new(around, sender.clone())),
             scheduler,
             ids,
             handles: BTreeMap::new(),
@@ -210,8 +211,11 @@ impl Runner {
 
     fn take(&mut self, message: Message, watcher: &mut dyn Watcher) {
         match message {
-            Message::Ended(key, ending) => {
+            Message::Ended(key, ending, successor) => {
                 self.handles.remove(&key);
+                if let Some(successor) = successor {
+                    self.handle(Input::TookOver(successor, key.clone()));
+                }
                 self.handle(Input::Ended(key, ending));
             }
             Message::Progressed(key, progress) => self.handle(Input::Progressed(key, progress)),
@@ -238,6 +242,7 @@ impl Runner {
                 match action {
                     Action::Write(id, commands) => self.write(&id, commands)?,
                     Action::Read(id) => self.read(&id, watcher)?,
+                    Action::Prepare(key) => self.prepare(key),
                     Action::Start(key) => self.start(key),
                     Action::Stop(key, force) => {
                         if let Some(handle) = self.handles.get(&key) {
@@ -306,14 +311,35 @@ impl Runner {
         Ok(())
     }
 
-    fn start(&mut self, key: AttemptKey) {
-        let Some(plan) = self.scheduler.plan(&key.plan) else { return };
-        match Job::of(&self.config, plan, &key) {
+    fn job(&mut self, key: &AttemptKey) -> Option<Prepared> {
+        let plan = self.scheduler.plan(&key.plan)?;
+        match Job::of(&self.config, plan, key) {
             Ok(job) => {
-                let handle = launch(job, Arc::clone(&self.around), self.sender.clone());
-                self.handles.insert(key, handle);
+                let (attempt, handle) = Prepared::new(job);
+                self.handles.insert(key.clone(), handle);
+                Some(attempt)
             }
-            Err(error) => self.handle(Input::Ended(key, Ending::Failed { error })),
+            Err(error) => {
+                self.handle(Input::Ended(key.clone(), Ending::Failed { error }));
+                None
+            }
+        }
+    }
+
+    fn prepare(&mut self, key: AttemptKey) {
+        if let Some(attempt) = self.job(&key) {
+            self.workshop.line.join(attempt);
+        }
+    }
+
+    fn start(&mut self, key: AttemptKey) {
+        let attempt = match self.handles.contains_key(&key) {
+            // It stood in line; if it no longer does, it has begun.
+            true => self.workshop.line.leave(&key),
+            false => self.job(&key),
+        };
+        if let Some(attempt) = attempt {
+            self.workshop.begin(attempt);
         }
     }
 
@@ -392,7 +418,7 @@ impl Runner {
             let Some(plan) = self.scheduler.plan(id) else { continue };
             for task in plan.running() {
                 let worker = task.state.worker.clone().unwrap_or_default();
-                if worker != self.around.worker {
+                if worker != self.workshop.around.worker {
                     foreign.insert(AttemptKey::new(id, &task.spec.id, task.state.attempt), worker);
                 }
             }
@@ -414,7 +440,7 @@ impl Runner {
                 self.handle(Input::Gone(key, Loss::Expired));
             }
         }
-        let runs = runs(&self.around);
+        let runs = runs(&self.workshop.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
         let mut gone = Vec::new();
         for (key, worker) in &foreign {

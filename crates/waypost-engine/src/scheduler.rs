@@ -65,6 +65,8 @@ pub enum Input {
     Unknown(PlanId),
     /// An attempt of ours has ended.
     Ended(AttemptKey, Ending),
+    /// The first attempt, which stood in line, has begun in the slot of the second, which has ended.
+    TookOver(AttemptKey, AttemptKey),
     /// An attempt of ours says how far it is.
     Progressed(AttemptKey, String),
     /// An attempt of somebody else is over.
@@ -80,6 +82,8 @@ pub enum Action {
     Write(PlanId, Vec<Command>),
     /// Read the plan from the store, then hand it in.
     Read(PlanId),
+    /// Put an attempt in line, whose start is durable: it begins when one of its queue ends, or when it is started.
+    Prepare(AttemptKey),
     /// Start the work of an attempt: its start is durable.
     Start(AttemptKey),
     /// End the work of an attempt.
@@ -150,11 +154,15 @@ pub struct Scheduler {
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     /// Slots of queues that programs have now.
     slots: BTreeMap<String, u32>,
-    /// Attempts whose start is durable and which get the next free slot, in their order.
-    waiting: VecDeque<AttemptKey>,
+    /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
+    waiting: BTreeMap<String, VecDeque<AttemptKey>>,
     pace: ahead::Pace,
     draining: bool,
     stopping: bool,
+    /// Whether something has happened after which attempts may have to end.
+    look_at_live: bool,
+    /// When the next of them has to end by its time.
+    live_wake_at: Option<Timestamp>,
     served: u64,
     wake_at: Option<Timestamp>,
     told: Vec<Action>,
@@ -179,10 +187,12 @@ impl Scheduler {
             locks: LockTable::default(),
             reserved: None,
             slots: BTreeMap::new(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             pace: ahead::Pace::default(),
             draining: false,
             stopping: false,
+            look_at_live: true,
+            live_wake_at: None,
             served: 0,
             wake_at: None,
             told: Vec::new(),
@@ -221,6 +231,16 @@ impl Scheduler {
 
     /// Takes in what happened.
     pub fn handle(&mut self, now: Timestamp, input: Input) {
+        match &input {
+            // The plan is as it was foreseen, and whoever ends ends by itself.
+            Input::Written(..) | Input::Ended(..) | Input::TookOver(..) | Input::Progressed(..) => {}
+            Input::Adopted(_)
+            | Input::Advanced(..)
+            | Input::Refused(..)
+            | Input::Unknown(_)
+            | Input::Gone(..)
+            | Input::Control(_) => self.look_at_live = true,
+        }
         match input {
             Input::Adopted(plan) => self.adopt(now, *plan),
             Input::Advanced(id, entries) => self.advance(&id, &entries),
@@ -232,6 +252,7 @@ impl Scheduler {
                 }
             }
             Input::Ended(key, ending) => self.ended(now, &key, ending),
+            Input::TookOver(next, ended) => self.took_over(now, &next, &ended),
             Input::Progressed(key, progress) => {
                 if let Some(live) = self.live.get_mut(&key) {
                     live.progress = Some(progress);

@@ -20,6 +20,8 @@ pub(crate) struct Part {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) key: AttemptKey,
+    /// The queue whose slot it takes.
+    pub(crate) queue: String,
     pub(crate) parts: Vec<Part>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
@@ -47,7 +49,8 @@ impl Job {
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
-        Ok(Self { key: key.clone(), parts, output_bytes_max, log_bytes_max })
+        let queue = Config::queue_name(&plan.spec().queue).to_owned();
+        Ok(Self { key: key.clone(), queue, parts, output_bytes_max, log_bytes_max })
     }
 }
 

@@ -20,7 +20,9 @@ use waypost_core::Json;
 
 use super::Surroundings;
 use super::job::{Job, Part, idempotency_key};
+use super::line::Line;
 use super::log::{Log, log_path, without_secrets};
+use super::threads::Threads;
 use crate::config::Secret;
 use crate::identity::WORKER_VARIABLE;
 use crate::run::Message;
@@ -52,6 +54,56 @@ pub(crate) struct Handle {
     state: Arc<Mutex<State>>,
 }
 
+/// An attempt that can begin.
+pub(crate) struct Prepared {
+    pub(crate) job: Job,
+    state: Arc<Mutex<State>>,
+}
+
+impl Prepared {
+    /// An attempt, and what it can be ended by.
+    pub(crate) fn new(job: Job) -> (Self, Handle) {
+        let state = Arc::new(Mutex::new(State::Between));
+        let handle = Handle { state: Arc::clone(&state) };
+        (Self { job, state }, handle)
+    }
+}
+
+/// What all attempts of a run share.
+pub(crate) struct Workshop {
+    pub(crate) around: Surroundings,
+    pub(crate) line: Line,
+    threads: Threads,
+    sender: Sender<Message>,
+}
+
+impl Workshop {
+    pub(crate) fn new(around: Surroundings, sender: Sender<Message>) -> Self {
+        Self { around, line: Line::default(), threads: Threads::default(), sender }
+    }
+
+    /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
+    pub(crate) fn begin(self: &Arc<Self>, attempt: Prepared) {
+        let key = attempt.job.key.clone();
+        let workshop = Arc::clone(self);
+        let begun = self.threads.run(move || {
+            let mut next = Some(attempt);
+            while let Some(attempt) = next {
+                let job = attempt.job;
+                let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
+                next = workshop.line.next(&job.queue);
+                let successor = next.as_ref().map(|next| next.job.key.clone());
+                // Nobody listens any more when the run is over.
+                let _over = workshop.sender.send(Message::Ended(job.key, ending, successor));
+            }
+        });
+        if let Err(error) = begun {
+            let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
+            let _over = self.sender.send(Message::Ended(key, ending, None));
+        }
+    }
+}
+
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -73,24 +125,6 @@ impl Handle {
             State::Stopped => {}
         }
     }
-}
-
-/// Starts the work of an attempt. How it ends is told through `sender`.
-pub(crate) fn launch(job: Job, around: Arc<Surroundings>, sender: Sender<Message>) -> Handle {
-    let state = Arc::new(Mutex::new(State::Between));
-    let handle = Handle { state: Arc::clone(&state) };
-    let key = job.key.clone();
-    let told = sender.clone();
-    let thread = std::thread::Builder::new().name(format!("attempt {}", key.task)).spawn(move || {
-        let ending = run(&job, &around, &state, &sender);
-        // Nobody listens any more when the run is over.
-        let _over = sender.send(Message::Ended(job.key.clone(), ending));
-    });
-    if let Err(error) = thread {
-        let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
-        let _over = told.send(Message::Ended(key, ending));
-    }
-    handle
 }
 
 fn run(job: &Job, around: &Surroundings, state: &Mutex<State>, sender: &Sender<Message>) -> Ending {
@@ -210,10 +244,10 @@ fn prepared(job: &Job, part: &Part, around: &Surroundings) -> Result<(Command, V
 /// The folder that a program starts in. Links are followed before it is asked whether it lies in the workspace.
 fn directory(around: &Surroundings, relative: &str) -> Result<PathBuf, String> {
     let unusable = |error: io::Error| format!("the folder {relative:?} cannot be used: {error}");
-    let root = around.workspace.canonicalize().map_err(unusable)?;
     if relative.is_empty() {
-        return Ok(root);
+        return Ok(around.workspace.clone());
     }
+    let root = around.workspace.canonicalize().map_err(unusable)?;
     let folder = root.join(relative).canonicalize().map_err(unusable)?;
     if folder.starts_with(&root) {
         Ok(folder)
@@ -243,7 +277,7 @@ fn converse(
         rustix::io::ioctl_fionbio(pipe, true)?;
     }
     let mut told: Option<Instant> = None;
-    let mut buffer = vec![0u8; 16 * 1024];
+    let mut buffer = [0u8; 8 * 1024];
     while stdout.is_some() || stderr.is_some() {
         if let Some(pipe) = &mut stdin {
             match pipe.write(talk.input) {

@@ -3,13 +3,15 @@
 //!
 //! Only where tasks take less time than a few writes do; a task that waits for its slot counts as running meanwhile.
 
+use std::collections::VecDeque;
+
 use waypost_core::{PlanId, Timestamp};
 
 use super::live::{AttemptKey, Ending, Stage};
 use super::{Action, Scheduler, earlier};
 
 /// Attempts that may wait for a slot.
-pub(super) const AHEAD_MAX: usize = 16;
+pub(super) const AHEAD_MAX: usize = 32;
 /// Microseconds that attempts take on average where starting ahead is worth its while.
 const SHORT_MICROS: i64 = 20_000;
 /// Attempts that have to end before anything is known about the average.
@@ -39,18 +41,21 @@ impl Pace {
 impl Scheduler {
     /// How many more attempts may be started ahead now.
     pub(super) fn ahead_left(&self) -> usize {
-        if self.pace.is_short() { AHEAD_MAX.saturating_sub(self.waiting.len()) } else { 0 }
+        if self.pace.is_short() { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
     }
 
     /// A start is durable: its work begins, or waits for a slot when it was started ahead.
     pub(super) fn begin_or_wait(&mut self, now: Timestamp, key: AttemptKey) {
+        self.look_at_live |= self.stopping;
         let Some(live) = self.live.get_mut(&key) else { return };
         if live.ahead {
             live.stage = Stage::Waiting;
-            self.waiting.push_back(key);
+            self.told.push(Action::Prepare(key.clone()));
+            self.waiting.entry(live.queue.clone()).or_default().push_back(key);
             self.fill_slots(now);
         } else {
             live.begin(now);
+            self.live_wake_at = earlier(self.live_wake_at, live.deadline);
             self.told.push(Action::Start(key));
         }
     }
@@ -70,52 +75,55 @@ impl Scheduler {
         self.fill_slots(now);
     }
 
-    /// Gives free slots to those who wait for one.
-    fn fill_slots(&mut self, now: Timestamp) {
-        if self.stopping {
-            return;
+    /// One that stood in line has begun in the slot of one that has ended.
+    pub(super) fn took_over(&mut self, now: Timestamp, next: &AttemptKey, ended: &AttemptKey) {
+        // It may have been given a slot of its own in the same moment.
+        let Some(live) = self.live.get_mut(next).filter(|live| live.stage == Stage::Waiting) else { return };
+        live.ahead = false;
+        live.begin(now);
+        self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+        let queue = live.queue.clone();
+        if let Some(waiting) = self.waiting.get_mut(&queue) {
+            // Mostly it is the first.
+            waiting.retain(|waiting| waiting != next);
         }
-        let mut place = 0;
-        while let Some(key) = self.waiting.get(place) {
-            let Some(live) = self.live.get_mut(key).filter(|live| live.stage == Stage::Waiting) else {
-                self.waiting.remove(place);
-                continue;
-            };
-            let used = self.slots.entry(live.queue.clone()).or_default();
-            if *used >= self.config.queues.get(&live.queue).map_or(0, |queue| queue.concurrency) {
-                place += 1;
-                continue;
-            }
-            *used += 1;
-            live.ahead = false;
-            live.begin(now);
-            let key = key.clone();
-            self.waiting.remove(place);
-            self.told.push(Action::Start(key));
+        match self.live.get_mut(ended).filter(|live| live.has_slot()) {
+            Some(ended) => ended.ahead = true,
+            None => *self.slots.entry(queue).or_default() += 1,
         }
     }
 
-    /// Attempts that wait for a slot and are no longer wanted, or are not to start because the run ends.
-    pub(super) fn drop_waiting(&mut self, now: Timestamp) {
-        for key in self.waiting.clone() {
-            let wanted = self.plans.get(&key.plan).is_none_or(|followed| {
-                followed.stale || super::live::is_running(&followed.plan, &key, Some(&self.worker))
-            });
-            if !wanted {
-                self.forget(&key);
-            } else if self.stopping
-                && let Some(live) = self.live.get_mut(&key)
-            {
-                live.give_back(now);
+    /// Gives free slots to those who wait for one.
+    fn fill_slots(&mut self, now: Timestamp) {
+        for (queue, waiting) in &mut self.waiting {
+            let concurrency = self.config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+            while !waiting.is_empty() {
+                let used = self.slots.entry(queue.clone()).or_default();
+                if *used >= concurrency {
+                    break;
+                }
+                let Some(key) = waiting.pop_front() else { break };
+                let Some(live) = self.live.get_mut(&key).filter(|live| live.stage == Stage::Waiting) else {
+                    continue;
+                };
+                *used += 1;
+                live.ahead = false;
+                live.begin(now);
+                self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+                self.told.push(Action::Start(key));
             }
         }
-        self.waiting.retain(|key| self.live.get(key).is_some_and(|live| live.stage == Stage::Waiting));
+    }
+
+    /// How many wait for a slot.
+    fn waiting_count(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
     }
 
     /// Whether what has ended in a plan may wait for more to be written with it: while enough attempts wait for a slot,
     /// nothing that depends on it could start anyway.
     pub(super) fn may_linger(&mut self, now: Timestamp, id: &PlanId) -> bool {
-        if self.waiting.len() <= AHEAD_MAX / 2 || self.stopping {
+        if self.waiting_count() <= AHEAD_MAX / 2 || self.stopping {
             return false;
         }
         let ended =

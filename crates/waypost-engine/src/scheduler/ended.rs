@@ -9,9 +9,17 @@ use crate::config::Config;
 impl Scheduler {
     /// Attempts that are over time, no longer wanted, or to end because the run ends.
     pub(super) fn stop_what_must_end(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
-        self.drop_waiting(now);
+        if self.look_at_live || self.live_wake_at.is_some_and(|at| at <= now) {
+            self.look_at_live = false;
+            self.live_wake_at = None;
+            self.look_at_all(now, actions);
+        }
+        self.wake_at = earlier(self.wake_at, self.live_wake_at);
+    }
+
+    fn look_at_all(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         for (key, live) in &mut self.live {
-            if live.stage != Stage::Running {
+            if !matches!(live.stage, Stage::Running | Stage::Waiting) {
                 continue;
             }
             let wanted = self.plans.get(&key.plan).is_none_or(|followed| {
@@ -28,17 +36,19 @@ impl Scheduler {
             };
             let force_at = |since: Timestamp| since.plus_seconds(u64::from(self.config.stop_seconds));
             match (&mut live.stop, reason) {
-                (None, None) => self.wake_at = earlier(self.wake_at, live.deadline),
+                (None, None) => self.live_wake_at = earlier(self.live_wake_at, live.deadline),
                 (None, Some(reason)) => {
                     live.stop = Some((reason, now, false));
                     actions.push(Action::Stop(key.clone(), Force::Ask));
-                    self.wake_at = earlier(self.wake_at, Some(force_at(now)));
+                    self.live_wake_at = earlier(self.live_wake_at, Some(force_at(now)));
                 }
                 (Some((_, since, forced @ false)), _) if force_at(*since) <= now => {
                     *forced = true;
                     actions.push(Action::Stop(key.clone(), Force::Kill));
                 }
-                (Some((_, since, false)), _) => self.wake_at = earlier(self.wake_at, Some(force_at(*since))),
+                (Some((_, since, false)), _) => {
+                    self.live_wake_at = earlier(self.live_wake_at, Some(force_at(*since)));
+                }
                 (Some((_, _, true)), _) => {}
             }
         }
@@ -75,6 +85,9 @@ impl Scheduler {
         let plan = &followed.plan;
         followed.gone.retain(|(key, _)| live::is_running(plan, key, None));
         let mut gone = followed.gone.clone();
+        if gone.is_empty() && followed.plan.counts().running == followed.running {
+            return;
+        }
         // What stands as ours and does not run here was lost on the way.
         let ours =
             followed.plan.running().filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));

@@ -118,14 +118,6 @@ impl Live {
         !self.ahead && self.stage != Stage::Ended
     }
 
-    /// It will not be started after all.
-    pub(super) fn give_back(&mut self, now: Timestamp) {
-        self.stage = Stage::Ended;
-        self.ended_at = Some(now);
-        self.stop = Some((StopReason::RunStopped, now, true));
-        self.ending = Some(Ending::Failed { error: "it was not started".to_owned() });
-    }
-
     /// Its start is durable: from now on its time counts.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.stage = Stage::Running;

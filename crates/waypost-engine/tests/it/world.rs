@@ -1,7 +1,7 @@
 //! A world for a scheduler: a store of one plan, workers that end when the test says so, a clock that is set by hand.
 //! The store decides as the real one does, on the plan itself; the world checks what must hold at every moment.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::{
@@ -78,6 +78,8 @@ pub(crate) struct World {
     pub(crate) generation: u32,
     /// Programs that run, with whether they were asked to end.
     pub(crate) programs: BTreeMap<AttemptKey, Option<Force>>,
+    /// Attempts that stand in line for the slot of one that ends, with whether they are not to begin any more.
+    line: VecDeque<(AttemptKey, bool)>,
     started: BTreeSet<AttemptKey>,
     done: BTreeSet<String>,
     pub(crate) order: Vec<String>,
@@ -106,6 +108,7 @@ impl World {
             after_failure,
             generation: 0,
             programs: BTreeMap::new(),
+            line: VecDeque::new(),
             started: BTreeSet::new(),
             done: BTreeSet::new(),
             order: Vec::new(),
@@ -230,26 +233,55 @@ impl World {
                 self.scheduler.handle(self.now, input);
             }
             Action::Read(_) => self.read(),
-            Action::Start(key) => {
-                let task = self.truth.task(key.task.as_str()).unwrap();
-                assert_eq!(task.state.attempt, key.attempt, "{key:?} starts before its start is durable");
-                assert!(self.started.insert(key.clone()), "{key:?} starts twice");
-                self.order.push(key.task.to_string());
-                self.programs.insert(key, None);
-                let concurrency = self.config.queues["default"].concurrency as usize;
-                assert!(
-                    self.programs.len() <= concurrency,
-                    "more than {concurrency} run: {:?}",
-                    self.programs.keys()
-                );
-                self.no_program_shares_a_lock();
-            }
+            Action::Prepare(key) => self.line.push_back((key, false)),
+            Action::Start(key) => match self.line.iter().position(|(waiting, _)| *waiting == key) {
+                Some(place) => {
+                    let (key, stopped) = self.line.remove(place).unwrap();
+                    self.begins(key, stopped);
+                }
+                // Whoever stood in line and does no longer has begun already.
+                None if self.started.contains(&key) => assert!(self.programs.contains_key(&key), "{key:?}"),
+                None => self.begins(key, false),
+            },
             Action::Stop(key, force) => {
                 if let Some(asked) = self.programs.get_mut(&key) {
                     *asked = Some(force);
                 }
+                if let Some((_, stopped)) = self.line.iter_mut().find(|(waiting, _)| *waiting == key) {
+                    *stopped = true;
+                }
             }
             Action::Tell(_) => {}
+        }
+    }
+
+    /// A program begins, unless it was stopped before: then it is over at once.
+    fn begins(&mut self, key: AttemptKey, stopped: bool) {
+        assert!(self.started.insert(key.clone()), "{key:?} starts twice");
+        if stopped {
+            let error = "it was stopped before it began".to_owned();
+            self.gives_its_slot_on(&key);
+            self.scheduler.handle(self.now, Input::Ended(key, Ending::Failed { error }));
+            return;
+        }
+        let task = self.truth.task(key.task.as_str()).unwrap();
+        assert_eq!(task.state.attempt, key.attempt, "{key:?} starts before its start is durable");
+        self.order.push(key.task.to_string());
+        self.programs.insert(key, None);
+        let concurrency = self.config.queues["default"].concurrency as usize;
+        assert!(
+            self.programs.len() <= concurrency,
+            "more than {concurrency} run: {:?}",
+            self.programs.keys()
+        );
+        self.no_program_shares_a_lock();
+    }
+
+    /// The first in line begins in the slot of one that has ended.
+    fn gives_its_slot_on(&mut self, ended: &AttemptKey) {
+        if let Some((next, stopped)) = self.line.pop_front() {
+            self.scheduler.handle(self.now, Input::TookOver(next.clone(), ended.clone()));
+            self.begins(next, stopped);
         }
     }
 
@@ -270,6 +302,7 @@ impl World {
         let key = self.programs.keys().find(|key| key.task.as_str() == task).cloned();
         let key = key.unwrap_or_else(|| panic!("{task} does not run: {:?}", self.programs.keys()));
         self.programs.remove(&key);
+        self.gives_its_slot_on(&key);
         self.scheduler.handle(self.now, Input::Ended(key, ending));
     }
 
@@ -292,6 +325,7 @@ impl World {
     pub(crate) fn crash(&mut self) {
         self.generation += 1;
         self.programs.clear();
+        self.line.clear();
         let worker = format!("w{}", self.generation);
         self.scheduler = Scheduler::new(Arc::clone(&self.config), worker, self.after_failure);
         self.read();

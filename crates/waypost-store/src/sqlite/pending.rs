@@ -51,13 +51,18 @@ impl Pending {
         for (_, plan) in self.plans.drain() {
             let key = plan.key;
             rows::put_head(connection, &plan.head, plan.replay_bytes)?;
+            let had_locks = !plan.running.is_empty() && rows::holds_locks(connection, key)?;
             for (task, running) in &plan.running {
-                rows::drop_running(connection, key, task)?;
-                if let Some((lease, locks)) = running {
-                    rows::put_lease(connection, key, lease)?;
-                    for lock in locks {
-                        rows::put_lock(connection, key, task, lock)?;
-                    }
+                if had_locks {
+                    rows::drop_locks(connection, key, task)?;
+                }
+                let Some((lease, locks)) = running else {
+                    rows::drop_lease(connection, key, task)?;
+                    continue;
+                };
+                rows::put_lease(connection, key, lease)?;
+                for lock in locks {
+                    rows::put_lock(connection, key, task, lock)?;
                 }
             }
             for (task, waits) in &plan.waits {

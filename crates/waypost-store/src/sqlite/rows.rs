@@ -225,14 +225,20 @@ pub(super) fn wait(row: &Row<'_>) -> Result<Wait, StoreError> {
     })
 }
 
-/// Takes the lease and the locks of a task away.
-pub(super) fn drop_running(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
-    for sql in [
-        "DELETE FROM leases WHERE plan = ?1 AND task = ?2",
-        "DELETE FROM locks WHERE plan = ?1 AND task = ?2",
-    ] {
-        connection.prepare_cached(sql)?.execute(params![key, task.as_str()])?;
-    }
+pub(super) fn drop_lease(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached("DELETE FROM leases WHERE plan = ?1 AND task = ?2")?;
+    statement.execute(params![key, task.as_str()])?;
+    Ok(())
+}
+
+/// Whether any task of a plan holds a lock.
+pub(super) fn holds_locks(connection: &Connection, key: i64) -> Result<bool, StoreError> {
+    Ok(connection.prepare_cached("SELECT 1 FROM locks WHERE plan = ?1 LIMIT 1")?.exists([key])?)
+}
+
+pub(super) fn drop_locks(connection: &Connection, key: i64, task: &TaskId) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached("DELETE FROM locks WHERE plan = ?1 AND task = ?2")?;
+    statement.execute(params![key, task.as_str()])?;
     Ok(())
 }
 

@@ -1,0 +1,40 @@
+//! Attempts that stand in line for a slot: the thread whose attempt has ended takes the next one itself, so that a program
+//! starts in the moment in which the one before it ends, whatever the loop is doing then.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::process::Prepared;
+use crate::scheduler::AttemptKey;
+
+/// The lines, one for each queue.
+#[derive(Default)]
+pub(crate) struct Line {
+    queues: Mutex<BTreeMap<String, VecDeque<Prepared>>>,
+}
+
+impl Line {
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, VecDeque<Prepared>>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stands at the end of its queue's line.
+    pub(crate) fn join(&self, attempt: Prepared) {
+        self.queues().entry(attempt.job.queue.clone()).or_default().push_back(attempt);
+    }
+
+    /// Takes the first of a queue's line.
+    pub(crate) fn next(&self, queue: &str) -> Option<Prepared> {
+        self.queues().get_mut(queue)?.pop_front()
+    }
+
+    /// Takes this one, unless somebody has taken it already.
+    pub(crate) fn leave(&self, key: &AttemptKey) -> Option<Prepared> {
+        let mut queues = self.queues();
+        let (line, place) = queues.values_mut().find_map(|line| {
+            let place = line.iter().position(|attempt| attempt.job.key == *key)?;
+            Some((line, place))
+        })?;
+        line.remove(place)
+    }
+}
