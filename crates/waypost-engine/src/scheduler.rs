@@ -341,10 +341,11 @@ impl Scheduler {
             return;
         }
         let Some(pending) = followed.pending.take() else { return };
-        self.told.extend(pending.notices.into_iter().map(Action::Tell));
+        // First what others wait for, then what they are told.
         for key in pending.starts {
             self.begin_or_wait(now, key);
         }
+        self.told.extend(pending.notices.into_iter().map(Action::Tell));
     }
 
     /// What was refused did not happen; the copy is read again, and the task that is in the way is left aside for a while.

@@ -148,7 +148,7 @@ impl WriteError {
 }
 
 enum Job {
-    Create(Box<NewPlan>),
+    Create(Option<PlanId>, Actor, Command),
     Write(Box<WriteRequest>),
     Purge(PlanId, Actor),
 }
@@ -239,7 +239,8 @@ impl Plans {
 
     /// Makes a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
-        self.queue_one(Job::Create(Box::new(new)))
+        let NewPlan { id, by, draft, approval_required } = new;
+        self.queue_one(Job::Create(id, by, Command::Create { draft: Box::new(draft), approval_required }))
     }
 
     /// Writes one version. Durable when this returns.
@@ -288,7 +289,7 @@ impl Plans {
             }
             for job in &jobs {
                 let answer = match job {
-                    Job::Create(new) => create(transaction, &mut cache, new),
+                    Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command),
                     Job::Write(request) => write(transaction, &mut cache, request),
                     Job::Purge(plan, by) => purge(transaction, &mut cache, plan, by),
                 };
@@ -514,8 +515,14 @@ fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), Stor
     Ok(())
 }
 
-fn create(transaction: &mut dyn Transaction, cache: &mut Cache, new: &NewPlan) -> Done {
-    let id = match &new.id {
+fn create(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    id: Option<&PlanId>,
+    by: &Actor,
+    command: &Command,
+) -> Done {
+    let id = match id {
         Some(id) if transaction.head(id)?.is_some() => return Err(Refusal::AlreadyExists {}.into()),
         Some(id) if transaction.was_used(id)? => return Err(WriteError::IdUsed(id.clone()).into()),
         Some(id) => id.clone(),
@@ -523,12 +530,10 @@ fn create(transaction: &mut dyn Transaction, cache: &mut Cache, new: &NewPlan) -
     };
     let at = transaction.now();
     let mut plan = Plan::blank(id);
-    let command =
-        Command::Create { draft: Box::new(new.draft.clone()), approval_required: new.approval_required };
-    let events = plan.decide(&new.by, at, &command)?;
+    let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
     let mut cached = Cached { plan, used: 0, replayed: 0 };
-    let committed = append(transaction, &mut cached, &new.by, command.name(), &events, None, at)?;
+    let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
     cache.put(cached.plan, cached.replayed);
     Ok(committed)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::json;
 
 use super::measure::{Report, median, timed};
@@ -35,32 +36,78 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     let layers = |number: usize| (0..3).flat_map(|step| before(number, 100 + step)).collect();
     write(&scratch, "layered", PROCESSES, "true", layers)?;
 
-    let (mut many, mut layered, mut floors, mut chains, mut instants) =
-        (vec![], vec![], vec![], vec![], vec![]);
+    let mut rounds = Rounds::default();
     for _ in 0..ROUNDS {
-        floors.push(floor(PROCESSES, WIDTH)? / PROCESSES as f64);
-        many.push(ours(&scratch, "many")? / PROCESSES as f64);
-        layered.push(ours(&scratch, "layered")? / PROCESSES as f64);
-        chains.push(ours(&scratch, "chain")? / CHAIN as f64);
-        instants.push(INSTANTS as f64 / ours(&scratch, "instant")?);
+        rounds.turn(&scratch)?;
     }
-    let floor = median(floors);
-    report.note("a bare start of /bin/true, 2 at the same time", format!("{:.0} µs", floor * 1e6));
-    report.at_most(
-        "run, 10,000 independent /bin/true, 2 in flight: over that",
-        median(many) / floor,
-        1.2,
-        "×",
-    );
-    report.at_most(
-        "run, 100 layers of 100, 3 dependencies each: over that",
-        median(layered) / floor,
-        1.2,
-        "×",
-    );
-    report.note("run, a chain of 1,000 /bin/true, each", format!("{:.0} µs", median(chains) * 1e6));
+    let Rounds { floors, many, layered, alone, commits, chains, instants } = rounds;
+    report.note("a bare start of /bin/true, 2 at the same time", micros(median(floors)));
+    report.at_most("run, 10,000 independent /bin/true, 2 in flight: over that", median(many), 1.2, "×");
+    report.at_most("run, 100 layers of 100, 3 dependencies each: over that", median(layered), 1.2, "×");
+    let (alone, commit, chain) = (median(alone), median(commits), median(chains));
+    report.note("a bare start of /bin/true, one after the other", micros(alone));
+    report.note("a bare SQLite commit of one row", micros(commit));
+    report.note("run, a chain of 1,000 /bin/true, each", micros(chain));
+    report.at_most("  over a start and a commit", chain / (alone + commit), 1.3, "×");
+    report.at_most("  from an end to the next start, over a commit", (chain - alone) / commit, 1.5, "×");
     report.at_least("run, durable completions of tasks without work", median(instants), 20_000.0, "/s");
+    let peak = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss() as f64 / 1024.0;
+    report.at_most("run, 100,000 tasks without work: peak memory", peak, 300.0, "MB");
     Ok(())
+}
+
+fn micros(seconds: f64) -> String {
+    format!("{:.0} µs", seconds * 1e6)
+}
+
+/// What was measured, turn by turn, so that whatever else the machine does hits all of it.
+#[derive(Default)]
+struct Rounds {
+    /// Seconds for one bare start, several at the same time.
+    floors: Vec<f64>,
+    /// Ours over the bare starts before and after.
+    many: Vec<f64>,
+    layered: Vec<f64>,
+    /// Seconds for one bare start, one at a time.
+    alone: Vec<f64>,
+    commits: Vec<f64>,
+    chains: Vec<f64>,
+    /// Completions per second.
+    instants: Vec<f64>,
+}
+
+impl Rounds {
+    fn turn(&mut self, scratch: &Path) -> Result<()> {
+        let one = floor(PROCESSES, WIDTH)?;
+        let many = ours(scratch, "many")?;
+        let two = floor(PROCESSES, WIDTH)?;
+        let layered = ours(scratch, "layered")?;
+        let three = floor(PROCESSES, WIDTH)?;
+        self.many.push(many / ((one + two) / 2.0));
+        self.layered.push(layered / ((two + three) / 2.0));
+        self.floors.extend([one, two, three].map(|floor| floor / PROCESSES as f64));
+        self.alone.push(floor(CHAIN, 1)? / CHAIN as f64);
+        self.commits.push(bare_commits(scratch, CHAIN)? / CHAIN as f64);
+        self.chains.push(ours(scratch, "chain")? / CHAIN as f64);
+        self.instants.push(INSTANTS as f64 / ours(scratch, "instant")?);
+        Ok(())
+    }
+}
+
+/// Seconds that so many durable commits of one row take.
+fn bare_commits(scratch: &Path, count: usize) -> Result<f64> {
+    let bare = rusqlite::Connection::open(scratch.join("bare.db"))?;
+    bare.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    bare.execute_batch(
+        "PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS row (id INTEGER PRIMARY KEY, text TEXT)",
+    )?;
+    let text = "x".repeat(120);
+    let mut insert = bare.prepare("INSERT INTO row (text) VALUES (?1)")?;
+    let (failed, took) = timed(|| (0..count).any(|_| insert.execute([&text]).is_err()));
+    if failed {
+        bail!("the row could not be inserted");
+    }
+    Ok(took.as_secs_f64())
 }
 
 fn before(number: usize, distance: usize) -> Vec<String> {

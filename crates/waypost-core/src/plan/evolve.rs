@@ -41,13 +41,15 @@ impl Plan {
                 let mut state = draft.state.clone();
                 state.created_by = Some(by.clone());
                 state.created_at.get_or_insert(at);
-                let mut tasks = draft.tasks.clone();
-                for task in &mut tasks {
+                // One after the other: a second list of them all would be as large as the plan.
+                let tasks = draft.tasks.iter().map(|task| {
+                    let mut task = task.clone();
                     task.state.created_at.get_or_insert(at);
                     if task.state.status.is_finished() {
                         task.state.finished_at.get_or_insert(at);
                     }
-                }
+                    task
+                });
                 let (runs, ended) =
                     (matches!(state.phase, Phase::Active | Phase::Paused), state.phase.is_finished());
                 if runs || ended {
@@ -276,7 +278,12 @@ impl Plan {
     }
 
     /// Builds everything from a list of tasks, in time proportional to it.
-    pub(super) fn fill(&mut self, spec: PlanSpec, state: PlanState, tasks: Vec<Task>) {
+    pub(super) fn fill(
+        &mut self,
+        spec: PlanSpec,
+        state: PlanState,
+        tasks: impl ExactSizeIterator<Item = Task>,
+    ) {
         self.spec = spec;
         self.state = state;
         self.names = Names::with_capacity(tasks.len());

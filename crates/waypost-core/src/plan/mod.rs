@@ -204,7 +204,7 @@ impl Plan {
     pub fn from_trusted_draft(id: PlanId, draft: Draft) -> Self {
         let mut plan = Self::blank(id);
         plan.version = draft.version;
-        plan.fill(draft.spec, draft.state, draft.tasks);
+        plan.fill(draft.spec, draft.state, draft.tasks.into_iter());
         plan.marks = Marks::default();
         plan
     }

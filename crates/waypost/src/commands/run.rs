@@ -106,8 +106,8 @@ impl Run {
         let mut watcher = report::watcher(context, &id);
         let summary = runner.run(watcher.as_mut()).map_err(failed_run)?;
         drop(watcher);
-        let plan = plans.look(&id, Plan::clone)?;
-        summary::print(context, &plan, &summary)
+        drop(runner);
+        plans.look(&id, |plan| summary::print(context, plan, &summary))?
     }
 
     /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
