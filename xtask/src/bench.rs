@@ -5,6 +5,8 @@ mod core;
 #[cfg(feature = "bench")]
 mod measure;
 #[cfg(feature = "bench")]
+mod peers;
+#[cfg(feature = "bench")]
 mod process;
 #[cfg(feature = "bench")]
 mod run;
@@ -42,6 +44,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     }
     if groups.contains(&"run") || groups.contains(&"all") {
         run::run(&mut report)?;
+    }
+    if groups.contains(&"peers") || groups.contains(&"all") {
+        peers::run(&mut report)?;
     }
     report.print();
     Ok(())

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [FILTER]   set up what the tests need, then run all of them
 cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
-cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; all)
+cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; peers; all)
 cargo xtask generate        write the generated files anew
 ";
 

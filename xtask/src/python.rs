@@ -8,12 +8,17 @@ use crate::run::{must, program, workshop};
 
 const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5"];
 
-/// The interpreter, with everything installed. What is missing on the machine is installed, or named.
+/// The interpreter of the judges, with everything installed.
 pub(crate) fn interpreter() -> Result<PathBuf> {
-    let home = workshop().join("python");
+    with_packages("python", PACKAGES)
+}
+
+/// A Python of its own with these packages. What is missing on the machine is installed, or named.
+pub(crate) fn with_packages(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    let home = workshop().join(name);
     let python = home.join("bin/python");
     let stamp = home.join("packages.txt");
-    let wanted = PACKAGES.join("\n");
+    let wanted = packages.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
@@ -29,9 +34,9 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
         }
     }
     let mut pip = program(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(PACKAGES);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
     must("install the Python packages", &mut pip)
-        .context("the tests need these packages from PyPI: jsonschema, networkx")?;
+        .with_context(|| format!("these packages from PyPI are needed: {}", packages.join(", ")))?;
     std::fs::write(&stamp, wanted)?;
     Ok(python)
 }

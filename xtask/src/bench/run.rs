@@ -1,6 +1,6 @@
 //! Running plans: processes against bare starts of the same process, and how fast tasks without work end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -22,17 +22,24 @@ const ROUNDS: usize = 3;
 /// Processes at the same time.
 const WIDTH: usize = 2;
 
-pub(super) fn run(report: &mut Report) -> Result<()> {
-    let scratch = workshop().join("bench-run");
+/// An empty workspace whose configuration has an executor that runs `/bin/true`.
+pub(super) fn workspace(name: &str) -> Result<PathBuf> {
+    let scratch = workshop().join(name);
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(scratch.join(".waypost"))?;
     let config = "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n";
     std::fs::write(scratch.join(".waypost/config.toml"), config)?;
+    Ok(scratch)
+}
+
+pub(super) fn run(report: &mut Report) -> Result<()> {
+    let scratch = workspace("bench-run")?;
     write(&scratch, "many", PROCESSES, "true", |_| Vec::new())?;
     write(&scratch, "chain", CHAIN, "true", |number| before(number, 1))?;
     write(&scratch, "instant", INSTANTS, "noop", |_| Vec::new())?;
+    write(&scratch, "instant-chain", INSTANTS / 10, "noop", |number| before(number, 1))?;
     let layers = |number: usize| (0..3).flat_map(|step| before(number, 100 + step)).collect();
     write(&scratch, "layered", PROCESSES, "true", layers)?;
 
@@ -40,7 +47,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     for _ in 0..ROUNDS {
         rounds.turn(&scratch)?;
     }
-    let Rounds { floors, many, layered, alone, commits, chains, instants } = rounds;
+    let Rounds { floors, many, layered, alone, commits, chains, instants, instant_chains } = rounds;
     report.note("a bare start of /bin/true, 2 at the same time", micros(median(floors)));
     report.at_most("run, 10,000 independent /bin/true, 2 in flight: over that", median(many), 1.2, "×");
     report.at_most("run, 100 layers of 100, 3 dependencies each: over that", median(layered), 1.2, "×");
@@ -49,8 +56,16 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     report.note("a bare SQLite commit of one row", micros(commit));
     report.note("run, a chain of 1,000 /bin/true, each", micros(chain));
     report.at_most("  over a start and a commit", chain / (alone + commit), 1.3, "×");
-    report.at_most("  from an end to the next start, over a commit", (chain - alone) / commit, 1.5, "×");
+    report
+        .note("  from an end to the next start, over a commit", format!("{:.1} ×", (chain - alone) / commit));
     report.at_least("run, durable completions of tasks without work", median(instants), 20_000.0, "/s");
+    let next = median(instant_chains);
+    report.at_most(
+        "run, tasks without work: from an end to the next start, over a commit",
+        next / commit,
+        1.5,
+        "×",
+    );
     let peak = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss() as f64 / 1024.0;
     report.at_most("run, 100,000 tasks without work: peak memory", peak, 300.0, "MB");
     Ok(())
@@ -74,6 +89,8 @@ struct Rounds {
     chains: Vec<f64>,
     /// Completions per second.
     instants: Vec<f64>,
+    /// Seconds from one start to the next.
+    instant_chains: Vec<f64>,
 }
 
 impl Rounds {
@@ -90,6 +107,7 @@ impl Rounds {
         self.commits.push(bare_commits(scratch, CHAIN)? / CHAIN as f64);
         self.chains.push(ours(scratch, "chain")? / CHAIN as f64);
         self.instants.push(INSTANTS as f64 / ours(scratch, "instant")?);
+        self.instant_chains.push(ours(scratch, "instant-chain")? / (INSTANTS / 10) as f64);
         Ok(())
     }
 }
@@ -110,11 +128,11 @@ fn bare_commits(scratch: &Path, count: usize) -> Result<f64> {
     Ok(took.as_secs_f64())
 }
 
-fn before(number: usize, distance: usize) -> Vec<String> {
+pub(super) fn before(number: usize, distance: usize) -> Vec<String> {
     number.checked_sub(distance).map(|other| format!("t{other}")).into_iter().collect()
 }
 
-fn write(
+pub(super) fn write(
     scratch: &Path,
     name: &str,
     count: usize,
@@ -135,7 +153,7 @@ fn write(
 }
 
 /// Seconds that a run takes, from the start of the plan to its end, as it says itself.
-fn ours(scratch: &Path, name: &str) -> Result<f64> {
+pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
     let store = format!("sqlite:{}", scratch.join(format!("{name}.db")).display());
     let file = format!("{name}.json");
     let width = WIDTH.to_string();
