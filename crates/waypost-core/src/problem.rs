@@ -185,29 +185,34 @@ impl Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
-        match &self.wrong {
-            Wrong::DuplicateId => f.write_str("another task has the same id"),
-            Wrong::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
-            Wrong::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
-            Wrong::SelfDependency => f.write_str("depends on itself"),
-            Wrong::Cycle { path } => write!(f, "tasks depend on each other: {}", path.join(" → ")),
-            Wrong::OrphanParent { parent } => write!(f, "its parent {parent} is not in the plan"),
-            Wrong::DanglingChild { child } => write!(f, "lists {child} as a child, which is not one"),
-            Wrong::ParentCycle { path } => write!(f, "parents form a ring: {}", path.join(" → ")),
-            Wrong::WrongDepth { written, actual } => {
+        write!(f, "{}: {}", self.place, self.wrong)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DuplicateId => f.write_str("another task has the same id"),
+            Self::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
+            Self::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
+            Self::SelfDependency => f.write_str("depends on itself"),
+            Self::Cycle { path } => write!(f, "tasks depend on each other: {}", path.join(" → ")),
+            Self::OrphanParent { parent } => write!(f, "its parent {parent} is not in the plan"),
+            Self::DanglingChild { child } => write!(f, "lists {child} as a child, which is not one"),
+            Self::ParentCycle { path } => write!(f, "parents form a ring: {}", path.join(" → ")),
+            Self::WrongDepth { written, actual } => {
                 write!(f, "says depth {written}, but stands at depth {actual}")
             }
-            Wrong::WorkOnParent => f.write_str("has children and work of its own"),
-            Wrong::WrongType { field, detail } => write!(f, "`{field}` has the wrong type: {detail}"),
-            Wrong::Missing { field } => write!(f, "`{field}` is missing"),
-            Wrong::UnknownExecutor { executor } => write!(f, "no executor is called {executor}"),
-            Wrong::UnknownQueue { queue } => write!(f, "no queue is called {queue}"),
-            Wrong::UnknownShape { shape } => write!(f, "no shape is called {shape}"),
-            Wrong::InputsDoNotFit { shape, detail } => write!(f, "inputs do not fit shape {shape}: {detail}"),
-            Wrong::DuplicateLock { key } => write!(f, "names lock {key} twice"),
-            Wrong::OverLimit { what, found, max } => write!(f, "{what}: {found} is over the limit of {max}"),
-            Wrong::Format { detail } => f.write_str(detail),
+            Self::WorkOnParent => f.write_str("has children and work of its own"),
+            Self::WrongType { field, detail } => write!(f, "`{field}` has the wrong type: {detail}"),
+            Self::Missing { field } => write!(f, "`{field}` is missing"),
+            Self::UnknownExecutor { executor } => write!(f, "no executor is called {executor}"),
+            Self::UnknownQueue { queue } => write!(f, "no queue is called {queue}"),
+            Self::UnknownShape { shape } => write!(f, "no shape is called {shape}"),
+            Self::InputsDoNotFit { shape, detail } => write!(f, "inputs do not fit shape {shape}: {detail}"),
+            Self::DuplicateLock { key } => write!(f, "names lock {key} twice"),
+            Self::OverLimit { what, found, max } => write!(f, "{what}: {found} is over the limit of {max}"),
+            Self::Format { detail } => f.write_str(detail),
         }
     }
 }

@@ -1,6 +1,7 @@
-//! What of a plan the configuration allows: executors, workers, shapes and queues that it knows. Runs nothing.
+//! What of a plan the configuration allows: executors, workers, shapes and queues that it knows, and inputs that have
+//! the shape that they are said to have. Runs nothing.
 
-use waypost_core::{Draft, Problem, TaskSpec, Work, Wrong};
+use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
 
 use crate::config::{Config, Executor, Process};
 
@@ -19,15 +20,111 @@ pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
 
 /// The same for one task.
 pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
-    let works = [&spec.work, &spec.check].into_iter().flatten();
-    works.filter_map(|work| wrong_with(config, work)).map(|wrong| Problem::task(&spec.id, wrong)).collect()
+    work_problems(config, &spec.id, spec.work.as_deref(), spec.check.as_deref())
 }
 
-fn wrong_with(config: &Config, work: &Work) -> Option<Wrong> {
-    if let Some(shape) = work.shape.as_ref().filter(|shape| !config.shapes.contains_key(*shape)) {
-        return Some(Wrong::UnknownShape { shape: shape.clone() });
+/// The same for what a command would write.
+pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => problems(config, draft),
+        command => {
+            let works = works(command).into_iter();
+            works.flat_map(|(task, work, check)| work_problems(config, task, work, check)).collect()
+        }
     }
-    resolve(config, work).err()
+}
+
+/// Whether a command would write anything that the configuration has a say in.
+pub fn asks_configuration(command: &Command) -> bool {
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => names_configured(draft),
+        command => !works(command).is_empty(),
+    }
+}
+
+/// Whether a draft names anything that the configuration has a say in.
+pub fn names_configured(draft: &Draft) -> bool {
+    !draft.spec.queue.is_empty() || draft.tasks.iter().any(|task| work_of(&task.spec).is_some())
+}
+
+/// Whether a problem is one wherever the plan will run: inputs without the shape that the configuration describes. What
+/// the configuration does not have here it may have elsewhere, so that keeps a plan from running, not from being written.
+pub fn forbids_writing(problem: &Problem) -> bool {
+    matches!(problem.wrong, Wrong::InputsDoNotFit { .. })
+}
+
+type Works<'a> = (&'a TaskId, Option<&'a Work>, Option<&'a Work>);
+
+fn work_of(spec: &TaskSpec) -> Option<Works<'_>> {
+    let (work, check) = (spec.work.as_deref(), spec.check.as_deref());
+    (work.is_some() || check.is_some()).then_some((&spec.id, work, check))
+}
+
+/// The work and the checks that a command would write.
+fn works(command: &Command) -> Vec<Works<'_>> {
+    fn new(work: &Option<Option<Work>>) -> Option<&Work> {
+        work.as_ref().and_then(Option::as_ref)
+    }
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => {
+            draft.tasks.iter().filter_map(|task| work_of(&task.spec)).collect()
+        }
+        Command::AddTasks { tasks, .. } | Command::DecomposeTask { children: tasks, .. } => {
+            tasks.iter().filter_map(work_of).collect()
+        }
+        Command::ReviseTask { task, changes } => {
+            let (work, check) = (new(&changes.work), new(&changes.check));
+            (work.is_some() || check.is_some()).then_some((task, work, check)).into_iter().collect()
+        }
+        Command::RevisePlan(_)
+        | Command::RemoveTask { .. }
+        | Command::MoveTask { .. }
+        | Command::RequestApproval { .. }
+        | Command::Approve { .. }
+        | Command::Reject { .. }
+        | Command::Activate
+        | Command::Pause { .. }
+        | Command::Resume
+        | Command::StartTask { .. }
+        | Command::ReportProgress { .. }
+        | Command::FinishTask { .. }
+        | Command::LoseTask { .. }
+        | Command::CancelTask { .. }
+        | Command::RetryTask { .. }
+        | Command::RetryPlan
+        | Command::RefineTask { .. }
+        | Command::AttachDigest { .. }
+        | Command::ReceiveOutput { .. }
+        | Command::FinishPlan { .. }
+        | Command::Archive
+        | Command::Unarchive => Vec::new(),
+    }
+}
+
+fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Option<&Work>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    for (work, of) in [(work, ""), (check, "in its check, ")] {
+        if let Some(work) = work {
+            found.extend(wrong_with(config, work, of).into_iter().map(|wrong| Problem::task(task, wrong)));
+        }
+    }
+    found
+}
+
+/// What is wrong with work; `of` says whose inputs they are.
+fn wrong_with(config: &Config, work: &Work, of: &str) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = resolve(config, work).err().into_iter().collect();
+    if let Some(name) = &work.shape {
+        match config.shapes.get(name) {
+            None => found.push(Wrong::UnknownShape { shape: name.clone() }),
+            Some(shape) => {
+                let misfit =
+                    |why| Wrong::InputsDoNotFit { shape: name.clone(), detail: format!("{of}{why}") };
+                found.extend(shape.violations(&work.inputs.value()).into_iter().map(misfit));
+            }
+        }
+    }
+    found
 }
 
 /// What a task's work comes to.

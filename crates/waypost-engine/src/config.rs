@@ -8,8 +8,12 @@ mod file;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use waypost_core::Retry;
+
+pub use crate::shapes::{Shape, VIOLATIONS_MAX};
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -19,6 +23,8 @@ pub const CONCURRENCY_DEFAULT: u32 = 4;
 pub const CONCURRENCY_MAX: u32 = 1_000;
 /// Seconds that anything in the configuration may take: a hundred days.
 pub const SECONDS_MAX: u32 = 100 * 24 * 60 * 60;
+/// Bytes of a file with a schema.
+pub const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a log that may be kept of one attempt.
 pub const LOG_BYTES_LIMIT: u64 = 1024 * 1024 * 1024;
 
@@ -137,8 +143,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// Executors by name.
     pub executors: BTreeMap<String, Executor>,
-    /// Shapes by name, with what is said of them.
-    pub shapes: BTreeMap<String, String>,
+    /// Shapes by name.
+    pub shapes: BTreeMap<String, Shape>,
     /// How often to try where the task does not say.
     pub retry: Retry,
     /// Seconds that a worker is believed to live without a sign of life.
@@ -207,16 +213,28 @@ pub struct BadConfig {
     pub problems: Vec<ConfigProblem>,
 }
 
+/// Reads a file that a configuration names.
+pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<String>;
+
 impl Config {
-    /// The defaults, then each layer over the ones before it, then the environment. Reports everything that is wrong.
+    /// The same as [`Config::load_with`], for configurations that name no other files.
     pub fn load<'a>(
         layers: &[Layer],
         variables: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, BadConfig> {
+        Self::load_with(layers, variables, &|_| Err(io::Error::other("no files can be read here")))
+    }
+
+    /// The defaults, then each layer over the ones before it, then the environment. Reports everything that is wrong.
+    pub fn load_with<'a>(
+        layers: &[Layer],
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+        read: ReadFile<'_>,
+    ) -> Result<Self, BadConfig> {
         let mut config = Self::default();
         let mut problems = Vec::new();
         for layer in layers {
-            file::apply(&mut config, layer, &mut problems);
+            file::apply(&mut config, layer, read, &mut problems);
         }
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);

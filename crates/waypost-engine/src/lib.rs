@@ -11,6 +11,7 @@ mod executors;
 mod identity;
 mod run;
 mod scheduler;
+mod shapes;
 mod vigil;
 
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};

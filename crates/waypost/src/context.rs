@@ -3,17 +3,21 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refusal, TaskId};
+use waypost_core::{Actor, Command, Draft, Phase, Place as InPlan, Plan, PlanId, Problem, Refusal, TaskId};
+use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Durability, MemoryStore, Plans, WriteRequest, open};
 
 use crate::cli::{Global, Guard};
 use crate::error::{Exit, Failure, Outcome};
 use crate::output::Output;
+use crate::setup::{self, Folders};
 use crate::view::text;
 use crate::workspace::{self, Place};
 
 /// Ids of ready tasks that an answer names.
 const READY_NAMED_MAX: usize = 5;
+/// Things that the configuration does not have, as far as a note names them.
+const NOT_CONFIGURED_NAMED_MAX: usize = 3;
 
 /// What every command needs.
 pub(crate) struct Context {
@@ -81,19 +85,82 @@ impl Context {
         Ok(Found { plans, id })
     }
 
+    /// What of a draft can never be run as it is, by the configuration; what cannot be run here yet is noted.
+    pub(crate) fn misfits(&mut self, draft: &Draft) -> Outcome<Vec<Problem>> {
+        if !admit::names_configured(draft) {
+            return Ok(Vec::new());
+        }
+        let problems = admit::problems(&self.config()?, draft);
+        Ok(self.note_not_configured(problems))
+    }
+
+    /// Looks whether the configuration lets these be written: every write of tasks comes past here.
+    pub(crate) fn admit(&mut self, commands: &[Command]) -> Outcome {
+        if !commands.iter().any(admit::asks_configuration) {
+            return Ok(());
+        }
+        let config = self.config()?;
+        let problems =
+            commands.iter().flat_map(|command| admit::command_problems(&config, command)).collect();
+        let misfits = self.note_not_configured(problems);
+        if misfits.is_empty() {
+            return Ok(());
+        }
+        let misfits: Vec<(Option<String>, Problem)> = misfits.into_iter().map(|one| (None, one)).collect();
+        Err(Failure::invalid("what would be written", &misfits))
+    }
+
+    fn config(&self) -> Outcome<Config> {
+        setup::config(&Folders::find(self)?, None)
+    }
+
+    /// Notes what only keeps a plan from running here, and returns the rest.
+    fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
+        let (misfits, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
+        let mut named: Vec<(String, Vec<&InPlan>)> = Vec::new();
+        for problem in &unknown {
+            let what = problem.wrong.to_string();
+            match named.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, places)) if places.contains(&&problem.place) => {}
+                Some((_, places)) => places.push(&problem.place),
+                None => named.push((what, vec![&problem.place])),
+            }
+        }
+        let said: Vec<String> = named
+            .iter()
+            .take(NOT_CONFIGURED_NAMED_MAX)
+            .map(|(what, places)| match places.as_slice() {
+                [place] => format!("{what} ({place})"),
+                places => format!("{what} ({})", text::count(places.len(), "task")),
+            })
+            .collect();
+        if !said.is_empty() {
+            let rest = named.len() - said.len();
+            let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
+            self.out.note(format!("by the configuration here this cannot run: {}{more}", said.join("; ")));
+        }
+        misfits
+    }
+
     /// Writes one version.
-    pub(crate) fn write(&self, found: &Found, commands: Vec<Command>, guard: &Guard) -> Outcome<Committed> {
+    pub(crate) fn write(
+        &mut self,
+        found: &Found,
+        commands: Vec<Command>,
+        guard: &Guard,
+    ) -> Outcome<Committed> {
         self.write_leased(found, commands, guard, None)
     }
 
     /// Writes one version; what it starts is believed to be worked on for so long.
     pub(crate) fn write_leased(
-        &self,
+        &mut self,
         found: &Found,
         commands: Vec<Command>,
         guard: &Guard,
         lease_seconds: Option<u32>,
     ) -> Outcome<Committed> {
+        self.admit(&commands)?;
         Ok(found.plans.write(WriteRequest {
             plan: found.id.clone(),
             by: self.actor()?,

@@ -70,7 +70,7 @@ pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config>
         layers.extend(layer(Origin::Named, named, true)?);
     }
     let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    Config::load(&layers, variables).map_err(|bad| failure(&bad))
+    Config::load_with(&layers, variables, &|path| fs::read_to_string(path)).map_err(|bad| failure(&bad))
 }
 
 fn layer(origin: Origin, path: &Path, must_be_there: bool) -> Outcome<Option<Layer>> {

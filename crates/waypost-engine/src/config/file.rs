@@ -1,5 +1,7 @@
 //! From the text of a configuration file to its meaning. Reads on after a mistake, so that all are reported at once.
 
+mod shapes;
+
 use std::collections::BTreeMap;
 
 use toml::Spanned;
@@ -8,12 +10,17 @@ use waypost_core::limits;
 
 use super::{
     ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, ENVIRONMENT_DEFAULT, Executor, LOG_BYTES_LIMIT,
-    Layer, Origin, Process, Queue, SECONDS_MAX, Secret, nearest,
+    Layer, Origin, Process, Queue, ReadFile, SECONDS_MAX, Secret, nearest,
 };
 
 /// Applies one file over what stands.
-pub(super) fn apply(config: &mut Config, layer: &Layer, problems: &mut Vec<ConfigProblem>) {
-    let mut reader = Reader { layer, problems };
+pub(super) fn apply(
+    config: &mut Config,
+    layer: &Layer,
+    read: ReadFile<'_>,
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let mut reader = Reader { layer, read, problems };
     let parsed = match DeTable::parse(&layer.text) {
         Ok(parsed) => parsed,
         Err(error) => {
@@ -45,10 +52,9 @@ pub(super) fn apply(config: &mut Config, layer: &Layer, problems: &mut Vec<Confi
         }
     }
     for (name, _, table) in top.tables(&mut reader, "shapes") {
-        let mut table = reader.table(&format!("shapes.{name}"), table);
-        let said = table.text(&mut reader, "description").map(|(_, text)| text).unwrap_or_default();
-        config.shapes.insert(name, said);
-        table.end(&mut reader);
+        if let Some(shape) = reader.shape(&format!("shapes.{name}"), table) {
+            config.shapes.insert(name, shape);
+        }
     }
     if let Some(mut retry) = top.inner(&mut reader, "retry") {
         let attempts = retry.number(&mut reader, "attempts", 1, limits::ATTEMPTS_MAX.into());
@@ -86,6 +92,7 @@ fn set(place: &mut u32, number: Option<u64>) {
 /// What all parts of one file share.
 struct Reader<'a> {
     layer: &'a Layer,
+    read: ReadFile<'a>,
     problems: &'a mut Vec<ConfigProblem>,
 }
 

@@ -5,5 +5,6 @@
 mod config;
 mod processes;
 mod scheduler;
+mod shapes;
 mod simulation;
 mod world;

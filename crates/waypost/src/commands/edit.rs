@@ -161,13 +161,7 @@ fn save(
     let statuses = statuses::commands(plan, &by, &draft)?;
     let mut commands = vec![Command::Replace(Box::new(draft))];
     commands.extend(statuses.commands);
-    let committed = found.plans.write(WriteRequest {
-        plan: found.id.clone(),
-        by,
-        commands,
-        known_version: Some(plan.version()),
-        lease_seconds: None,
-    })?;
+    let committed = context.write(found, commands, &Guard { expect_version: Some(plan.version()) })?;
     for left in statuses.not_taken {
         context.out.note(left);
     }

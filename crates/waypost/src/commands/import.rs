@@ -112,6 +112,10 @@ impl Import {
                 }
             }
             problems.extend(source.problems());
+            for draft in &source.reading.drafts {
+                let misfits = context.misfits(draft)?.into_iter();
+                problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+            }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);
             // The lines of an index are no plans; taking them would also take the ids of the real ones.

@@ -80,6 +80,8 @@ impl New {
             draft.tasks.push(Task::new(TaskSpec::new(id, description)));
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
+        // Tasks from the command line have no work, so only the queue can be unknown, which is noted.
+        context.misfits(&draft)?;
         let plans = context.plans_to_add_to()?;
         let committed = plans.create(NewPlan { id, by, draft, approval_required: None })?;
         let found = Found { plans, id: committed.plan.clone() };

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use waypost_core::{ActorKind, Command, Draft, Phase, Plan, PlanChanges, PlanId, Problem, Refusal};
+use waypost_core::{ActorKind, Command, Draft, Phase, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong};
 use waypost_dialects::Dialect;
 use waypost_engine::config::Queue;
 use waypost_engine::{AfterFailure, Config, Control, Controller, RunError, Runner, admit};
@@ -282,11 +282,13 @@ fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
         many => text::count(many.len(), "problem"),
     };
     failure.message = format!("the configuration does not allow this plan, and nothing ran: {what}");
-    let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
-    failure.hint = format!(
-        "the configuration has the executors {}; docs/configuration.md tells how to add one",
-        names.join(", ")
-    );
+    if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
+        let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
+        failure.hint = format!(
+            "the configuration has the executors {}; docs/configuration.md tells how to add one",
+            names.join(", ")
+        );
+    }
     failure
 }
 

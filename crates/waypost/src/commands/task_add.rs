@@ -76,10 +76,14 @@ impl Add {
         let mut spec = self.spec()?;
         for tried in 1.. {
             let place = found.look(|plan| self.complete(plan, &mut spec, said.as_ref()))??;
+            let commands = vec![Command::AddTasks { tasks: vec![spec.clone()], place }];
+            if tried == 1 {
+                context.admit(&commands)?;
+            }
             let answer = found.plans.write(WriteRequest {
                 plan: found.id.clone(),
                 by: by.clone(),
-                commands: vec![Command::AddTasks { tasks: vec![spec.clone()], place }],
+                commands,
                 known_version: self.guard.expect_version,
                 lease_seconds: None,
             });

@@ -39,13 +39,18 @@ impl Validate {
             if !source::is_file(what) {
                 let found = context.find(what).map_err(|failure| source::or_file(what, failure))?;
                 let draft = found.look(|plan| plan.to_draft())?;
-                let of_plan = waypost_core::validate(&draft);
+                let mut of_plan = waypost_core::validate(&draft);
+                of_plan.extend(context.misfits(&draft)?);
                 problems.extend(of_plan.into_iter().map(|problem| (Some(found.id.to_string()), problem)));
                 sound.push(json!({ "name": found.id, "plans": 1, "tasks": draft.tasks.len() }));
                 continue;
             }
             let source = Source::file(what, self.format)?;
             problems.extend(source.problems());
+            for draft in &source.reading.drafts {
+                let misfits = context.misfits(draft)?.into_iter();
+                problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+            }
             for note in &source.reading.notes {
                 context.out.note(format!("{}: {note}", source.name));
             }

@@ -112,6 +112,11 @@ fn programs_get_one_json_object_whatever_happens() {
 }
 
 #[test]
+fn inputs_have_the_shape_that_the_configuration_asks_for_or_are_not_written() {
+    check("shapes");
+}
+
+#[test]
 fn the_store_is_looked_after() {
     check("store");
 }

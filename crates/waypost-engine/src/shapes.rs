@@ -1,0 +1,159 @@
+//! The shapes that inputs must have: JSON Schemas of the configuration. Reads no file and fetches nothing.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, Retrieve, Uri, ValidationError, Validator};
+use serde_json::Value;
+
+/// Violations of one shape by one task's inputs that are reported.
+pub const VIOLATIONS_MAX: usize = 20;
+/// Characters of one violation.
+const VIOLATION_CHARACTERS_MAX: usize = 300;
+
+/// What a configuration says of a shape.
+#[derive(Clone, Default)]
+pub struct Shape {
+    /// What it is for, in words.
+    pub description: String,
+    /// What inputs must look like; without one everything has the shape.
+    schema: Option<Arc<Compiled>>,
+}
+
+struct Compiled {
+    schema: Value,
+    validator: Validator,
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let schema = self.schema();
+        f.debug_struct("Shape").field("description", &self.description).field("schema", &schema).finish()
+    }
+}
+
+impl PartialEq for Shape {
+    fn eq(&self, other: &Self) -> bool {
+        self.description == other.description && self.schema() == other.schema()
+    }
+}
+
+impl Eq for Shape {}
+
+/// What is wrong with a schema, and where in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadSchema {
+    /// A JSON pointer into the schema.
+    pub(crate) at: String,
+    /// A lowercase clause.
+    pub(crate) what: String,
+}
+
+impl Shape {
+    /// A shape whose inputs must fit a schema.
+    pub(crate) fn new(description: String, schema: Value) -> Result<Self, BadSchema> {
+        let validator = jsonschema::options().with_retriever(Nothing).build(&schema);
+        let validator = validator.map_err(|error| bad_schema(&error))?;
+        Ok(Self { description, schema: Some(Arc::new(Compiled { schema, validator })) })
+    }
+
+    /// A shape that is only a name.
+    pub(crate) fn without_schema(description: String) -> Self {
+        Self { description, schema: None }
+    }
+
+    /// The schema, where there is one.
+    pub fn schema(&self) -> Option<&Value> {
+        self.schema.as_ref().map(|compiled| &compiled.schema)
+    }
+
+    /// Where and why inputs do not have this shape, each as a clause; the first [`VIOLATIONS_MAX`] of them.
+    pub fn violations(&self, inputs: &Value) -> Vec<String> {
+        let Some(compiled) = &self.schema else { return Vec::new() };
+        let mut errors = compiled.validator.iter_errors(inputs);
+        let mut violations: Vec<String> =
+            errors.by_ref().take(VIOLATIONS_MAX).map(|e| violation(&e)).collect();
+        if errors.next().is_some() {
+            violations.push(format!("and more than these {VIOLATIONS_MAX}"));
+        }
+        violations
+    }
+}
+
+/// Fetches nothing: a schema stands in the configuration, or in a file that the configuration names.
+struct Nothing;
+
+impl Retrieve for Nothing {
+    fn retrieve(&self, uri: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
+        Err(format!("{uri} is elsewhere, and nothing is fetched").into())
+    }
+}
+
+fn bad_schema(error: &ValidationError<'_>) -> BadSchema {
+    match error.kind() {
+        ValidationErrorKind::Referencing(_) => {
+            let what = format!("{error}: a schema can refer to itself only (`$ref` = \"#/$defs/…\")");
+            BadSchema { at: String::new(), what: short(&what) }
+        }
+        _ => BadSchema { at: error.instance_path().as_str().to_owned(), what: short(&expected(error)) },
+    }
+}
+
+fn violation(error: &ValidationError<'_>) -> String {
+    let at = error.instance_path().as_str();
+    let what = expected(error);
+    short(&if at.is_empty() { what } else { format!("at {at}: {what}") })
+}
+
+/// What was expected, in our words where they are better than the library's.
+fn expected(error: &ValidationError<'_>) -> String {
+    match error.kind() {
+        ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => format!("expected {}", noun(*kind)),
+        ValidationErrorKind::Type { kind: TypeKind::Multiple(kinds) } => {
+            let kinds: Vec<&str> = kinds.iter().map(noun).collect();
+            format!("expected {}", kinds.join(" or "))
+        }
+        ValidationErrorKind::Required { property } => format!("{property} is missing").replace('"', "`"),
+        ValidationErrorKind::AdditionalProperties { unexpected }
+        | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
+            format!("nothing may be called `{}` here", unexpected.join("`, `"))
+        }
+        ValidationErrorKind::Enum { options } => format!("expected one of {options}"),
+        ValidationErrorKind::Constant { expected_value } => format!("expected {expected_value}"),
+        ValidationErrorKind::Pattern { pattern } => format!("expected a text like /{pattern}/"),
+        ValidationErrorKind::Minimum { limit } => format!("expected at least {limit}"),
+        ValidationErrorKind::Maximum { limit } => format!("expected at most {limit}"),
+        ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
+            // Of each alternative the first thing that keeps the value from being it.
+            let firsts = context.iter().filter_map(|errors| errors.first());
+            let same_place = |inner: &&ValidationError<'_>| inner.instance_path() == error.instance_path();
+            let said = |inner| if same_place(&inner) { expected(inner) } else { violation(inner) };
+            let mut firsts: Vec<String> = firsts.map(said).collect();
+            firsts.dedup();
+            firsts.join(", or ")
+        }
+        ValidationErrorKind::FalseSchema => "nothing is allowed here".to_owned(),
+        // The rest is rare; the value is left out, because it may be long.
+        _ => error.masked_with("the value").to_string(),
+    }
+}
+
+fn noun(kind: JsonType) -> &'static str {
+    match kind {
+        JsonType::Array => "a list",
+        JsonType::Boolean => "true or false",
+        JsonType::Integer => "a whole number",
+        JsonType::Null => "null",
+        JsonType::Number => "a number",
+        JsonType::Object => "an object",
+        JsonType::String => "a text",
+    }
+}
+
+fn short(text: &str) -> String {
+    if text.chars().count() <= VIOLATION_CHARACTERS_MAX {
+        return text.to_owned();
+    }
+    text.chars().take(VIOLATION_CHARACTERS_MAX - 1).chain(['…']).collect()
+}
