@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
+mod examples;
 mod performance;
 mod processes;
 mod run;
 mod run_crash;
+mod run_security;
 mod transcript;
 mod workspaces;
 

@@ -1,0 +1,187 @@
+//! Plans that a model wrote, run from inside its own shell: what the operator has not allowed runs nothing, and says so.
+
+use std::fs;
+use std::process::Output;
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+/// An executor that leaves a witness of having run, in the folder that it was started in.
+const CONFIG: &str = "[executors.run]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n";
+
+struct Place {
+    workspace: Workspace,
+}
+
+impl Place {
+    fn new(config: &str) -> Self {
+        let workspace = Workspace::new();
+        configure(&workspace, config);
+        fs::create_dir_all(workspace.root.join("outside")).unwrap();
+        Self { workspace }
+    }
+
+    /// What an agent asks for in the shell that it runs its commands in.
+    fn agent(&self, words: &[&str]) -> Output {
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.env("CLAUDECODE", "1").args(words).output().unwrap()
+    }
+
+    fn plan(&self, work: serde_json::Value) -> &'static str {
+        let tasks = serde_json::json!([{ "id": "a", "description": "innocent", "work": work }]);
+        let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": tasks });
+        fs::write(self.workspace.work().join("p.json"), plan.to_string()).unwrap();
+        "p.json"
+    }
+
+    #[track_caller]
+    fn nothing_ran(&self) {
+        for folder in [self.workspace.work(), self.workspace.root.join("outside")] {
+            assert!(!folder.join("ran").exists(), "something ran in {}", folder.display());
+        }
+        assert!(!self.workspace.work().join(".waypost/logs").exists(), "an attempt has a log");
+    }
+}
+
+#[track_caller]
+fn check(output: &Output, code: i32, said: &str) {
+    let (out, err) = text(output);
+    assert_eq!(output.status.code(), Some(code), "{out}{err}");
+    assert!(err.contains(said), "{err}");
+}
+
+#[test]
+fn an_executor_that_is_not_configured_runs_nothing() {
+    let place = Place::new(CONFIG);
+    let inputs = serde_json::json!({ "command": ["touch", "ran"] });
+    for executor in ["shell", "bash", "run ", "RUN", "../run", "run/touch", ""] {
+        let file = place.plan(serde_json::json!({ "executor": executor, "inputs": inputs }));
+        for words in [&["run", file][..], &["run", file, "--yes"], &["run", file, "--dry-run"]] {
+            let said = if executor.is_empty() { "" } else { "no executor is called" };
+            check(&place.agent(words), 4, said);
+            place.nothing_ran();
+        }
+    }
+    assert!(!place.workspace.work().join(".waypost/waypost.db").exists(), "nothing was written either");
+}
+
+#[test]
+fn a_plan_cannot_say_what_an_executor_runs_or_where() {
+    let place = Place::new(CONFIG);
+    let outside = place.workspace.root.join("outside").display().to_string();
+    let command = serde_json::json!(["touch", format!("{outside}/ran")]);
+    let file = place.plan(serde_json::json!({
+        "executor": "run", "command": command, "directory": outside, "shell": true, "kind": "process",
+        "inputs": { "command": command, "directory": outside, "env": { "PATH": outside } },
+    }));
+    // As a person, who may: what runs is what the configuration says, where it says.
+    let output = place.workspace.waypost(&["run", file, "--yes"]);
+    assert_eq!(output.status.code(), Some(0), "{:?}", text(&output));
+    assert!(place.workspace.work().join("ran").exists());
+    assert!(!place.workspace.root.join("outside/ran").exists());
+}
+
+#[test]
+fn a_folder_outside_of_the_workspace_runs_nothing() {
+    for (folder, code, said) in [
+        ("..", 4, "outside of the workspace"),
+        ("../outside", 4, "outside of the workspace"),
+        ("sub/../../outside", 4, "outside of the workspace"),
+        ("/tmp", 4, "outside of the workspace"),
+        ("link", 1, "is not completed"),
+        ("link/deeper", 1, "is not completed"),
+    ] {
+        let place = Place::new(&format!("{CONFIG}directory = {folder:?}\n"));
+        fs::create_dir_all(place.workspace.root.join("outside/deeper")).unwrap();
+        std::os::unix::fs::symlink("../outside", place.workspace.work().join("link")).unwrap();
+        let file = place.plan(serde_json::json!({ "executor": "run" }));
+        let output = place.workspace.waypost(&["run", file, "--yes"]);
+        check(&output, code, said);
+        place.nothing_ran();
+        assert!(!place.workspace.root.join("outside/deeper/ran").exists());
+        if code == 1 {
+            let (out, _) = text(&output);
+            assert!(out.contains(&format!("the folder {folder:?} leads out of the workspace")), "{out}");
+        }
+    }
+}
+
+#[test]
+fn a_task_cannot_be_named_so_that_its_log_lies_elsewhere() {
+    let line = "[executors.run]\nkind = \"process\"\nshell = true\ncommand = [\"echo said >&2\"]\n";
+    let place = Place::new(line);
+    let name = "../../../outside/x";
+    let tasks = serde_json::json!([{ "id": name, "work": { "executor": "run" } }]);
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": tasks });
+    fs::write(place.workspace.work().join("p.json"), plan.to_string()).unwrap();
+    let output = place.workspace.waypost(&["run", "p.json", "--yes"]);
+    let logged: Vec<String> = fs::read_dir(place.workspace.work().join(".waypost/logs/p"))
+        .map(|files| files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned()).collect())
+        .unwrap_or_default();
+    assert_eq!(output.status.code(), Some(0), "{:?}", text(&output));
+    assert_eq!(logged.len(), 1, "{logged:?}");
+    assert_eq!(fs::read_dir(place.workspace.root.join("outside")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_command_that_no_person_has_approved_runs_nothing() {
+    let place = Place::new(CONFIG);
+    let file = place.plan(serde_json::json!({ "executor": "run" }));
+    for words in [
+        &["run", file][..],
+        &["run", file, "--yes"],
+        &["run", "p"],
+        &["run", "p", "--yes", "--json"],
+        &["approve", "p"],
+        &["--as", "person:ada", "run", "p", "--yes"],
+        &["--as", "worker:w", "run", "p", "--yes"],
+    ] {
+        let output = place.agent(words);
+        let (out, err) = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {out}{err}");
+        let said = ["approve", "cannot ask as"].iter().any(|said| err.contains(said));
+        assert!(said, "{words:?}: {err}");
+        place.nothing_ran();
+    }
+    // A worker's own shell is no person's either.
+    let mut worker = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let output = worker.env("WAYPOST_ACTOR", "worker:p").args(["run", "p", "--yes"]).output().unwrap();
+    check(&output, 1, "before a person has approved it");
+    place.nothing_ran();
+}
+
+#[test]
+fn work_that_an_agent_changes_after_approval_runs_nothing_until_it_is_approved_again() {
+    let place = Place::new(&format!(
+        "{CONFIG}[executors.other]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n"
+    ));
+    let file = place.plan(serde_json::json!({ "executor": "noop" }));
+    assert!(place.agent(&["import", file]).status.success());
+    assert!(place.workspace.waypost(&["approve", "p"]).status.success());
+    assert!(place.agent(&["task", "revise", "p", "a", "--executor", "other"]).status.success());
+    check(&place.agent(&["run", "p", "--yes"]), 1, "before a person has approved it");
+    check(&place.workspace.waypost(&["run", "p"]), 1, "before a person has approved it");
+    place.nothing_ran();
+    // Nor does it help to have it added by a task that was approved.
+    assert!(place.agent(&["add", "p", "one more", "--executor", "run"]).status.success());
+    check(&place.agent(&["run", "p"]), 1, "before a person has approved it");
+    place.nothing_ran();
+}
+
+#[test]
+fn no_configuration_but_the_operators_is_read_on_an_agents_word() {
+    let place = Place::new("");
+    let own = "[executors.run]\nkind = \"process\"\ncommand = [\"touch\", \"ran\"]\n";
+    let file = place.plan(serde_json::json!({ "executor": "run" }));
+    // Beside the plan, under names that other programs would read.
+    for name in ["waypost.toml", "config.toml", ".waypost.toml", "p.toml"] {
+        fs::write(place.workspace.work().join(name), own).unwrap();
+    }
+    check(&place.agent(&["run", file, "--yes"]), 4, "no executor is called run");
+    // Even a file that is named gives no approval.
+    check(&place.agent(&["run", file, "--yes", "--config", "p.toml"]), 1, "before a person has approved it");
+    fs::write(place.workspace.work().join("p.toml"), format!("approval = \"never\"\n{own}")).unwrap();
+    let output = place.agent(&["run", file, "--config", "p.toml"]);
+    assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));
+    place.nothing_ran();
+}
