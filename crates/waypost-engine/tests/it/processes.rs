@@ -260,29 +260,6 @@ fn what_a_worker_leaves_behind_ends_with_it() {
 }
 
 #[test]
-fn edits_overlap_verify_comes_after_and_a_common_lock_keeps_them_apart() {
-    let stamp = "date +%s%N; sleep 0.05; date +%s%N";
-    for locks in [[&["a"][..], &["b"], &["c"]], [&["x"], &["x"], &["x"]]] {
-        let place = Place::new();
-        let edits = ["e0", "e1", "e2"].into_iter().zip(locks).map(|(name, locks)| job(name, &[], locks));
-        let (plan, _, _) =
-            place.run(shell(stamp), plan_of(edits.chain([job("verify", &["e0", "e1", "e2"], &[])])));
-        assert_eq!(plan.state().phase, Phase::Completed);
-        let span = |name: &str| -> (u128, u128) {
-            let words = plan.task(name).unwrap().state.result.clone().unwrap();
-            let mut numbers = words.lines().map(|line| line.parse().unwrap());
-            (numbers.next().unwrap(), numbers.next().unwrap())
-        };
-        let mut edits = ["e0", "e1", "e2"].map(span);
-        edits.sort_unstable();
-        let apart = edits.windows(2).all(|pair| pair[0].1 <= pair[1].0);
-        let common = locks[0] == locks[1];
-        assert_eq!(apart, common, "{edits:?}");
-        assert!(edits.iter().all(|edit| edit.1 <= span("verify").0));
-    }
-}
-
-#[test]
 fn dispatch_sends_the_workers_own_input_to_the_worker_that_is_named() {
     let place = Place::new();
     let config = configured(

@@ -5,6 +5,7 @@ use waypost_core::{Command, Draft, Phase, Retry, Status, Timestamp};
 use waypost_engine::{Ending, Loss, Rest};
 use waypost_testkit::{Dice, id, plan_of};
 
+use crate::strangers::Strangers;
 use crate::world::{Fate, World, config, job};
 
 /// Seeds that one test tries. `WAYPOST_SEEDS` makes it more, `WAYPOST_SEED` repeats one.
@@ -59,11 +60,32 @@ struct Faults {
     crash: u64,
     people: u64,
     failure: u64,
+    /// Workers of other processes that take tasks, vanish and come back too late.
+    strangers: u64,
+    /// A clock that is set back by up to an hour.
+    clock: u64,
     /// Whether tasks take next to no time, so that they are started ahead.
     short: bool,
 }
 
-fn run(seed: u64, faults: Faults) {
+const NONE: Faults =
+    Faults { store: 0, crash: 0, people: 0, failure: 0, strangers: 0, clock: 0, short: false };
+
+/// Says how a failure can be repeated, wherever it was found.
+struct Repeat(u64);
+
+impl Drop for Repeat {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            println!("WAYPOST_SEED={} repeats it", self.0);
+        }
+    }
+}
+
+/// Returns how many reports came too late.
+fn run(seed: u64, faults: Faults) -> u32 {
+    let _repeat = Repeat(seed);
+    let mut strangers = Strangers::default();
     let mut dice = Dice::new(seed);
     let mut bounds = config(1 + dice.below(4) as u32);
     bounds.lock_wait_seconds = dice.below(3) as u32;
@@ -80,8 +102,22 @@ fn run(seed: u64, faults: Faults) {
             world.fate = *dice.pick(&[Fate::FailsBefore, Fate::FailsAfter]);
         }
         if !calm && dice.chance(faults.crash) {
-            world.crash();
+            strangers.crash(&mut world);
             world.settle();
+        }
+        if !calm && dice.chance(faults.strangers) {
+            strangers.act(&mut world, &mut dice);
+            world.settle();
+        }
+        if !calm && dice.chance(faults.clock) {
+            let back = 1_000_000 * dice.below(3_600) as i64;
+            world.now = Timestamp::from_micros(world.now.as_micros() - back);
+            world.settle();
+        }
+        if step == 401 {
+            world.look();
+            world.settle();
+            world.lose_all_others(Loss::Expired);
         }
         if !calm && dice.chance(faults.people) {
             people(&mut world, &mut dice);
@@ -119,6 +155,7 @@ fn run(seed: u64, faults: Faults) {
     assert!(world.programs.is_empty(), "seed {seed}: programs are left");
     assert_eq!(world.rest(), Rest::Over, "seed {seed}");
     assert_eq!(world.truth.counts().running, 0, "seed {seed}");
+    strangers.late
 }
 
 fn people(world: &mut World, dice: &mut Dice) {
@@ -144,37 +181,48 @@ fn people(world: &mut World, dice: &mut Dice) {
 #[test]
 fn every_plan_ends_without_faults() {
     for seed in seeds() {
-        run(seed, Faults { store: 0, crash: 0, people: 0, failure: 0, short: false });
+        run(seed, NONE);
     }
 }
 
 #[test]
 fn every_plan_ends_whatever_workers_and_people_do() {
     for seed in seeds() {
-        run(seed, Faults { store: 0, crash: 0, people: 10, failure: 30, short: false });
+        run(seed, Faults { people: 10, failure: 30, ..NONE });
     }
 }
 
 #[test]
 fn every_plan_ends_whatever_the_store_does() {
     for seed in seeds() {
-        run(seed, Faults { store: 30, crash: 0, people: 5, failure: 20, short: false });
+        run(seed, Faults { store: 30, people: 5, failure: 20, ..NONE });
     }
 }
 
 #[test]
 fn every_plan_ends_however_often_the_run_is_killed() {
     for seed in seeds() {
-        run(seed, Faults { store: 15, crash: 15, people: 5, failure: 15, short: false });
+        run(seed, Faults { store: 15, crash: 15, people: 5, failure: 15, ..NONE });
     }
+}
+
+#[test]
+fn every_plan_ends_whatever_strangers_and_clocks_do() {
+    let mut late = 0;
+    for seed in seeds() {
+        let faults = Faults { store: 10, crash: 5, people: 5, failure: 15, strangers: 25, clock: 3, ..NONE };
+        late += run(seed, faults);
+    }
+    let seeds = seeds().len() as u32;
+    assert!(seeds == 1 || late > seeds, "hardly anybody came too late: {late} in {seeds} plans");
 }
 
 #[test]
 fn every_plan_of_short_tasks_ends_whatever_happens() {
     // These plans are larger, so fewer of them take as long.
     for seed in seeds().into_iter().step_by(8) {
-        run(seed, Faults { store: 0, crash: 0, people: 0, failure: 0, short: true });
-        run(seed, Faults { store: 10, crash: 3, people: 5, failure: 10, short: true });
+        run(seed, Faults { short: true, ..NONE });
+        run(seed, Faults { store: 10, crash: 3, people: 5, failure: 10, short: true, ..NONE });
     }
 }
 

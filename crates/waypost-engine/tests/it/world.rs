@@ -127,34 +127,28 @@ impl World {
     }
 
     /// What the store does with commands: all of them, or none.
-    fn commit(&mut self, by: &Actor, commands: &[Command]) -> Result<u64, Refusal> {
+    pub(crate) fn commit(&mut self, by: &Actor, commands: &[Command]) -> Result<u64, Refusal> {
+        // As the real store does: its clock may be set back, the time of versions never goes back.
+        let at = self.now.max(self.truth.state().updated_at.unwrap_or(self.now));
         let mut next = self.truth.clone();
         let mut events = Vec::new();
         for command in commands {
-            let decided = next.decide(by, self.now, command)?;
+            let decided = next.decide(by, at, command)?;
             for event in &decided {
                 if let Event::TaskStarted { task, .. } = event {
                     locks_are_free(&next, task.as_str())?;
                 }
-                next.evolve(event, self.now);
+                next.evolve(event, at);
             }
             events.extend(decided);
         }
         if events.is_empty() {
             return Ok(self.truth.version());
         }
-        next.seal(self.now);
+        next.seal(at);
         let version = next.version();
         let (plan, actor) = (next.id().clone(), by.clone());
-        self.log.push(Entry {
-            sequence: version,
-            plan,
-            version,
-            at: self.now,
-            actor,
-            command: String::new(),
-            events,
-        });
+        self.log.push(Entry { sequence: version, plan, version, at, actor, command: String::new(), events });
         self.truth = next;
         self.hold();
         Ok(version)
