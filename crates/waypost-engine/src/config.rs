@@ -143,6 +143,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// Executors by name.
     pub executors: BTreeMap<String, Executor>,
+    /// The executor that `run` gives tasks without work to; without one they are left to agents and people.
+    pub default_executor: Option<String>,
     /// Shapes by name.
     pub shapes: BTreeMap<String, Shape>,
     /// How often to try where the task does not say.
@@ -170,6 +172,7 @@ impl Default for Config {
             approval: ApprovalPolicy::default(),
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
+            default_executor: None,
             shapes: BTreeMap::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
             lease_seconds: 60,
@@ -248,6 +251,18 @@ impl Config {
                     config.heartbeat_seconds, config.lease_seconds
                 ),
                 hint: "make heartbeat_seconds a third of seconds, or less".to_owned(),
+            });
+        }
+        if let Some(name) =
+            config.default_executor.as_ref().filter(|name| !config.executors.contains_key(*name))
+            && problems.is_empty()
+        {
+            let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
+            problems.push(ConfigProblem {
+                place: "default_executor".to_owned(),
+                line: None,
+                what: format!("no executor is called {name}"),
+                hint: format!("name one of {}", names.join(", ")),
             });
         }
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }

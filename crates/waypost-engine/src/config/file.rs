@@ -32,6 +32,9 @@ pub(super) fn apply(
     if let Some((at, word)) = top.text(&mut reader, "approval") {
         reader.approval(config, at, &word);
     }
+    if let Some((_, name)) = top.text(&mut reader, "default_executor") {
+        config.default_executor = (!name.is_empty()).then_some(name);
+    }
     for (name, at, table) in top.tables(&mut reader, "queues") {
         let path = format!("queues.{name}");
         let mut table = reader.table(&path, table);

@@ -112,3 +112,18 @@ fn workers_and_secrets_are_read() {
         ],
     );
 }
+
+#[test]
+fn the_default_executor_must_be_one() {
+    assert_eq!(load("default_executor = \"noop\"").unwrap().default_executor.as_deref(), Some("noop"));
+    // A workspace can take the user's word back.
+    let layers = [
+        layer(Origin::User, "default_executor = \"noop\""),
+        layer(Origin::Workspace, "default_executor = \"\""),
+    ];
+    assert_eq!(Config::load(&layers, []).unwrap().default_executor, None);
+    check(
+        "default_executor = \"nop\"",
+        &["default_executor: no executor is called nop (name one of human, noop)"],
+    );
+}

@@ -1,5 +1,6 @@
 //! `waypost run`: looks at a plan as a whole, asks where a person has to, and runs it. What is left to do is said.
 
+mod assign;
 mod dry;
 mod report;
 mod summary;
@@ -53,6 +54,9 @@ pub(crate) struct Run {
     /// Run so many tasks at the same time, whatever the queue says
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     jobs: Option<u32>,
+    /// Give tasks without work to this executor (otherwise to the configuration's `default_executor`, if it has one)
+    #[arg(long, value_name = "NAME")]
+    executor: Option<String>,
     /// Say what would be run, in which order, and run nothing
     #[arg(long)]
     dry_run: bool,
@@ -78,6 +82,10 @@ impl Run {
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
+        let executor = self.executor.clone().or_else(|| config.default_executor.clone());
+        if let Some(executor) = &executor {
+            assign::in_draft(&mut draft, executor);
+        }
         let problems = admit::problems(&config, &draft);
         if !problems.is_empty() {
             return Err(not_allowed(&config, &problems));
@@ -89,10 +97,13 @@ impl Run {
         if self.dry_run {
             return dry::print(context, &config, &draft);
         }
-        let (plans, id) = self.in_store(context, &config, draft)?;
+        let (plans, id) = self.in_store(context, &config, draft, executor.as_deref())?;
         let plans = Arc::new(plans);
         if self.is_over_already(context, &plans, &id)? {
             return Ok(());
+        }
+        if let Some(executor) = &executor {
+            assign::in_plan(&plans, &id, executor, &context.actor()?, self.yes)?;
         }
         self.let_it_begin(context, &config, &plans, &id)?;
         let after_failure = if self.fail_fast { AfterFailure::FailFast } else { AfterFailure::KeepGoing };
@@ -111,7 +122,13 @@ impl Run {
     }
 
     /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
-    fn in_store(&self, context: &mut Context, config: &Config, draft: Draft) -> Outcome<(Plans, PlanId)> {
+    fn in_store(
+        &self,
+        context: &mut Context,
+        config: &Config,
+        draft: Draft,
+        executor: Option<&str>,
+    ) -> Outcome<(Plans, PlanId)> {
         if !source::is_file(&self.what) {
             let found = context.find(&self.what)?;
             if let Some(queue) = &self.queue {
@@ -122,7 +139,10 @@ impl Run {
         }
         let plans = context.plans_to_add_to()?;
         if let Some(id) = &draft.id {
-            let known = plans.look(id, Plan::to_draft);
+            let mut known = plans.look(id, Plan::to_draft);
+            if let (Ok(known), Some(executor)) = (&mut known, executor) {
+                assign::in_draft(known, executor);
+            }
             match known {
                 Ok(known) if asks_the_same(&known, &draft) => return Ok((plans, id.clone())),
                 Ok(_) => {

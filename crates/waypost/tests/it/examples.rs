@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use waypost_core::{Phase, Plan, PlanId};
+use waypost_core::{Phase, Plan, PlanId, Status};
 use waypost_store::{Durability, Plans, open};
 
 use crate::run::text;
@@ -134,4 +134,170 @@ fn three_edits_overlap_verify_starts_after_all_and_with_a_common_lock_they_never
             scope.spawn(move || (0..RUNS).for_each(|_| fan_out(common_lock)));
         }
     });
+}
+
+/// Runs an example and returns its plan; a second run does nothing.
+#[track_caller]
+fn run(workspace: &Workspace, file: &str, id: &str) -> Plan {
+    let file = format!("examples/{file}");
+    for words in [&["run", &file, "--dry-run"][..], &["run", &file], &["run", &file]] {
+        let output = workspace.waypost(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {:?}", text(&output));
+    }
+    let plan = stored(workspace, id);
+    assert_eq!(plan.state().phase, Phase::Completed);
+    plan
+}
+
+#[track_caller]
+fn scratch(workspace: &Workspace, name: &str) -> String {
+    let path = workspace.work().join("examples/scratch").join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[test]
+fn the_clido_plan_renames_what_it_says_and_skips_what_it_says() {
+    let workspace = workspace();
+    let plan = run(&workspace, "refactor.clido.json", "plan-7e11a0de");
+    assert_eq!((plan.counts().done, plan.counts().skipped), (6, 1));
+    for name in ["parser.ts", "store.ts"] {
+        let edited = scratch(&workspace, &format!("plan-7e11a0de/{name}"));
+        assert!(edited.contains("Entry") && !edited.contains("Item"), "{edited}");
+    }
+    assert!(!workspace.work().join("examples/scratch/plan-7e11a0de/views.ts").exists());
+}
+
+#[test]
+fn the_frctl_tree_counts_its_leaves_and_its_groups_end_with_them() {
+    let workspace = workspace();
+    let plan = run(&workspace, "goals.frctl.json", "source-size");
+    assert_eq!(plan.counts().done, 6, "leaves");
+    assert!(plan.tasks().all(|(task, _)| task.state.status == Status::Done), "groups as well");
+    let lines = |name: &str| {
+        fs::read_to_string(workspace.work().join("examples/fixture").join(name)).unwrap().lines().count()
+    };
+    let sum = lines("parser.ts") + lines("store.ts");
+    assert_eq!(scratch(&workspace, "source-size/size.txt"), format!("{sum} lines\n"));
+}
+
+#[test]
+fn the_jaato_plan_hands_outputs_from_step_to_step() {
+    let workspace = workspace();
+    run(&workspace, "team.jaato.json", "plan_team");
+    let lines = |name: &str| scratch(&workspace, &format!("plan_team/{name}")).lines().count();
+    let sum = lines("parser.ts") + lines("views.ts");
+    assert_eq!(scratch(&workspace, "plan_team/report.txt"), format!("{sum} lines\n"));
+    assert!(!scratch(&workspace, "plan_team/views.ts").contains("Item"));
+}
+
+#[test]
+fn a_sentence_that_the_hands_do_not_know_or_that_leads_elsewhere_fails_and_does_nothing() {
+    let workspace = workspace();
+    let sentences =
+        ["Delete everything", "Fetch ../../.waypost/config.toml", "Rename Item to x;id in parser.ts"];
+    for (number, sentence) in sentences.iter().enumerate() {
+        let id = format!("odd{number}");
+        assert!(workspace.waypost(&["new", "Odd", "--id", &id, "--task", sentence]).status.success());
+        let output = workspace.waypost(&["run", &id]);
+        assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));
+        let left = fs::read_dir(workspace.work().join("examples/scratch").join(&id));
+        assert_eq!(left.map_or(0, Iterator::count), 0, "{sentence}");
+    }
+}
+
+/// Parts of the release.
+const PARTS: usize = 38;
+
+/// The release plan: every part is compiled upon parts of the tier before it, tested, documented, packaged and signed;
+/// then everything is bundled, listed, announced, tagged and published.
+fn release() -> String {
+    let mut tasks: Vec<String> = Vec::new();
+    let mut task =
+        |id: &str, what: &str, after: &[String], inputs: serde_json::Value, more: serde_json::Value| {
+            let mut task = serde_json::json!({ "id": id, "description": what, "depends_on": after });
+            let fields = task.as_object_mut().unwrap();
+            fields.extend(more.as_object().unwrap().clone());
+            let work =
+                serde_json::json!({ "executor": "release", "shape": "release-step", "inputs": inputs });
+            fields.insert("work".to_owned(), work);
+            tasks.push(task.to_string());
+        };
+    let lock = |key: &str, mode: &str| serde_json::json!([{ "key": key, "mode": mode }]);
+    let (none, part_name) = (serde_json::json!({}), |number: usize| format!("p{number:02}"));
+    let exclusive = serde_json::json!({ "locks": ["VERSION"], "priority": 20 });
+    task("version", "Choose the version", &[], serde_json::json!({ "do": "version" }), exclusive);
+    for number in 0..PARTS {
+        let part = part_name(number);
+        // Tiers of ten: two parts of the tier before.
+        let from: Vec<String> = if number < 10 {
+            Vec::new()
+        } else {
+            let before = number / 10 * 10 - 10;
+            vec![part_name(before + number % 10), part_name(before + (number * 3 + 1) % 10)]
+        };
+        let mut after: Vec<String> = from.iter().map(|other| format!("compile-{other}")).collect();
+        after.push("version".to_owned());
+        let step = |step: &str| serde_json::json!({ "do": step, "part": part });
+        let upon = |step: &str| serde_json::json!({ "do": step, "part": part, "from": from });
+        let steps = |names: &[&str]| names.iter().map(|name| format!("{name}-{part}")).collect::<Vec<_>>();
+        let shared = serde_json::json!({ "locks": lock("VERSION", "shared"), "priority": 10 });
+        task(&format!("compile-{part}"), &format!("Compile {part}"), &after, upon("compile"), shared);
+        task(
+            &format!("test-{part}"),
+            &format!("Test {part}"),
+            &steps(&["compile"]),
+            upon("test"),
+            none.clone(),
+        );
+        let late = serde_json::json!({ "priority": -5 });
+        let version = ["version".to_owned()];
+        task(&format!("document-{part}"), &format!("Document {part}"), &version, step("document"), late);
+        let ready = steps(&["test", "document"]);
+        task(&format!("package-{part}"), &format!("Package {part}"), &ready, step("package"), none.clone());
+        let key = serde_json::json!({ "locks": ["signing-key"] });
+        task(&format!("sign-{part}"), &format!("Sign {part}"), &steps(&["package"]), step("sign"), key);
+    }
+    let signed: Vec<String> = (0..PARTS).map(|number| format!("sign-{}", part_name(number))).collect();
+    for system in ["linux", "mac", "windows", "source"] {
+        let inputs = serde_json::json!({ "do": "bundle", "part": system });
+        task(&format!("bundle-{system}"), &format!("Bundle for {system}"), &signed, inputs, none.clone());
+    }
+    let bundles = ["linux", "mac", "windows", "source"].map(|system| format!("bundle-{system}"));
+    let list = |name: &str| vec![name.to_owned()];
+    let step = |step: &str| serde_json::json!({ "do": step });
+    task("manifest", "List every package", &bundles, step("manifest"), none.clone());
+    task("announce", "Write the announcement", &list("manifest"), step("announce"), none.clone());
+    task("tag", "Tag the release", &list("manifest"), step("tag"), none.clone());
+    let patient = serde_json::json!({
+        "retry": { "attempts": 3, "backoff_seconds": 1 }, "timeout_seconds": 30,
+        "check": { "executor": "release", "shape": "release-step", "inputs": { "do": "verify" } },
+    });
+    let last = ["announce".to_owned(), "tag".to_owned()];
+    task("publish", "Publish, and check what was published", &last, step("publish"), patient);
+    let close = serde_json::json!({ "do": "announce" });
+    task("close", "Announce it once more, now that it is there", &list("publish"), close, none);
+    let tasks: Vec<String> = tasks.iter().map(|task| format!("    {task}")).collect();
+    format!(
+        "{{\n  \"format\": \"waypost/1\",\n  \"id\": \"release-2\",\n  \"title\": \"Release 2.0.0 of {PARTS} parts\",\n  \"tasks\": [\n{}\n  ]\n}}\n",
+        tasks.join(",\n")
+    )
+}
+
+#[test]
+fn the_release_plan_is_fresh_and_releases() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/release.json");
+    let made = release();
+    if std::env::var_os("WAYPOST_UPDATE").is_some() {
+        fs::write(&path, &made).unwrap();
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), made, "WAYPOST_UPDATE=1 writes it anew");
+    let workspace = workspace();
+    let plan = run(&workspace, "release.json", "release-2");
+    assert_eq!((plan.len(), plan.counts().done), (200, 200));
+    assert_eq!(plan.task("publish").unwrap().state.attempt, 2, "the mirror was busy once");
+    let read = |name: &str| scratch(&workspace, &format!("release/{name}"));
+    assert_eq!(read("MANIFEST").lines().count(), PARTS);
+    assert_eq!(read("ANNOUNCEMENT"), format!("Release 2.0.0 has {PARTS} packages.\n"));
+    assert!(read("PUBLISHED").ends_with("v2.0.0\n"));
+    assert_eq!(read("build/p37.o").lines().count(), 3, "compiled upon two others");
 }

@@ -185,3 +185,36 @@ fn no_configuration_but_the_operators_is_read_on_an_agents_word() {
     assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));
     place.nothing_ran();
 }
+
+#[test]
+fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
+    let config = format!("default_executor = \"run\"\n{CONFIG}");
+    let new = ["new", "Things to do", "--id", "p", "--task", "innocent"];
+    for starts in [false, true] {
+        let place = Place::new(&config);
+        assert!(place.agent(&new).status.success());
+        if starts {
+            assert!(place.agent(&["start", "p", "t1"]).status.success());
+            assert!(place.agent(&["done", "p", "t1"]).status.success());
+            assert!(place.agent(&["add", "p", "one more"]).status.success());
+        }
+        for words in [&["run", "p"][..], &["run", "p", "--yes"], &["run", "p", "--executor", "run", "--yes"]]
+        {
+            check(&place.agent(words), 1, "approve");
+            place.nothing_ran();
+        }
+        check(&place.workspace.waypost(&["run", "p"]), 1, "approve");
+        place.nothing_ran();
+        let output = place.workspace.waypost(&["run", "p", "--yes"]);
+        assert!(place.workspace.work().join("ran").exists(), "{:?}", text(&output));
+    }
+    // Without the configuration's word a list of things to do stays one.
+    let place = Place::new(CONFIG);
+    assert!(place.workspace.waypost(&new).status.success());
+    check(&place.workspace.waypost(&["run", "p", "--yes"]), 1, "not for machines here");
+    place.nothing_ran();
+    check(&place.workspace.waypost(&["run", "p", "--executor", "rum"]), 4, "no executor is called rum");
+    place.nothing_ran();
+    assert_eq!(place.workspace.waypost(&["run", "p", "--executor", "run"]).status.code(), Some(0));
+    assert!(place.workspace.work().join("ran").exists());
+}
