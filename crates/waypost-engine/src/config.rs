@@ -134,6 +134,57 @@ impl Executor {
     }
 }
 
+/// Who else is told how runs go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reporter {
+    /// How.
+    pub report: Report,
+    /// Of what; empty: of everything.
+    pub events: Vec<String>,
+}
+
+/// How somebody is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Report {
+    /// By what a run shows of itself to people.
+    Console,
+    /// A line of JSON for each event, appended to a file of the workspace.
+    File {
+        /// Relative to the workspace.
+        path: String,
+    },
+    /// A program gets each event as JSON on its standard input.
+    Command {
+        /// The program and its arguments.
+        command: Vec<String>,
+        /// Variables of our environment that it sees.
+        environment: Vec<String>,
+        /// Seconds that it may take for one event.
+        timeout_seconds: u32,
+    },
+}
+
+/// Seconds that a program may take for one event unless the configuration says otherwise.
+pub const REPORT_SECONDS_DEFAULT: u32 = 10;
+/// The events that a reporter can be told of.
+pub const REPORT_EVENTS: [&str; 15] = [
+    "task_started",
+    "task_will_retry",
+    "task_progressed",
+    "task_ended",
+    "task_done",
+    "task_failed",
+    "task_skipped",
+    "task_cancelled",
+    "plan_is",
+    "plan_active",
+    "plan_paused",
+    "plan_awaiting_approval",
+    "plan_completed",
+    "plan_failed",
+    "plan_cancelled",
+];
+
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -147,6 +198,8 @@ pub struct Config {
     pub default_executor: Option<String>,
     /// Shapes by name.
     pub shapes: BTreeMap<String, Shape>,
+    /// Reporters by name.
+    pub reporters: BTreeMap<String, Reporter>,
     /// How often to try where the task does not say.
     pub retry: Retry,
     /// Seconds that a worker is believed to live without a sign of life.
@@ -174,6 +227,7 @@ impl Default for Config {
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             default_executor: None,
             shapes: BTreeMap::new(),
+            reporters: BTreeMap::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
             lease_seconds: 60,
             heartbeat_seconds: 15,

@@ -9,6 +9,7 @@ pub mod config;
 
 mod executors;
 mod identity;
+mod reporters;
 mod run;
 mod scheduler;
 mod shapes;
@@ -17,6 +18,7 @@ mod vigil;
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;
+pub use reporters::{REPORT_BYTES_MAX, REPORTS_WAITING_MAX, reports};
 pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest,

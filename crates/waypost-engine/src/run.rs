@@ -15,6 +15,7 @@ use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 use crate::config::Config;
 use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop};
 use crate::identity;
+use crate::reporters::Reporters;
 use crate::scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
 };
@@ -74,6 +75,8 @@ pub struct Summary {
     pub asked_to_end: Option<Control>,
     /// Whether something is left that this run will not do.
     pub rest: Rest,
+    /// What could not be reported to whom, in words.
+    pub unreported: Vec<String>,
 }
 
 /// Why a run could not go on.
@@ -105,6 +108,7 @@ pub struct Runner {
     config: Arc<Config>,
     workshop: Arc<Workshop>,
     scheduler: Scheduler,
+    reporters: Reporters,
     ids: Vec<PlanId>,
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
@@ -137,6 +141,7 @@ impl Runner {
         let scheduler = Scheduler::new(Arc::clone(&config), around.worker.clone(), after_failure);
         let clock = Clock::new(&plans).map_err(|error| RunError::Plan(error.into()))?;
         let now = Instant::now();
+        let reporters = Reporters::begin(&config, &around);
         // Where no file can be made, a later run has only the marks of the processes to go by.
         let vigil = Vigil::begin(&runs(&around), &around.worker).ok();
         let mut runner = Self {
@@ -145,6 +150,7 @@ impl Runner {
             config,
             workshop: Arc::new(Workshop::new(around, sender.clone())),
             scheduler,
+            reporters,
             ids,
             handles: BTreeMap::new(),
             sender,
@@ -180,7 +186,8 @@ impl Runner {
                 handle.stop(crate::scheduler::Force::Kill);
             }
         }
-        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest })
+        let unreported = self.reporters.finish();
+        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported })
     }
 
     fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
@@ -249,7 +256,10 @@ impl Runner {
                             handle.stop(force);
                         }
                     }
-                    Action::Tell(notice) => watcher.told(&notice),
+                    Action::Tell(notice) => {
+                        self.reporters.tell(self.clock.now(), &notice);
+                        watcher.told(&notice);
+                    }
                 }
             }
             if self.hold_until.is_some() {

@@ -1,5 +1,6 @@
 //! From the text of a configuration file to its meaning. Reads on after a mistake, so that all are reported at once.
 
+mod reporters;
 mod shapes;
 
 use std::collections::BTreeMap;
@@ -57,6 +58,11 @@ pub(super) fn apply(
     for (name, _, table) in top.tables(&mut reader, "shapes") {
         if let Some(shape) = reader.shape(&format!("shapes.{name}"), table) {
             config.shapes.insert(name, shape);
+        }
+    }
+    for (name, at, table) in top.tables(&mut reader, "reporters") {
+        if let Some(reporter) = reader.reporter(&format!("reporters.{name}"), at, table) {
+            config.reporters.insert(name, reporter);
         }
     }
     if let Some(mut retry) = top.inner(&mut reader, "retry") {

@@ -127,3 +127,20 @@ fn the_default_executor_must_be_one() {
         &["default_executor: no executor is called nop (name one of human, noop)"],
     );
 }
+
+#[test]
+fn reporters_are_read_and_their_mistakes_are_named() {
+    let text = "[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\nevents = [\"task_failed\"]\n[reporters.chat]\nkind = \"command\"\ncommand = [\"notify\"]\n";
+    let config = load(text).unwrap();
+    assert_eq!(config.reporters["log"].events, ["task_failed"]);
+    check(
+        "[reporters.a]\nkind = \"webhook\"\n[reporters.b]\nkind = \"file\"\npath = \"../up\"\n[reporters.c]\nkind = \"command\"\n[reporters.d]\nkind = \"console\"\nevents = [\"task_faild\"]\n[reporters.e]\nkind = \"file\"\n",
+        &[
+            ".waypost/config.toml:2: reporters.a has the unknown kind \"webhook\" (it can be console, file, command)",
+            ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
+            ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", and nothing is told under that name (did you mean task_failed?)",
+            ".waypost/config.toml:11: reporters.e has no `path` (for example path = \"events.jsonl\")",
+        ],
+    );
+}

@@ -74,6 +74,7 @@ const NONE: Faults =
 /// Says how a failure can be repeated, wherever it was found.
 struct Repeat(u64);
 
+#[expect(clippy::print_stdout, reason = "whoever reads of the failure reads this, too")]
 impl Drop for Repeat {
     fn drop(&mut self) {
         if std::thread::panicking() {

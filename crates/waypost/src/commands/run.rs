@@ -108,16 +108,24 @@ impl Run {
         self.let_it_begin(context, &config, &plans, &id)?;
         let after_failure = if self.fail_fast { AfterFailure::FailFast } else { AfterFailure::KeepGoing };
         let config = Arc::new(config);
+        let mut watcher = report::watcher(context, &id, &config);
         let around = folders.surroundings();
         let mut runner = Runner::new(Arc::clone(&plans), config, around, after_failure, vec![id.clone()])
             .map_err(failed_run)?;
         listen(runner.controller())?;
         let total = plans.look(&id, |plan| plan.counts().total as usize)?;
         context.out.say(format!("running plan {id} ({})", text::count(total, "task")));
-        let mut watcher = report::watcher(context, &id);
         let summary = runner.run(watcher.as_mut()).map_err(failed_run)?;
         drop(watcher);
         drop(runner);
+        for words in &summary.unreported {
+            if context.out.json {
+                let line = serde_json::json!({ "event": "report_failed", "message": words });
+                context.out.line(line.to_string());
+            } else {
+                context.out.note(words);
+            }
+        }
         plans.look(&id, |plan| summary::print(context, plan, &summary))?
     }
 

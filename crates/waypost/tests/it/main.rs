@@ -7,6 +7,7 @@ mod performance;
 mod processes;
 mod run;
 mod run_crash;
+mod run_reporters;
 mod run_security;
 mod transcript;
 mod workspaces;

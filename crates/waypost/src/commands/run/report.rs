@@ -5,7 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use waypost_core::{PlanId, Status};
-use waypost_engine::{Control, Notice, View, Watcher};
+use waypost_engine::config::{Report, Reporter};
+use waypost_engine::{Config, Control, Notice, View, Watcher, reports};
 
 use crate::context::Context;
 use crate::output::Look;
@@ -19,19 +20,22 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 const WORD_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The watcher that suits where the output goes.
-pub(super) fn watcher(context: &Context, id: &PlanId) -> Box<dyn Watcher> {
+pub(super) fn watcher(context: &Context, id: &PlanId, config: &Config) -> Box<dyn Watcher> {
     if context.out.json {
         return Box::new(Programs);
     }
+    let console = Console(
+        config.reporters.values().filter(|reporter| reporter.report == Report::Console).cloned().collect(),
+    );
     if io::stderr().is_terminal() {
         let painted = |status| {
             let (verb, look) = verb(status);
             context.out.talk_paint(&format!("{verb:>7}"), look)
         };
         let verbs = Status::ALL.map(|status| (status, painted(status)));
-        return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs });
+        return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs, console });
     }
-    Box::new(Lines { plan: id.clone(), waited: false })
+    Box::new(Lines { plan: id.clone(), waited: false, console })
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -109,15 +113,28 @@ impl Watcher for Programs {
     }
 }
 
+/// What the configuration wants people to be shown; without a word of it, everything.
+struct Console(Vec<Reporter>);
+
+impl Console {
+    fn shows(&self, notice: &Notice) -> bool {
+        self.0.is_empty() || self.0.iter().any(|reporter| reports(reporter, notice))
+    }
+}
+
 /// A line on stdout for each event.
 struct Lines {
     plan: PlanId,
     waited: bool,
+    console: Console,
 }
 
 impl Watcher for Lines {
     fn told(&mut self, notice: &Notice) {
         self.waited = false;
+        if !self.console.shows(notice) {
+            return;
+        }
         let line = match (words(notice), notice) {
             (Some((status, words)), Notice::TaskProgressed { .. }) => {
                 debug_assert_eq!(status, Status::Running);
@@ -171,6 +188,7 @@ struct Terminal {
     drawn: usize,
     /// The word for how a task ended, with its colour.
     verbs: [(Status, String); 6],
+    console: Console,
 }
 
 impl Terminal {
@@ -185,6 +203,9 @@ impl Watcher for Terminal {
     fn told(&mut self, notice: &Notice) {
         // What starts and goes on is drawn while it runs; what has ended stays.
         let (Notice::TaskEnded { .. } | Notice::TaskWillRetry { .. }) = notice else { return };
+        if !self.console.shows(notice) {
+            return;
+        }
         let Some((status, words)) = words(notice) else { return };
         let verb =
             self.verbs.iter().find(|(known, _)| *known == status).map_or("", |(_, verb)| verb.as_str());
