@@ -4,12 +4,16 @@
 //! `docs/configuration.md`; one that is not there is an error with its file, its line and the nearest name.
 
 mod environment;
+mod executors;
 mod file;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use waypost_core::Retry;
+
+pub use worker::{ENVIRONMENT_DEFAULT, Process, Secret, Worker};
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -74,35 +78,6 @@ pub struct Queue {
     pub concurrency: u32,
 }
 
-/// Where a secret is read when a process starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Secret {
-    /// From this variable of our own environment.
-    Variable(String),
-    /// From this file; one line end at its end is left out.
-    File(String),
-}
-
-/// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// The program and its arguments; with `shell`, one text for `sh -c`.
-    pub command: Vec<String>,
-    /// Whether `sh -c` reads the command.
-    pub shell: bool,
-    /// The folder that it starts in, relative to the workspace; the workspace itself where none is named.
-    pub directory: String,
-    /// Variables of our environment that it sees.
-    pub environment: Vec<String>,
-    /// Variables that it gets, with where their values are read.
-    pub secrets: BTreeMap<String, Secret>,
-    /// Seconds that an attempt may take.
-    pub timeout_seconds: Option<u32>,
-}
-
-/// Variables that a process sees unless its configuration names others.
-pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
-
 /// What an executor's name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executor {
@@ -110,22 +85,10 @@ pub enum Executor {
     Noop,
     /// A person does it and says so.
     Human,
-    /// A program does it.
-    Process(Process),
-    /// One of several programs does it: the one that `inputs.subagent` names.
-    Dispatch(BTreeMap<String, Process>),
-}
-
-impl Executor {
-    /// The word for it in the configuration.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::Human => "human",
-            Self::Process(_) => "process",
-            Self::Dispatch(_) => "dispatch",
-        }
-    }
+    /// This worker does it.
+    Worker(Worker),
+    /// One of several workers does it: the one that `inputs.subagent` names.
+    Dispatch(BTreeMap<String, Worker>),
 }
 
 /// All of it.

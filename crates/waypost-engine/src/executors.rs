@@ -1,12 +1,13 @@
 //! How the work of an attempt is done. The plan names an executor; what that is stands in the configuration.
 
+mod attempt;
 mod job;
 mod log;
 mod process;
 
+pub(crate) use attempt::{Handle, launch};
 pub(crate) use job::Job;
 pub use log::log_path;
-pub(crate) use process::{Handle, launch};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

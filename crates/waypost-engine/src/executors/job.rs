@@ -4,13 +4,14 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Problem, Task, Work};
 
 use crate::admit::{self, Means};
-use crate::config::{Config, Process};
+use crate::config::{Config, Worker};
 use crate::scheduler::AttemptKey;
 
-/// A program to run, and what it is told on its standard input.
+/// Somebody to do something, and what they are told.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    pub(crate) process: Process,
+    pub(crate) worker: Worker,
+    /// The object that a worker reads.
     pub(crate) input: String,
     /// Whether it only looks at what another has done.
     pub(crate) is_check: bool,
@@ -40,14 +41,27 @@ impl Job {
                     return Err("a person cannot be the check of a task yet".to_owned());
                 }
                 Means::Human => return Err("this is for a person to do".to_owned()),
-                Means::Process(process) => {
+                Means::Worker(worker) => {
                     let input = told(config, plan, task, work, key);
-                    parts.push(Part { process: process.clone(), input, is_check });
+                    parts.push(Part { worker: worker.clone(), input, is_check });
                 }
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
         Ok(Self { key: key.clone(), parts, output_bytes_max, log_bytes_max })
+    }
+
+    /// What the environment of a worker says about the attempt.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 5] {
+        let key = &self.key;
+        [
+            ("WAYPOST_PLAN", key.plan.to_string()),
+            ("WAYPOST_TASK", key.task.to_string()),
+            ("WAYPOST_ATTEMPT", key.attempt.to_string()),
+            ("WAYPOST_IDEMPOTENCY_KEY", idempotency_key(key)),
+            // Whoever calls `waypost` from inside the work asks as the worker that it is, not as the person at the keyboard.
+            ("WAYPOST_ACTOR", format!("worker:{}", key.plan)),
+        ]
     }
 }
 

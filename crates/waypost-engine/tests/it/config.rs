@@ -1,6 +1,6 @@
 //! Text in, configuration or everything that is wrong with it out.
 
-use waypost_engine::config::{ApprovalPolicy, Executor};
+use waypost_engine::config::{ApprovalPolicy, Executor, Worker};
 use waypost_engine::{Config, Layer, Origin};
 
 fn layer(origin: Origin, text: &str) -> Layer {
@@ -95,8 +95,9 @@ fn workers_and_secrets_are_read() {
     let text = "[executors.dispatch]\nkind = \"dispatch\"\ntarget = \"local\"\n[executors.dispatch.workers.edit]\ncommand = [\"sh\", \"edit.sh\"]\nsecrets.TOKEN = { variable = \"MY_TOKEN\" }\nsecrets.KEY = { file = \"key.txt\" }\ntimeout_seconds = 5\n";
     let config = load(text).unwrap();
     let Executor::Dispatch(workers) = &config.executors["dispatch"] else { panic!("{config:?}") };
-    assert_eq!(workers["edit"].command, ["sh", "edit.sh"]);
-    assert_eq!(workers["edit"].secrets.len(), 2);
+    let Worker::Process(edit) = &workers["edit"];
+    assert_eq!(edit.command, ["sh", "edit.sh"]);
+    assert_eq!(edit.secrets.len(), 2);
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Draft, Json, Phase, Plan, PlanId, Status, TaskSpec, Work};
+use waypost_engine::config::{Executor, Worker};
 use waypost_engine::{
     AfterFailure, Config, Control, Layer, Notice, Origin, Runner, Summary, Surroundings, View, Watcher,
     admit, log_path, worker_name,
@@ -195,9 +196,7 @@ fn exit_75_is_tried_again() {
 fn workers_see_only_what_the_configuration_lets_through_and_secrets_are_never_kept() {
     let place = Place::new();
     let mut config = shell("env >&2; echo \"$TOKEN\"");
-    let Some(waypost_engine::config::Executor::Process(process)) = config.executors.get_mut("run") else {
-        panic!()
-    };
+    let Some(Executor::Worker(Worker::Process(process))) = config.executors.get_mut("run") else { panic!() };
     let secret = waypost_engine::config::Secret::Variable("SECRET_SOURCE".to_owned());
     process.secrets.insert("TOKEN".to_owned(), secret);
     let (plan, _, _) = place.run(config, plan_of([job("a", &[], &[])]));

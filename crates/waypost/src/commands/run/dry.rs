@@ -3,7 +3,7 @@
 use serde_json::json;
 use waypost_core::{Draft, Status, TaskSpec, levels};
 use waypost_engine::Config;
-use waypost_engine::config::{Executor, Process};
+use waypost_engine::config::{Executor, Process, Worker};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -24,12 +24,18 @@ fn command(config: &Config, spec: &TaskSpec) -> String {
         None => format!("(no executor is called {})", work.executor),
         Some(Executor::Noop) => "(nothing)".to_owned(),
         Some(Executor::Human) => "(a person does it, then says `waypost done`)".to_owned(),
-        Some(Executor::Process(process)) => words(process),
+        Some(Executor::Worker(worker)) => done_by(worker),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();
             let name = inputs.get("subagent").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), words)
+            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), done_by)
         }
+    }
+}
+
+fn done_by(worker: &Worker) -> String {
+    match worker {
+        Worker::Process(process) => words(process),
     }
 }
 
