@@ -3,9 +3,11 @@
 //! Pure: the caller reads files and the environment and passes text in. Every key is described in
 //! `docs/configuration.md`; one that is not there is an error with its file, its line and the nearest name.
 
+mod agents;
 mod environment;
 mod executors;
 mod file;
+mod template;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -13,7 +15,9 @@ use std::fmt;
 
 use waypost_core::Retry;
 
-pub use worker::{ENVIRONMENT_DEFAULT, Process, Secret, Worker};
+pub(crate) use agents::PROMPT_MARK;
+pub use template::Template;
+pub use worker::{Agent, Answer, ENVIRONMENT_DEFAULT, Process, Prompt, PromptTo, Secret, Worker};
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -196,6 +200,17 @@ impl Config {
             });
         }
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
+    }
+
+    /// Reads the prompts that stand in files of the workspace, by way of `read`.
+    pub fn read_prompts(&mut self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<(), BadConfig> {
+        let mut problems = Vec::new();
+        for executor in self.executors.values_mut() {
+            if let Executor::Worker(Worker::Agent(agent)) = executor {
+                problems.extend(agents::read_prompt(&mut agent.prompt, read));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(BadConfig { problems }) }
     }
 
     /// The name of the queue that a plan's word for it means.

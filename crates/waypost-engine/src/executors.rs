@@ -1,9 +1,12 @@
 //! How the work of an attempt is done. The plan names an executor; what that is stands in the configuration.
 
+mod agent;
 mod attempt;
 mod job;
 mod log;
 mod process;
+mod prompt;
+mod worktree;
 
 pub(crate) use attempt::{Handle, launch};
 pub(crate) use job::Job;

@@ -8,7 +8,7 @@ use super::file::{Reader, Table};
 use super::{ENVIRONMENT_DEFAULT, Executor, Process, Secret, Worker, nearest};
 
 /// The words for executors.
-const KINDS: [&str; 4] = ["process", "dispatch", "human", "noop"];
+const KINDS: [&str; 5] = ["process", "dispatch", "agent", "human", "noop"];
 
 impl Reader<'_> {
     pub(super) fn executor(&mut self, path: &str, at: usize, table: &DeTable<'_>) -> Option<Executor> {
@@ -19,6 +19,10 @@ impl Reader<'_> {
             Some("human") => Some(Executor::Human),
             Some("process") => {
                 self.process(path, at, &mut table).map(|process| Executor::Worker(Worker::Process(process)))
+            }
+            Some("agent") => {
+                let agent = self.agent(path, at, &mut table);
+                agent.map(|agent| Executor::Worker(Worker::Agent(Box::new(agent))))
             }
             Some("dispatch") => self.dispatch(path, at, &mut table).map(Executor::Dispatch),
             Some(other) => {
@@ -68,7 +72,7 @@ impl Reader<'_> {
         let shell = table.flag(self, "shell").unwrap_or(false);
         let command = self.command(path, at, table);
         let directory = self.directory(path, table);
-        let environment = table.words(self, "environment");
+        let environment = self.environment(table);
         let timeout_seconds = self.timeout(table);
         let secrets = self.secrets(path, table);
         let ((command_at, command), directory) = (command?, directory?);
@@ -77,13 +81,16 @@ impl Reader<'_> {
             self.wrong(command_at, what, "write the whole line as one text in the list");
             return None;
         }
-        let defaults = || ENVIRONMENT_DEFAULT.map(str::to_owned).to_vec();
-        let environment = environment.map_or_else(defaults, |(_, names)| names);
         Some(Process { command, shell, directory, environment, secrets, timeout_seconds })
     }
 
     /// A program and its arguments, which must be there.
-    fn command(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<(usize, Vec<String>)> {
+    pub(super) fn command(
+        &mut self,
+        path: &str,
+        at: usize,
+        table: &mut Table<'_>,
+    ) -> Option<(usize, Vec<String>)> {
         let Some((command_at, command)) = table.words(self, "command") else {
             if table.is_without("command") {
                 let hint = "for example command = [\"make\", \"test\"]";
@@ -99,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// The folder to start in; the workspace itself where none is named.
-    fn directory(&mut self, path: &str, table: &mut Table<'_>) -> Option<String> {
+    pub(super) fn directory(&mut self, path: &str, table: &mut Table<'_>) -> Option<String> {
         let Some((at, folder)) = table.text(self, "directory") else { return Some(String::new()) };
         if stays_inside(&folder) {
             return Some(folder);
@@ -109,12 +116,18 @@ impl Reader<'_> {
         None
     }
 
-    fn timeout(&mut self, table: &mut Table<'_>) -> Option<u32> {
+    /// Variables that are let through.
+    pub(super) fn environment(&mut self, table: &mut Table<'_>) -> Vec<String> {
+        let defaults = || ENVIRONMENT_DEFAULT.map(str::to_owned).to_vec();
+        table.words(self, "environment").map_or_else(defaults, |(_, names)| names)
+    }
+
+    pub(super) fn timeout(&mut self, table: &mut Table<'_>) -> Option<u32> {
         let seconds = table.seconds(self, "timeout_seconds", 0)?;
         u32::try_from(seconds).ok().filter(|&seconds| seconds > 0)
     }
 
-    fn secrets(&mut self, path: &str, table: &mut Table<'_>) -> BTreeMap<String, Secret> {
+    pub(super) fn secrets(&mut self, path: &str, table: &mut Table<'_>) -> BTreeMap<String, Secret> {
         let mut secrets = BTreeMap::new();
         for (name, at, secret) in table.tables(self, "secrets") {
             let path = format!("{path}.secrets.{name}");
@@ -126,7 +139,7 @@ impl Reader<'_> {
         secrets
     }
 
-    fn secret(&mut self, path: &str, at: usize, mut table: Table<'_>) -> Option<Secret> {
+    pub(super) fn secret(&mut self, path: &str, at: usize, mut table: Table<'_>) -> Option<Secret> {
         let secret = match (table.text(self, "variable"), table.text(self, "file")) {
             (Some((_, variable)), None) => Some(Secret::Variable(variable)),
             (None, Some((_, file))) => Some(Secret::File(file)),
@@ -142,7 +155,7 @@ impl Reader<'_> {
 }
 
 /// What to say about a word that is none of those that are known.
-fn one_of(word: &str, known: &[&str]) -> String {
+pub(super) fn one_of(word: &str, known: &[&str]) -> String {
     match nearest(word, known.iter().copied()) {
         Some(near) => format!("did you mean {near}?"),
         None => format!("it can be {}", known.join(", ")),
@@ -150,7 +163,7 @@ fn one_of(word: &str, known: &[&str]) -> String {
 }
 
 /// Whether a path names something below where it starts, as far as its text says. Links are looked at when it is used.
-fn stays_inside(path: &str) -> bool {
+pub(super) fn stays_inside(path: &str) -> bool {
     use std::path::{Component, Path};
     let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
     Path::new(path).components().all(inside)

@@ -88,11 +88,20 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// How the file is spoken of.
+    pub(super) fn name(&self) -> &str {
+        &self.layer.name
+    }
+
+    /// The line of a place in the file, from 1.
+    pub(super) fn line(&self, at: usize) -> usize {
+        self.layer.text.get(..at).unwrap_or("").matches('\n').count() + 1
+    }
+
     pub(super) fn wrong(&mut self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
-        let before = self.layer.text.get(..at).unwrap_or("");
         self.problems.push(ConfigProblem {
             place: self.layer.name.clone(),
-            line: Some(before.matches('\n').count() + 1),
+            line: Some(self.line(at)),
             what: what.into(),
             hint: hint.into(),
         });

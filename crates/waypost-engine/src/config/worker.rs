@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::Template;
+
 /// Where a secret is read when a process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Secret {
@@ -36,6 +38,8 @@ pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_
 pub enum Worker {
     /// A program on this machine.
     Process(Process),
+    /// An agent on this machine.
+    Agent(Box<Agent>),
 }
 
 impl Worker {
@@ -43,6 +47,60 @@ impl Worker {
     pub fn timeout_seconds(&self) -> Option<u32> {
         match self {
             Self::Process(process) => process.timeout_seconds,
+            Self::Agent(agent) => agent.process.timeout_seconds,
         }
     }
+}
+
+/// An agent's command line program that gets a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Agent {
+    /// The program, with all flags that the configuration says.
+    pub process: Process,
+    /// How it gets the prompt.
+    pub prompt_to: PromptTo,
+    /// What it is told.
+    pub prompt: Prompt,
+    /// What it writes at the end.
+    pub answer: Answer,
+    /// Whether each attempt gets a git worktree of its own.
+    pub worktree: bool,
+    /// Whose name stands on what is committed there, as `Name <mail>`; otherwise git knows.
+    pub author: Option<String>,
+}
+
+/// How an agent gets its prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PromptTo {
+    /// On its standard input.
+    Stdin,
+    /// In the one argument in which `{prompt}` stands.
+    Argument,
+}
+
+/// Where an agent's prompt comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prompt {
+    /// It is known.
+    Known(Template),
+    /// It is in this file of the workspace, which nobody has read yet.
+    File {
+        /// The file, relative to the workspace.
+        file: String,
+        /// Where in the configuration it is named.
+        place: String,
+        /// The line there.
+        line: usize,
+    },
+}
+
+/// What an agent writes to its standard output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Its answer.
+    Plain,
+    /// Claude Code's object, in which `result` is the answer.
+    Claude,
+    /// Gemini's object, in which `response` is the answer.
+    Gemini,
 }

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use waypost_core::Json;
 
 use super::Surroundings;
+use super::agent;
 use super::job::{Job, Part};
 use super::log::{Log, log_path, without_secrets};
 use super::process;
@@ -132,6 +133,7 @@ fn run(job: &Job, around: &Surroundings, state: &Mutex<State>, sender: &Sender<M
 fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
     match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
+        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
     }
 }
 
@@ -150,13 +152,17 @@ pub(super) fn done(text: &str, secrets: &[String]) -> Ending {
 
 /// A folder of the workspace. Links are followed before it is asked whether it lies in there.
 pub(super) fn inside(root: &std::path::Path, relative: &str) -> Result<PathBuf, String> {
-    let unusable = |error: std::io::Error| format!("{relative:?} cannot be used: {error}");
+    let unusable = |error: std::io::Error| format!("the folder {relative:?} cannot be used: {error}");
     let root = root.canonicalize().map_err(unusable)?;
     if relative.is_empty() {
         return Ok(root);
     }
     let place = root.join(relative).canonicalize().map_err(unusable)?;
-    if place.starts_with(&root) { Ok(place) } else { Err(format!("{relative:?} leads out of the workspace")) }
+    if place.starts_with(&root) {
+        Ok(place)
+    } else {
+        Err(format!("the folder {relative:?} leads out of the workspace"))
+    }
 }
 
 pub(super) fn shortened(text: &str, bytes: usize) -> String {

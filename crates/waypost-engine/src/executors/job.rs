@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Problem, Task, Work};
 
+use super::prompt::Facts;
 use crate::admit::{self, Means};
 use crate::config::{Config, Worker};
 use crate::scheduler::AttemptKey;
@@ -13,6 +14,8 @@ pub(crate) struct Part {
     pub(crate) worker: Worker,
     /// The object that a worker reads.
     pub(crate) input: String,
+    /// What a prompt can ask for; nothing for workers that are told no prompt.
+    pub(crate) facts: Facts,
     /// Whether it only looks at what another has done.
     pub(crate) is_check: bool,
 }
@@ -42,8 +45,13 @@ impl Job {
                 }
                 Means::Human => return Err("this is for a person to do".to_owned()),
                 Means::Worker(worker) => {
-                    let input = told(config, plan, task, work, key);
-                    parts.push(Part { worker: worker.clone(), input, is_check });
+                    let told = told(config, plan, task, work, key);
+                    let facts = match worker {
+                        Worker::Agent(_) => Facts::of(plan, task, &told),
+                        Worker::Process(_) => Facts::default(),
+                    };
+                    let input = format!("{told}\n");
+                    parts.push(Part { worker: worker.clone(), input, facts, is_check });
                 }
             }
         }
@@ -66,7 +74,7 @@ impl Job {
 }
 
 /// The object that a worker reads. A promise: `docs/running.md` describes it.
-fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> Value {
     let mut outputs = Map::new();
     for (name, output) in plan.outputs_for(key.task.as_str()) {
         outputs.insert(name, output.value());
@@ -88,7 +96,7 @@ fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey
             fields.insert("subagent".to_owned(), subagent.clone());
         }
     }
-    format!("{told}\n")
+    told
 }
 
 /// What a worker can tell one attempt from all others by.

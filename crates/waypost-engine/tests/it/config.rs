@@ -95,7 +95,7 @@ fn workers_and_secrets_are_read() {
     let text = "[executors.dispatch]\nkind = \"dispatch\"\ntarget = \"local\"\n[executors.dispatch.workers.edit]\ncommand = [\"sh\", \"edit.sh\"]\nsecrets.TOKEN = { variable = \"MY_TOKEN\" }\nsecrets.KEY = { file = \"key.txt\" }\ntimeout_seconds = 5\n";
     let config = load(text).unwrap();
     let Executor::Dispatch(workers) = &config.executors["dispatch"] else { panic!("{config:?}") };
-    let Worker::Process(edit) = &workers["edit"];
+    let Worker::Process(edit) = &workers["edit"] else { panic!("{workers:?}") };
     assert_eq!(edit.command, ["sh", "edit.sh"]);
     assert_eq!(edit.secrets.len(), 2);
     check(
@@ -112,4 +112,48 @@ fn workers_and_secrets_are_read() {
             ".waypost/config.toml:4: `executors.p.secrets.TOKEN.value` is no key of the configuration (it can be variable, file)",
         ],
     );
+}
+
+#[test]
+fn agents_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.a]\nkind = \"agent\"\nagent = \"codex\"\npermission_mode = \"workspace-write\"\n";
+    let config = load(text).unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    let words = "codex exec --color never --skip-git-repo-check --sandbox workspace-write -";
+    assert_eq!(agent.process.command.join(" "), words);
+    let config = load("[executors.a]\nkind = \"agent\"\nagent = \"gemini\"\nmodel = \"pro\"\n").unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    assert_eq!(agent.process.command.join(" "), "gemini --output-format json --model pro");
+    check(
+        "[executors.a]\nkind = \"agent\"\nagent = \"cladue\"\n[executors.b]\nkind = \"agent\"\ncommand = [\"x\"]\nmodel = \"m\"\nprompt = \"{{descriptio}}\"\n[executors.c]\nkind = \"agent\"\ncommand = [\"x\"]\nprompt_to = \"argument\"\n[executors.d]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"../t.md\"\nauthor = \"me\"\n[executors.e]\nkind = \"agent\"\nagent = \"codex\"\nallowed_tools = [\"x\"]\npermision_mode = \"x\"\n",
+        &[
+            ".waypost/config.toml:3: executors.a has the unknown agent \"cladue\" (did you mean claude?; any other agent is called by its `command` alone)",
+            ".waypost/config.toml:7: executors.b has `model`, and nobody knows how this command is told so (write the flags into `command`, or name an `agent`)",
+            ".waypost/config.toml:8: executors.b.prompt: {{descriptio}} is no place of a prompt (did you mean {{description}}?)",
+            ".waypost/config.toml:11: executors.c has `prompt_to` = \"argument\", and no argument is for it (write {prompt} as one word of `command`)",
+            ".waypost/config.toml:16: executors.d has its template in \"../t.md\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:17: executors.d has the author \"me\" (write it as \"Name <name@example.org>\")",
+            ".waypost/config.toml:21: executors.e has `allowed_tools`, and codex has no such list (use `permission_mode`, which is codex's sandbox)",
+            ".waypost/config.toml:22: `executors.e.permision_mode` is no key of the configuration (did you mean `permission_mode`?)",
+        ],
+    );
+}
+
+#[test]
+fn a_prompt_in_a_file_is_read_and_checked() {
+    let text = "\n[executors.a]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"t.md\"\n";
+    let wrong = |answer: fn(&str) -> std::io::Result<String>| {
+        let mut config = load(text).unwrap();
+        let bad = config.read_prompts(&answer).map(|()| config);
+        bad.map_err(|bad| format!("{} ({})", bad.problems[0], bad.problems[0].hint))
+    };
+    assert_eq!(
+        wrong(|_| Ok("one\ntwo {{goals}}".to_owned())).unwrap_err(),
+        "t.md:2: {{goals}} is no place of a prompt (did you mean {{goal}}?)"
+    );
+    assert_eq!(
+        wrong(|file| Err(std::io::Error::other(format!("no {file}")))).unwrap_err(),
+        ".waypost/config.toml:5: the template \"t.md\" cannot be read: no t.md (name a file of the workspace, relative to it)"
+    );
+    assert!(wrong(|_| Ok("{{goal}}".to_owned())).is_ok());
 }

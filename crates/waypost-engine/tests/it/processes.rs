@@ -18,10 +18,10 @@ use waypost_testkit::plan_of;
 
 use crate::world::job;
 
-struct Place {
-    root: PathBuf,
+pub(crate) struct Place {
+    pub(crate) root: PathBuf,
     plans: Arc<Plans>,
-    variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
 }
 
 impl Drop for Place {
@@ -51,7 +51,7 @@ impl Watcher for Notices {
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("waypost-engine-{}-{number}", std::process::id()));
@@ -64,7 +64,7 @@ impl Place {
         Self { root, plans: Arc::new(Plans::new(Arc::new(MemoryStore::new()))), variables }
     }
 
-    fn around(&self) -> Surroundings {
+    pub(crate) fn around(&self) -> Surroundings {
         Surroundings {
             workspace: self.root.join("work"),
             logs: self.root.join("logs"),
@@ -73,7 +73,7 @@ impl Place {
         }
     }
 
-    fn create(&self, draft: Draft) -> PlanId {
+    pub(crate) fn create(&self, draft: Draft) -> PlanId {
         let by = Actor::person("ada");
         let new = NewPlan { id: None, by: by.clone(), draft, approval_required: None };
         let id = self.plans.create(new).unwrap().plan;
@@ -89,7 +89,7 @@ impl Place {
         id
     }
 
-    fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
+    pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
         let id = self.create(draft);
         let mut runner = Runner::new(
             Arc::clone(&self.plans),
@@ -104,13 +104,13 @@ impl Place {
         (self.plans.look(&id, Plan::clone).unwrap(), summary, notices.all)
     }
 
-    fn log(&self, plan: &Plan, task: &str) -> String {
+    pub(crate) fn log(&self, plan: &Plan, task: &str) -> String {
         let path = log_path(&self.root.join("logs"), plan.id(), &waypost_testkit::id(task), 1);
         fs::read_to_string(path).unwrap_or_default()
     }
 }
 
-fn configured(text: &str) -> Config {
+pub(crate) fn configured(text: &str) -> Config {
     let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
     Config::load(&[layer], []).unwrap_or_else(|bad| panic!("{:?}", bad.problems))
 }
@@ -121,7 +121,7 @@ fn shell(line: &str) -> Config {
     configured(&format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n"))
 }
 
-fn with_inputs(mut spec: TaskSpec, executor: &str, inputs: serde_json::Value) -> TaskSpec {
+pub(crate) fn with_inputs(mut spec: TaskSpec, executor: &str, inputs: serde_json::Value) -> TaskSpec {
     spec.work =
         Some(Box::new(Work { executor: executor.to_owned(), inputs: Json::of(&inputs), shape: None }));
     spec

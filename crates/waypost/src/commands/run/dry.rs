@@ -3,7 +3,7 @@
 use serde_json::json;
 use waypost_core::{Draft, Status, TaskSpec, levels};
 use waypost_engine::Config;
-use waypost_engine::config::{Executor, Process, Worker};
+use waypost_engine::config::{Executor, Process, PromptTo, Worker};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -36,6 +36,14 @@ fn command(config: &Config, spec: &TaskSpec) -> String {
 fn done_by(worker: &Worker) -> String {
     match worker {
         Worker::Process(process) => words(process),
+        Worker::Agent(agent) => {
+            let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
+            let prompt = match agent.prompt_to {
+                PromptTo::Stdin => " < PROMPT",
+                PromptTo::Argument => "",
+            };
+            format!("{}{prompt}{worktree}", words(&agent.process))
+        }
     }
 }
 
