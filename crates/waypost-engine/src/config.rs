@@ -7,6 +7,7 @@ mod agents;
 mod environment;
 mod executors;
 mod file;
+mod remote;
 mod template;
 mod worker;
 
@@ -17,7 +18,9 @@ use waypost_core::Retry;
 
 pub(crate) use agents::PROMPT_MARK;
 pub use template::Template;
-pub use worker::{Agent, Answer, ENVIRONMENT_DEFAULT, Process, Prompt, PromptTo, Secret, Worker};
+pub use worker::{
+    Agent, Answer, ENVIRONMENT_DEFAULT, Header, Http, Method, Process, Prompt, PromptTo, Secret, Worker,
+};
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";

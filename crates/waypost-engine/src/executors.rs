@@ -2,10 +2,13 @@
 
 mod agent;
 mod attempt;
+mod http;
 mod job;
 mod log;
 mod process;
 mod prompt;
+mod remote;
+mod web;
 mod worktree;
 
 pub(crate) use attempt::{Handle, launch};

@@ -8,7 +8,7 @@ use super::file::{Reader, Table};
 use super::{ENVIRONMENT_DEFAULT, Executor, Process, Secret, Worker, nearest};
 
 /// The words for executors.
-const KINDS: [&str; 5] = ["process", "dispatch", "agent", "human", "noop"];
+const KINDS: [&str; 6] = ["process", "dispatch", "agent", "http", "human", "noop"];
 
 impl Reader<'_> {
     pub(super) fn executor(&mut self, path: &str, at: usize, table: &DeTable<'_>) -> Option<Executor> {
@@ -23,6 +23,9 @@ impl Reader<'_> {
             Some("agent") => {
                 let agent = self.agent(path, at, &mut table);
                 agent.map(|agent| Executor::Worker(Worker::Agent(Box::new(agent))))
+            }
+            Some("http") => {
+                self.http(path, at, &mut table).map(|http| Executor::Worker(Worker::Http(Box::new(http))))
             }
             Some("dispatch") => self.dispatch(path, at, &mut table).map(Executor::Dispatch),
             Some(other) => {

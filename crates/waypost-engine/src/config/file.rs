@@ -233,6 +233,18 @@ impl<'t> Table<'t> {
         }
     }
 
+    /// Where the value of a key stands.
+    pub(super) fn place(&self, key: &str) -> Option<usize> {
+        let found = self.table.iter().find(|(name, _)| name.get_ref() == key);
+        found.map(|(_, value)| value.span().start)
+    }
+
+    /// Everything in a table whose names are free: each with its name and where it stands.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (String, usize, &'t DeValue<'t>)> + use<'t> {
+        let entries = self.table.iter();
+        entries.map(|(name, value)| (name.get_ref().to_string(), name.span().start, value.get_ref()))
+    }
+
     /// The named tables in a table: each with its name and where it stands.
     pub(super) fn tables(
         &mut self,

@@ -40,6 +40,8 @@ pub enum Worker {
     Process(Process),
     /// An agent on this machine.
     Agent(Box<Agent>),
+    /// Somebody who is called over HTTP.
+    Http(Box<Http>),
 }
 
 impl Worker {
@@ -48,6 +50,7 @@ impl Worker {
         match self {
             Self::Process(process) => process.timeout_seconds,
             Self::Agent(agent) => agent.process.timeout_seconds,
+            Self::Http(http) => http.timeout_seconds,
         }
     }
 }
@@ -103,4 +106,51 @@ pub enum Answer {
     Claude,
     /// Gemini's object, in which `response` is the answer.
     Gemini,
+}
+
+/// A worker that is called over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Http {
+    /// Where the job is sent.
+    pub url: String,
+    /// How.
+    pub method: Method,
+    /// What else is sent.
+    pub headers: Vec<(String, Header)>,
+    /// What requests are signed with.
+    pub hmac: Option<Secret>,
+    /// How often a request is sent before the attempt gives up.
+    pub tries: u32,
+    /// Seconds between two questions whether the work is done, where the other side does not say.
+    pub poll_seconds: u32,
+    /// Seconds that an attempt may take.
+    pub timeout_seconds: Option<u32>,
+}
+
+/// How a job is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// By `POST`.
+    Post,
+    /// By `PUT`.
+    Put,
+}
+
+impl Method {
+    /// As it stands in a request.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Put => "PUT",
+        }
+    }
+}
+
+/// The value of a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Header {
+    /// This.
+    Text(String),
+    /// A secret.
+    Secret(Secret),
 }

@@ -7,13 +7,14 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::watch;
 use waypost_core::Json;
 
 use super::Surroundings;
-use super::agent;
 use super::job::{Job, Part};
 use super::log::{Log, log_path, without_secrets};
 use super::process;
+use super::{agent, http};
 use crate::config::{Secret, Worker};
 use crate::run::Message;
 use crate::scheduler::{Ending, Force};
@@ -29,6 +30,8 @@ pub(super) enum State {
     Between,
     /// This group runs.
     Group(Pid),
+    /// Somebody elsewhere is at work, and hears of it through this.
+    Elsewhere(watch::Sender<Option<Force>>),
     /// Nothing more is to be started.
     Stopped,
 }
@@ -55,6 +58,9 @@ impl Handle {
                 };
                 // It may have ended a moment ago; its number is not given away before the thread has taken note.
                 let _gone = kill_process_group(*group, signal);
+            }
+            State::Elsewhere(sender) => {
+                sender.send_replace(Some(force));
             }
             State::Stopped => {}
         }
@@ -134,6 +140,7 @@ fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
     match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
         Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
+        Worker::Http(http) => http::run(attempt, http, &part.input),
     }
 }
 

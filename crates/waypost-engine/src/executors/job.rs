@@ -25,6 +25,8 @@ pub(crate) struct Part {
 pub(crate) struct Job {
     pub(crate) key: AttemptKey,
     pub(crate) parts: Vec<Part>,
+    /// When the task was started, in seconds since 1970.
+    pub(crate) started_seconds: i64,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
 }
@@ -48,7 +50,7 @@ impl Job {
                     let told = told(config, plan, task, work, key);
                     let facts = match worker {
                         Worker::Agent(_) => Facts::of(plan, task, &told),
-                        Worker::Process(_) => Facts::default(),
+                        Worker::Process(_) | Worker::Http(_) => Facts::default(),
                     };
                     let input = format!("{told}\n");
                     parts.push(Part { worker: worker.clone(), input, facts, is_check });
@@ -56,7 +58,8 @@ impl Job {
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
-        Ok(Self { key: key.clone(), parts, output_bytes_max, log_bytes_max })
+        let started_seconds = task.state.started_at.map_or(0, |at| at.as_micros() / 1_000_000);
+        Ok(Self { key: key.clone(), parts, started_seconds, output_bytes_max, log_bytes_max })
     }
 
     /// What the environment of a worker says about the attempt.

@@ -157,3 +157,21 @@ fn a_prompt_in_a_file_is_read_and_checked() {
     );
     assert!(wrong(|_| Ok("{{goal}}".to_owned())).is_ok());
 }
+
+#[test]
+fn http_workers_are_read_and_their_mistakes_are_named() {
+    check(
+        "[executors.h]\nkind = \"http\"\nurl = \"https://me:secret@work.example.org/\"\nmethod = \"PSOT\"\nheaders.Host = \"x\"\nheaders.X-A = 3\nheaders.X-B = { value = \"x\" }\ntries = 0\ncallback = \"x\"\n[executors.i]\nkind = \"http\"\n",
+        &[
+            ".waypost/config.toml:4: executors.h has the method \"PSOT\" (it can be POST, PUT)",
+            ".waypost/config.toml:5: executors.h.headers.Host is set by Waypost itself (take it out)",
+            ".waypost/config.toml:6: executors.h.headers.X-A has a value that no header can have (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
+            ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
+            ".waypost/config.toml:7: `executors.h.headers.X-B.value` is no key of the configuration (it can be variable, file)",
+            ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
+            ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
+            ".waypost/config.toml:9: `executors.h.callback` is no key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
+            ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
+        ],
+    );
+}

@@ -4,7 +4,9 @@
 
 mod agents;
 mod config;
+mod http;
 mod processes;
 mod scheduler;
+mod server;
 mod simulation;
 mod world;

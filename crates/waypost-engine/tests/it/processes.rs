@@ -104,6 +104,26 @@ impl Place {
         (self.plans.look(&id, Plan::clone).unwrap(), summary, notices.all)
     }
 
+    /// Runs a plan and stops the run when a task says how far it is.
+    pub(crate) fn run_until_progress(&self, config: Config, id: &PlanId) -> Plan {
+        let config = Arc::new(config);
+        let plans = Arc::clone(&self.plans);
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut notices = Notices { stop_at_progress: Some(runner.controller()), ..Notices::default() };
+        assert_eq!(runner.run(&mut notices).unwrap().asked_to_end, Some(Control::Stop));
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
+    /// Runs a plan that is there already.
+    pub(crate) fn run_again(&self, config: Config, id: &PlanId) -> Plan {
+        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        runner.run(&mut Notices::default()).unwrap();
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
     pub(crate) fn log(&self, plan: &Plan, task: &str) -> String {
         let path = log_path(&self.root.join("logs"), plan.id(), &waypost_testkit::id(task), 1);
         fs::read_to_string(path).unwrap_or_default()

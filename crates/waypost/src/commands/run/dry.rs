@@ -36,6 +36,7 @@ fn command(config: &Config, spec: &TaskSpec) -> String {
 fn done_by(worker: &Worker) -> String {
     match worker {
         Worker::Process(process) => words(process),
+        Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
         Worker::Agent(agent) => {
             let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
             let prompt = match agent.prompt_to {
