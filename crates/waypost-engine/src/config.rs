@@ -4,6 +4,7 @@
 //! `docs/configuration.md`; one that is not there is an error with its file, its line and the nearest name.
 
 mod agents;
+mod dispatch;
 mod environment;
 mod executors;
 mod file;
@@ -19,7 +20,8 @@ use waypost_core::Retry;
 pub(crate) use agents::PROMPT_MARK;
 pub use template::Template;
 pub use worker::{
-    Agent, Answer, ENVIRONMENT_DEFAULT, Header, Http, Method, Process, Prompt, PromptTo, Secret, Worker,
+    Agent, Answer, Container, ENVIRONMENT_DEFAULT, Header, Http, Kubernetes, Method, Mount, Process, Prompt,
+    PromptTo, Secret, Worker,
 };
 
 /// The queue of plans that name none.

@@ -2,9 +2,12 @@
 
 mod agent;
 mod attempt;
+mod container;
 mod http;
 mod job;
+mod kubernetes;
 mod log;
+mod naming;
 mod process;
 mod prompt;
 mod remote;
@@ -12,6 +15,7 @@ mod web;
 mod worktree;
 
 pub(crate) use attempt::{Handle, launch};
+pub(crate) use container::{end_left_behind, engines};
 pub(crate) use job::Job;
 pub use log::log_path;
 

@@ -13,7 +13,7 @@ use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
 use crate::config::Config;
-use crate::executors::{Handle, Job, Surroundings, launch};
+use crate::executors::{Handle, Job, Surroundings, engines, launch};
 use crate::identity;
 use crate::scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
@@ -415,12 +415,13 @@ impl Runner {
             }
         }
         let runs = runs(&self.around);
+        let engines = engines(&self.config, &self.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
         let mut gone = Vec::new();
         for (key, worker) in &foreign {
-            let is_gone = *dead
-                .entry(worker)
-                .or_insert_with(|| identity::is_dead(worker) && identity::end_orphans(worker, &runs));
+            let is_gone = *dead.entry(worker).or_insert_with(|| {
+                identity::is_dead(worker) && identity::end_orphans(worker, &runs, &engines)
+            });
             if is_gone {
                 gone.push(key.clone());
             }

@@ -44,34 +44,7 @@ impl Reader<'_> {
         executor
     }
 
-    fn dispatch(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<BTreeMap<String, Worker>> {
-        if let Some((at, target)) = table.text(self, "target")
-            && target != "local"
-        {
-            self.wrong(
-                at,
-                format!("{path} has the target {target:?}, and only \"local\" can be had"),
-                "write \"local\"",
-            );
-        }
-        let mut workers = BTreeMap::new();
-        for (name, at, worker) in table.tables(self, "workers") {
-            let path = format!("{path}.workers.{name}");
-            let mut worker = self.table(&path, worker);
-            if let Some(process) = self.process(&path, at, &mut worker) {
-                workers.insert(name, Worker::Process(process));
-            }
-            worker.end(self);
-        }
-        if table.is_without("workers") {
-            let hint = format!("add [{path}.workers.NAME] with a `command`");
-            self.wrong(at, format!("{path} has no workers"), hint);
-            return None;
-        }
-        Some(workers)
-    }
-
-    fn process(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Process> {
+    pub(super) fn process(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Process> {
         let shell = table.flag(self, "shell").unwrap_or(false);
         let command = self.command(path, at, table);
         let directory = self.directory(path, table);

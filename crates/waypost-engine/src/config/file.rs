@@ -262,6 +262,23 @@ impl<'t> Table<'t> {
         tables
     }
 
+    /// The tables of a list, each with where it stands.
+    pub(super) fn list_of_tables(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Vec<(usize, &'t DeTable<'t>)> {
+        let Some(value) = self.find(key) else { return Vec::new() };
+        let tables = value.get_ref().as_array().and_then(|list| {
+            let one = |item: &'t Spanned<DeValue<'t>>| Some((item.span().start, item.get_ref().as_table()?));
+            list.iter().map(one).collect::<Option<Vec<_>>>()
+        });
+        tables.unwrap_or_else(|| {
+            self.expected(reader, key, value, "a list of tables");
+            Vec::new()
+        })
+    }
+
     /// Reports every key that nobody asked for.
     pub(super) fn end(self, reader: &mut Reader<'_>) {
         for (name, _) in self.table.iter().filter(|(name, _)| !self.known.contains(&name.get_ref().as_ref()))

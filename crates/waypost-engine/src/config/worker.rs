@@ -42,6 +42,10 @@ pub enum Worker {
     Agent(Box<Agent>),
     /// Somebody who is called over HTTP.
     Http(Box<Http>),
+    /// A container on this machine.
+    Container(Box<Container>),
+    /// A Job of a Kubernetes cluster.
+    Kubernetes(Box<Kubernetes>),
 }
 
 impl Worker {
@@ -51,6 +55,8 @@ impl Worker {
             Self::Process(process) => process.timeout_seconds,
             Self::Agent(agent) => agent.process.timeout_seconds,
             Self::Http(http) => http.timeout_seconds,
+            Self::Container(container) => container.timeout_seconds,
+            Self::Kubernetes(kubernetes) => kubernetes.timeout_seconds,
         }
     }
 }
@@ -153,4 +159,79 @@ pub enum Header {
     Text(String),
     /// A secret.
     Secret(Secret),
+}
+
+/// A container that is started for each attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Container {
+    /// The program that starts containers; nothing where the first one that is found is meant.
+    pub engine: Option<String>,
+    /// What is started.
+    pub image: String,
+    /// The program in it and its arguments; the image's own where there is none.
+    pub command: Vec<String>,
+    /// Folders and files of the workspace that it sees.
+    pub mounts: Vec<Mount>,
+    /// The folder in it that the program starts in.
+    pub workdir: Option<String>,
+    /// Memory that it may use, as the engine reads it.
+    pub memory: Option<String>,
+    /// Processors that it may use, as the engine reads it.
+    pub cpus: Option<String>,
+    /// Processes that it may have.
+    pub pids: Option<u32>,
+    /// The network that it sees.
+    pub network: String,
+    /// Who it runs as.
+    pub user: Option<String>,
+    /// Whether a small first process takes care of the others.
+    pub init: bool,
+    /// Variables of our environment that it sees.
+    pub environment: Vec<String>,
+    /// Variables that it gets, with where their values are read.
+    pub secrets: BTreeMap<String, Secret>,
+    /// Seconds that an attempt may take.
+    pub timeout_seconds: Option<u32>,
+}
+
+/// Something of the workspace that a container sees.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mount {
+    /// Relative to the workspace; empty for the workspace itself.
+    pub source: String,
+    /// Where in the container.
+    pub target: String,
+    /// Whether it may be changed from inside.
+    pub write: bool,
+}
+
+/// A Job of a Kubernetes cluster that is made for each attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kubernetes {
+    /// The file that says where the cluster is; otherwise it is found as `kubectl` finds it.
+    pub kubeconfig: Option<String>,
+    /// Which of the clusters in it; otherwise the current one.
+    pub context: Option<String>,
+    /// The namespace; otherwise that of the context.
+    pub namespace: Option<String>,
+    /// What is started.
+    pub image: String,
+    /// The program in it and its arguments; the image's own where there is none.
+    pub command: Vec<String>,
+    /// Whom it acts as in the cluster.
+    pub service_account: Option<String>,
+    /// What the images are fetched with.
+    pub pull_secrets: Vec<String>,
+    /// What a node must have to take it.
+    pub requests: BTreeMap<String, String>,
+    /// What it may use.
+    pub limits: BTreeMap<String, String>,
+    /// Variables that it gets.
+    pub variables: BTreeMap<String, String>,
+    /// Variables that it gets from a Secret of the cluster, and a key in it.
+    pub secrets: BTreeMap<String, (String, String)>,
+    /// Seconds after its end after which the cluster takes a Job away that nobody else has.
+    pub ttl_seconds: u32,
+    /// Seconds that an attempt may take.
+    pub timeout_seconds: Option<u32>,
 }

@@ -14,7 +14,7 @@ use super::Surroundings;
 use super::job::{Job, Part};
 use super::log::{Log, log_path, without_secrets};
 use super::process;
-use super::{agent, http};
+use super::{agent, container, http, kubernetes};
 use crate::config::{Secret, Worker};
 use crate::run::Message;
 use crate::scheduler::{Ending, Force};
@@ -141,6 +141,8 @@ fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
         Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
         Worker::Http(http) => http::run(attempt, http, &part.input),
+        Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
+        Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
     }
 }
 

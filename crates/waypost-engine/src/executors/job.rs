@@ -27,6 +27,8 @@ pub(crate) struct Job {
     pub(crate) parts: Vec<Part>,
     /// When the task was started, in seconds since 1970.
     pub(crate) started_seconds: i64,
+    /// Seconds that the attempt may take.
+    pub(crate) timeout_seconds: Option<u32>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
 }
@@ -37,6 +39,7 @@ impl Job {
         let gone = || format!("task {} is no longer in the plan", key.task);
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
         let mut parts = Vec::new();
+        let mut timeout_seconds = None;
         for (work, is_check) in [(&task.spec.work, false), (&task.spec.check, true)] {
             let Some(work) = work else { continue };
             let means = admit::resolve(config, work);
@@ -48,9 +51,13 @@ impl Job {
                 Means::Human => return Err("this is for a person to do".to_owned()),
                 Means::Worker(worker) => {
                     let told = told(config, plan, task, work, key);
+                    timeout_seconds = timeout_seconds.or(worker.timeout_seconds());
                     let facts = match worker {
                         Worker::Agent(_) => Facts::of(plan, task, &told),
-                        Worker::Process(_) | Worker::Http(_) => Facts::default(),
+                        Worker::Process(_)
+                        | Worker::Http(_)
+                        | Worker::Container(_)
+                        | Worker::Kubernetes(_) => Facts::default(),
                     };
                     let input = format!("{told}\n");
                     parts.push(Part { worker: worker.clone(), input, facts, is_check });
@@ -59,7 +66,16 @@ impl Job {
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
         let started_seconds = task.state.started_at.map_or(0, |at| at.as_micros() / 1_000_000);
-        Ok(Self { key: key.clone(), parts, started_seconds, output_bytes_max, log_bytes_max })
+        let timeout_seconds = task.spec.timeout_seconds.or(timeout_seconds).or(config.timeout_seconds);
+        let timeout_seconds = timeout_seconds.filter(|&seconds| seconds > 0);
+        Ok(Self {
+            key: key.clone(),
+            parts,
+            started_seconds,
+            timeout_seconds,
+            output_bytes_max,
+            log_bytes_max,
+        })
     }
 
     /// What the environment of a worker says about the attempt.

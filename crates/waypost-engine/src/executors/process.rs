@@ -3,10 +3,11 @@
 //! An attempt is over when its program has ended: whatever it left behind in its group is ended with it, so that nothing
 //! of it runs when its locks are given to others.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -83,6 +84,32 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     followed.map_err(unseen)?;
     let status = status.map_err(unseen)?;
     Ok(Spoken { status, output: talk.output, too_much: talk.too_much, secrets })
+}
+
+/// Runs a tool of ours to its end; gives what it wrote, without the end of the last line. What it says stands in the log.
+pub(super) fn told_by(
+    attempt: &mut Attempt<'_>,
+    command: Vec<String>,
+    environment: &[&str],
+    directory: &Path,
+) -> Result<String, String> {
+    let process = Process {
+        command,
+        shell: false,
+        directory: String::new(),
+        environment: environment.iter().map(|name| (*name).to_owned()).collect(),
+        secrets: BTreeMap::new(),
+        timeout_seconds: None,
+    };
+    let program = Program { process: &process, directory: directory.to_owned(), input: b"" };
+    let before = std::mem::take(&mut attempt.log.last);
+    let spoken = follow(attempt, &program);
+    let said = std::mem::replace(&mut attempt.log.last, before);
+    let spoken = spoken?;
+    if spoken.status.success() && !spoken.too_much {
+        return Ok(String::from_utf8_lossy(&spoken.output).trim_end().to_owned());
+    }
+    Err(format!("{}: {}", spoken.status, shortened(&said, SAID_BYTES_MAX)))
 }
 
 /// The command with everything that the configuration says, and the secrets that it was given.

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::attempt::{Attempt, SAID_BYTES_MAX, inside, shortened};
+use super::attempt::{Attempt, inside, shortened};
 use super::log::file_name;
-use super::process::{self, Program};
-use crate::config::Process;
+use super::process;
 use crate::scheduler::Ending;
 
 /// What git sees of our environment: no language, because its words are read.
@@ -208,24 +207,10 @@ fn git(attempt: &mut Attempt<'_>, directory: &Path, words: &[&str]) -> Result<St
     let mut command = vec!["git".to_owned()];
     command.extend(SETTINGS.iter().flat_map(|setting| ["-c".to_owned(), (*setting).to_owned()]));
     command.extend(words.iter().map(|word| (*word).to_owned()));
-    let process = Process {
-        command,
-        shell: false,
-        directory: String::new(),
-        environment: ENVIRONMENT.map(str::to_owned).to_vec(),
-        secrets: std::collections::BTreeMap::new(),
-        timeout_seconds: None,
-    };
-    let program = Program { process: &process, directory: directory.to_owned(), input: b"" };
-    let before = std::mem::take(&mut attempt.log.last);
-    let spoken = process::follow(attempt, &program);
-    let said = std::mem::replace(&mut attempt.log.last, before);
-    let spoken = spoken?;
-    if spoken.status.success() && !spoken.too_much {
-        return Ok(String::from_utf8_lossy(&spoken.output).trim_end().to_owned());
-    }
-    let word = words.iter().find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(&"");
-    Err(format!("git {word} failed ({}): {}", spoken.status, shortened(&said, SAID_BYTES_MAX)))
+    process::told_by(attempt, command, &ENVIRONMENT, directory).map_err(|error| {
+        let word = words.iter().find(|word| !word.starts_with('-') && !word.contains('=')).unwrap_or(&"");
+        format!("git {word} failed ({error})")
+    })
 }
 
 #[cfg(test)]

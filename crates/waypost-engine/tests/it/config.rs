@@ -101,7 +101,7 @@ fn workers_and_secrets_are_read() {
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the target \"fargate\", and only \"local\" can be had (write \"local\")",
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes)",
             ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
         ],
     );

@@ -5,6 +5,7 @@
 mod agents;
 mod config;
 mod http;
+mod kubernetes;
 mod processes;
 mod scheduler;
 mod server;

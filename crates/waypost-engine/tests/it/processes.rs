@@ -104,6 +104,13 @@ impl Place {
         (self.plans.look(&id, Plan::clone).unwrap(), summary, notices.all)
     }
 
+    pub(crate) fn write(&self, plan: &PlanId, by: &Actor, commands: Vec<waypost_core::Command>) {
+        let (plan, by) = (plan.clone(), by.clone());
+        let request =
+            waypost_store::WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+        self.plans.write(request).unwrap();
+    }
+
     /// Runs a plan and stops the run when a task says how far it is.
     pub(crate) fn run_until_progress(&self, config: Config, id: &PlanId) -> Plan {
         let config = Arc::new(config);

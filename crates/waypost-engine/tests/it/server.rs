@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 /// What came in.
 #[derive(Clone, Debug)]
@@ -42,6 +41,13 @@ impl Reply<'_> {
         self.send(status, &[("content-type", "application/json")], &body.to_string());
     }
 
+    /// An answer that breaks off after these words.
+    pub(crate) fn broken(self, text: &str) {
+        let head =
+            format!("HTTP/1.1 200 x\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", text.len() + 1);
+        let _gone = self.0.write_all(format!("{head}{text}").as_bytes());
+    }
+
     /// The beginning of an answer whose end is that of the connection.
     pub(crate) fn begin(self) -> Flow {
         let head = "HTTP/1.1 200 x\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
@@ -54,22 +60,17 @@ impl Reply<'_> {
 pub(crate) struct Flow(TcpStream);
 
 impl Flow {
-    /// Sends some of it; whether anybody still listens.
-    pub(crate) fn line(&mut self, text: &str) -> bool {
-        self.0.write_all(format!("{text}\n").as_bytes()).is_ok()
+    /// Sends some of it.
+    pub(crate) fn line(&mut self, text: &str) {
+        // Whoever asked may have gone.
+        let _gone = self.0.write_all(format!("{text}\n").as_bytes());
     }
-}
-
-#[derive(Default)]
-struct Seen {
-    requests: Mutex<Vec<Request>>,
-    more: Condvar,
 }
 
 /// The server; it ends with the process.
 pub(crate) struct Server {
     pub(crate) address: String,
-    seen: Arc<Seen>,
+    seen: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
@@ -77,7 +78,7 @@ impl Server {
     pub(crate) fn start(handler: impl Fn(usize, &Request, Reply<'_>) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let seen = Arc::new(Seen::default());
+        let seen = Arc::new(Mutex::new(Vec::new()));
         let (handler, kept) = (Arc::new(handler), Arc::clone(&seen));
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -86,9 +87,8 @@ impl Server {
                     let mut stream = stream.unwrap();
                     let Some(request) = read(&stream) else { return };
                     let before = {
-                        let mut requests = kept.requests.lock().unwrap();
+                        let mut requests = kept.lock().unwrap();
                         requests.push(request.clone());
-                        kept.more.notify_all();
                         requests.len() - 1
                     };
                     handler(before, &request, Reply(&mut stream));
@@ -99,20 +99,11 @@ impl Server {
     }
 
     pub(crate) fn requests(&self) -> Vec<Request> {
-        self.seen.requests.lock().unwrap().clone()
+        self.seen.lock().unwrap().clone()
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
         self.requests().iter().map(Request::line).collect()
-    }
-
-    /// Waits until a request like this has come in.
-    pub(crate) fn wait_for(&self, wanted: impl Fn(&Request) -> bool) {
-        let requests = self.seen.requests.lock().unwrap();
-        let missing = |requests: &mut Vec<Request>| !requests.iter().any(&wanted);
-        let (requests, late) =
-            self.seen.more.wait_timeout_while(requests, Duration::from_secs(20), missing).unwrap();
-        assert!(!late.timed_out(), "{requests:?}");
     }
 }
 

@@ -36,6 +36,13 @@ fn command(config: &Config, spec: &TaskSpec) -> String {
 fn done_by(worker: &Worker) -> String {
     match worker {
         Worker::Process(process) => words(process),
+        Worker::Container(container) => {
+            let engine = container.engine.as_deref().unwrap_or("docker or podman");
+            format!("{} (in a container of {}, by {engine})", quoted(&container.command), container.image)
+        }
+        Worker::Kubernetes(kubernetes) => {
+            format!("{} (in a Kubernetes Job of {})", quoted(&kubernetes.command), kubernetes.image)
+        }
         Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
         Worker::Agent(agent) => {
             let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
@@ -49,6 +56,13 @@ fn done_by(worker: &Worker) -> String {
 }
 
 fn words(process: &Process) -> String {
+    let shell = if process.shell { "sh -c " } else { "" };
+    let place =
+        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
+    format!("{shell}{}{place}", quoted(&process.command))
+}
+
+fn quoted(command: &[String]) -> String {
     let plain = |word: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
         if !word.is_empty() && word.chars().all(plain) {
@@ -57,11 +71,11 @@ fn words(process: &Process) -> String {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    let command: Vec<String> = process.command.iter().map(plain).collect();
-    let shell = if process.shell { "sh -c " } else { "" };
-    let place =
-        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
-    format!("{shell}{}{place}", command.join(" "))
+    if command.is_empty() {
+        return "(what the image says)".to_owned();
+    }
+    let words: Vec<String> = command.iter().map(plain).collect();
+    words.join(" ")
 }
 
 /// Prints the whole of it.
