@@ -175,3 +175,28 @@ fn http_workers_are_read_and_their_mistakes_are_named() {
         ],
     );
 }
+
+#[test]
+fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.d]\nkind = \"dispatch\"\n[executors.d.workers.here]\ncommand = [\"x\"]\n[executors.d.workers.there]\ntarget = \"kubernetes\"\nimage = \"i\"\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["d"] else { panic!("{config:?}") };
+    assert!(
+        matches!(workers["here"], Worker::Process(_)) && matches!(workers["there"], Worker::Kubernetes(_))
+    );
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"container\"\n[executors.d.workers.a]\nengine = \"dokcer\"\nmounts = [{ source = \"../x\", target = \"/x\" }, { source = \"x\", target = \"/x,readonly=false\" }, { source = \"x\" }]\nnetwork = \"--privileged\"\nmemmory = \"1g\"\n[executors.d.workers.b]\ntarget = \"kubernetes\"\nimage = \"i\"\nlimits.cpu = 2\nsecrets.T = { variable = \"X\" }\n",
+        &[
+            ".waypost/config.toml:4: executors.d.workers.a has no `image` (for example image = \"registry.example.org/worker:1\")",
+            ".waypost/config.toml:5: executors.d.workers.a has the unknown engine \"dokcer\" (did you mean docker?)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"../x\", outside of the workspace (name something in the workspace, relative to it)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"x\" at \"/x,readonly=false\" (write a full path, and no comma or quote in either)",
+            ".waypost/config.toml:6: a mount of executors.d.workers.a needs `source` and `target` (for example { source = \"src\", target = \"/src\" })",
+            ".waypost/config.toml:7: executors.d.workers.a has `network` = \"--privileged\" (write a name without spaces that does not begin with -)",
+            ".waypost/config.toml:8: `executors.d.workers.a.memmory` is no key of the configuration (did you mean `memory`?)",
+            ".waypost/config.toml:12: `executors.d.workers.b.limits.cpu` must be a text (write it in quotes)",
+            ".waypost/config.toml:13: executors.d.workers.b.secrets.T needs `secret` and `key` (write { secret = \"NAME\", key = \"KEY\" }: a Secret of the cluster and a key in it)",
+            ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
+        ],
+    );
+}

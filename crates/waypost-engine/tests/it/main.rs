@@ -4,6 +4,7 @@
 
 mod agents;
 mod config;
+mod containers;
 mod http;
 mod kubernetes;
 mod processes;

@@ -122,6 +122,16 @@ impl Place {
         self.plans.look(id, Plan::clone).unwrap()
     }
 
+    /// Looks at a plan once, as a run does that is told to end before it begins.
+    pub(crate) fn run_briefly(&self, config: Config, id: &PlanId) -> Plan {
+        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        runner.controller().say(Control::Drain);
+        runner.run(&mut Notices::default()).unwrap();
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
     /// Runs a plan that is there already.
     pub(crate) fn run_again(&self, config: Config, id: &PlanId) -> Plan {
         let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
