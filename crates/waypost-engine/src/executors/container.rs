@@ -177,6 +177,8 @@ fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
 fn end(engine: &str, name: &str) -> bool {
     let quiet =
         |words: &[&str]| Command::new(engine).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    // podman's `rm --force` asks first and waits for ten seconds.
+    let _may_be_gone = quiet(&["kill", name]);
     let _may_be_gone = quiet(&["rm", "--force", name]);
     let filter = format!("name=^{name}$");
     quiet(&["ps", "--all", "--quiet", "--filter", &filter])

@@ -182,11 +182,11 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
         } else {
             web::send(call.request(method, &url, call.job)).await
         };
-        let word = match &answer {
-            Ok(answer) => answer.status.to_string(),
-            Err(error) => error.clone(),
+        let line = match &answer {
+            Ok(answer) => format!("{method} {url}: {}", answer.status),
+            Err(error) => format!("{method}: {error}"),
         };
-        attempt.log.say(&format!("{method} {url}: {word}"), &call.secrets);
+        attempt.log.say(&line, &call.secrets);
         let wait = match meaning(call, answer) {
             Meaning::Done(body) => return done(&body, &call.secrets),
             Meaning::Failed(error) => return Ending::Failed { error },
