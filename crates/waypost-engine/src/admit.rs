@@ -3,7 +3,7 @@
 
 use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
 
-use crate::config::{Config, Executor, Process};
+use crate::config::{Config, Executor, Worker};
 
 /// Everything in a plan that names something which the configuration does not have, or gives it the wrong inputs.
 pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
@@ -134,17 +134,17 @@ pub(crate) enum Means<'a> {
     Noop,
     /// A person.
     Human,
-    /// This program.
-    Process(&'a Process),
+    /// This worker.
+    Worker(&'a Worker),
 }
 
-/// Finds the program that does a task's work.
+/// Finds who does a task's work.
 pub(crate) fn resolve<'a>(config: &'a Config, work: &Work) -> Result<Means<'a>, Wrong> {
     match config.executors.get(&work.executor) {
         None => Err(Wrong::UnknownExecutor { executor: work.executor.clone() }),
         Some(Executor::Noop) => Ok(Means::Noop),
         Some(Executor::Human) => Ok(Means::Human),
-        Some(Executor::Process(process)) => Ok(Means::Process(process)),
+        Some(Executor::Worker(worker)) => Ok(Means::Worker(worker)),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();
             let Some(name) =
@@ -153,20 +153,20 @@ pub(crate) fn resolve<'a>(config: &'a Config, work: &Work) -> Result<Means<'a>, 
                 return Err(Wrong::Missing { field: "work.inputs.subagent".to_owned() });
             };
             match workers.get(name) {
-                Some(process) => Ok(Means::Process(process)),
+                Some(worker) => Ok(Means::Worker(worker)),
                 None => Err(Wrong::UnknownExecutor { executor: format!("{}/{name}", work.executor) }),
             }
         }
     }
 }
 
-/// The inputs that the program gets: those of the task, or what a dispatched worker is sent of them.
+/// The inputs that the worker gets: those of the task, or what a dispatched worker is sent of them.
 pub(crate) fn inputs(config: &Config, work: &Work) -> serde_json::Value {
     let inputs = work.inputs.value();
     match config.executors.get(&work.executor) {
         Some(Executor::Dispatch(_)) => {
             inputs.get("workerInput").cloned().unwrap_or_else(|| serde_json::json!({}))
         }
-        Some(Executor::Noop | Executor::Human | Executor::Process(_)) | None => inputs,
+        Some(Executor::Noop | Executor::Human | Executor::Worker(_)) | None => inputs,
     }
 }

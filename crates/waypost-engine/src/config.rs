@@ -3,8 +3,14 @@
 //! Pure: the caller reads files and the environment and passes text in. Every key is described in
 //! `docs/configuration.md`; one that is not there is an error with its file, its line and the nearest name.
 
+mod agents;
+mod dispatch;
 mod environment;
+mod executors;
 mod file;
+mod remote;
+mod template;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +20,12 @@ use std::path::Path;
 use waypost_core::Retry;
 
 pub use crate::shapes::{Shape, VIOLATIONS_MAX};
+pub(crate) use agents::PROMPT_MARK;
+pub use template::Template;
+pub use worker::{
+    Agent, Answer, Container, ENVIRONMENT_DEFAULT, Header, Http, Kubernetes, Method, Mount, Process, Prompt,
+    PromptTo, Secret, Worker,
+};
 
 /// The queue of plans that name none.
 pub const DEFAULT_QUEUE: &str = "default";
@@ -80,35 +92,6 @@ pub struct Queue {
     pub concurrency: u32,
 }
 
-/// Where a secret is read when a process starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Secret {
-    /// From this variable of our own environment.
-    Variable(String),
-    /// From this file; one line end at its end is left out.
-    File(String),
-}
-
-/// A program that is run for a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    /// The program and its arguments; with `shell`, one text for `sh -c`.
-    pub command: Vec<String>,
-    /// Whether `sh -c` reads the command.
-    pub shell: bool,
-    /// The folder that it starts in, relative to the workspace; the workspace itself where none is named.
-    pub directory: String,
-    /// Variables of our environment that it sees.
-    pub environment: Vec<String>,
-    /// Variables that it gets, with where their values are read.
-    pub secrets: BTreeMap<String, Secret>,
-    /// Seconds that an attempt may take.
-    pub timeout_seconds: Option<u32>,
-}
-
-/// Variables that a process sees unless its configuration names others.
-pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
-
 /// What an executor's name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Executor {
@@ -116,22 +99,10 @@ pub enum Executor {
     Noop,
     /// A person does it and says so.
     Human,
-    /// A program does it.
-    Process(Process),
-    /// One of several programs does it: the one that `inputs.subagent` names.
-    Dispatch(BTreeMap<String, Process>),
-}
-
-impl Executor {
-    /// The word for it in the configuration.
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::Human => "human",
-            Self::Process(_) => "process",
-            Self::Dispatch(_) => "dispatch",
-        }
-    }
+    /// This worker does it.
+    Worker(Worker),
+    /// One of several workers does it: the one that `inputs.subagent` names.
+    Dispatch(BTreeMap<String, Worker>),
 }
 
 /// Who else is told how runs go.
@@ -320,6 +291,17 @@ impl Config {
             });
         }
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
+    }
+
+    /// Reads the prompts that stand in files of the workspace, by way of `read`.
+    pub fn read_prompts(&mut self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<(), BadConfig> {
+        let mut problems = Vec::new();
+        for executor in self.executors.values_mut() {
+            if let Executor::Worker(Worker::Agent(agent)) = executor {
+                problems.extend(agents::read_prompt(&mut agent.prompt, read));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(BadConfig { problems }) }
     }
 
     /// The name of the queue that a plan's word for it means.

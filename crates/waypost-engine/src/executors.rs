@@ -1,14 +1,27 @@
 //! How the work of an attempt is done. The plan names an executor; what that is stands in the configuration.
 
+mod agent;
+mod attempt;
+mod container;
+mod http;
 mod job;
+mod kubernetes;
 mod line;
 mod log;
+mod naming;
 mod process;
+mod prompt;
+mod remote;
 mod threads;
+mod web;
+mod workshop;
+mod worktree;
 
+pub(crate) use attempt::Handle;
+pub(crate) use container::{end_left_behind, engines};
 pub(crate) use job::Job;
 pub use log::log_path;
-pub(crate) use process::{Handle, Prepared, Workshop};
+pub(crate) use workshop::{Prepared, Workshop};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

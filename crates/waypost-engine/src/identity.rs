@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::executors::end_left_behind;
 use crate::vigil;
 
 /// The variable by which the processes of a run are found after its death.
@@ -69,13 +70,17 @@ pub(crate) fn is_dead(worker: &str) -> bool {
 }
 
 /// Ends every process that a dead run had started and that is still there. Returns whether none is left: `runs` holds the
-/// vigils of all runs.
-pub(crate) fn end_orphans(worker: &str, runs: &Path) -> bool {
+/// vigils of all runs, and `engines` are the programs that may be asked to end containers.
+pub(crate) fn end_orphans(worker: &str, runs: &Path, engines: &[String]) -> bool {
     const ROUNDS_MAX: usize = 100;
     const PAUSE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     let mark = format!("{WORKER_VARIABLE}={worker}");
     for _ in 0..ROUNDS_MAX {
         let orphans = marked(&mark);
+        // A container is no child of the program that asked for it, and may keep the vigil.
+        if !end_left_behind(runs, worker, engines) {
+            return false;
+        }
         if orphans.is_empty() && vigil::is_over(runs, worker) {
             return true;
         }

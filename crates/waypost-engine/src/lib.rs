@@ -2,7 +2,7 @@
 //!
 //! [`Config`] is what the operator allows, [`admit`] looks whether a plan keeps to it, [`Scheduler`] decides which task
 //! starts when (pure: what happened in, what to do out), executors do the work, and [`Runner`] is the loop between them and
-//! the store. Threads and channels; no asynchronous runtime.
+//! the store. Threads and channels; only workers on other machines share a small asynchronous runtime.
 
 pub mod admit;
 pub mod config;

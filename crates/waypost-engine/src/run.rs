@@ -13,7 +13,7 @@ use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
 use crate::config::Config;
-use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop};
+use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines};
 use crate::identity;
 use crate::reporters::Reporters;
 use crate::scheduler::{
@@ -451,12 +451,13 @@ impl Runner {
             }
         }
         let runs = runs(&self.workshop.around);
+        let engines = engines(&self.config, &self.workshop.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
         let mut gone = Vec::new();
         for (key, worker) in &foreign {
-            let is_gone = *dead
-                .entry(worker)
-                .or_insert_with(|| identity::is_dead(worker) && identity::end_orphans(worker, &runs));
+            let is_gone = *dead.entry(worker).or_insert_with(|| {
+                identity::is_dead(worker) && identity::end_orphans(worker, &runs, &engines)
+            });
             if is_gone {
                 gone.push(key.clone());
             }

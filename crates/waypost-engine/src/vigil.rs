@@ -17,7 +17,7 @@ pub(crate) struct Vigil {
     _file: File,
 }
 
-fn path(folder: &Path, worker: &str) -> PathBuf {
+pub(crate) fn path(folder: &Path, worker: &str) -> PathBuf {
     let name: String =
         worker.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
     folder.join(format!("{name}.alive"))

@@ -70,7 +70,19 @@ pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config>
         layers.extend(layer(Origin::Named, named, true)?);
     }
     let variables = variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    Config::load_with(&layers, variables, &|path| fs::read_to_string(path)).map_err(|bad| failure(&bad))
+    let mut config = Config::load_with(&layers, variables, &|path| fs::read_to_string(path))
+        .map_err(|bad| failure(&bad))?;
+    config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
+    Ok(config)
+}
+
+/// Reads a file of the workspace, and none that a link leads out to.
+fn inside(workspace: &Path, file: &str) -> io::Result<String> {
+    let path = workspace.join(file).canonicalize()?;
+    if !path.starts_with(workspace.canonicalize()?) {
+        return Err(io::Error::other("it leads out of the workspace"));
+    }
+    fs::read_to_string(path)
 }
 
 fn layer(origin: Origin, path: &Path, must_be_there: bool) -> Outcome<Option<Layer>> {

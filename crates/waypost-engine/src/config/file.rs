@@ -3,15 +3,13 @@
 mod reporters;
 mod shapes;
 
-use std::collections::BTreeMap;
-
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use waypost_core::limits;
 
 use super::{
-    ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, ENVIRONMENT_DEFAULT, Executor, LOG_BYTES_LIMIT,
-    Layer, Origin, Process, Queue, ReadFile, SECONDS_MAX, Secret, nearest,
+    ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, LOG_BYTES_LIMIT, Layer, Origin, Queue, ReadFile,
+    SECONDS_MAX, nearest,
 };
 
 /// Applies one file over what stands.
@@ -99,24 +97,33 @@ fn set(place: &mut u32, number: Option<u64>) {
 }
 
 /// What all parts of one file share.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     layer: &'a Layer,
     read: ReadFile<'a>,
     problems: &'a mut Vec<ConfigProblem>,
 }
 
 impl<'a> Reader<'a> {
-    fn wrong(&mut self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
-        let before = self.layer.text.get(..at).unwrap_or("");
+    /// How the file is spoken of.
+    pub(super) fn name(&self) -> &str {
+        &self.layer.name
+    }
+
+    /// The line of a place in the file, from 1.
+    pub(super) fn line(&self, at: usize) -> usize {
+        self.layer.text.get(..at).unwrap_or("").matches('\n').count() + 1
+    }
+
+    pub(super) fn wrong(&mut self, at: usize, what: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(ConfigProblem {
             place: self.layer.name.clone(),
-            line: Some(before.matches('\n').count() + 1),
+            line: Some(self.line(at)),
             what: what.into(),
             hint: hint.into(),
         });
     }
 
-    fn table<'t>(&self, path: &str, table: &'t DeTable<'t>) -> Table<'t> {
+    pub(super) fn table<'t>(&self, path: &str, table: &'t DeTable<'t>) -> Table<'t> {
         Table { path: path.to_owned(), table, known: Vec::new() }
     }
 
@@ -139,167 +146,41 @@ impl<'a> Reader<'a> {
         }
         config.approval = policy;
     }
-
-    fn executor(&mut self, path: &str, at: usize, table: &DeTable<'_>) -> Option<Executor> {
-        let mut table = self.table(path, table);
-        let kind = table.text(self, "kind");
-        let executor = match kind.as_ref().map(|(_, kind)| kind.as_str()) {
-            Some("noop") => Some(Executor::Noop),
-            Some("human") => Some(Executor::Human),
-            Some("process") => self.process(path, at, &mut table).map(Executor::Process),
-            Some("dispatch") => self.dispatch(path, at, &mut table).map(Executor::Dispatch),
-            Some(other) => {
-                let known = ["process", "dispatch", "human", "noop"];
-                let hint = match nearest(other, known) {
-                    Some(near) => format!("did you mean {near}?"),
-                    None => format!("it can be {}", known.join(", ")),
-                };
-                let at = kind.as_ref().map_or(at, |(at, _)| *at);
-                self.wrong(at, format!("{path} has the unknown kind {other:?}"), hint);
-                return None;
-            }
-            None if table.is_without("kind") => {
-                self.wrong(at, format!("{path} has no `kind`"), "for example kind = \"process\"");
-                return None;
-            }
-            None => return None,
-        };
-        table.end(self);
-        executor
-    }
-
-    fn dispatch(
-        &mut self,
-        path: &str,
-        at: usize,
-        table: &mut Table<'_>,
-    ) -> Option<BTreeMap<String, Process>> {
-        if let Some((at, target)) = table.text(self, "target")
-            && target != "local"
-        {
-            self.wrong(
-                at,
-                format!("{path} has the target {target:?}, and only \"local\" can be had"),
-                "write \"local\"",
-            );
-        }
-        let mut workers = BTreeMap::new();
-        for (name, at, worker) in table.tables(self, "workers") {
-            let path = format!("{path}.workers.{name}");
-            let mut worker = self.table(&path, worker);
-            if let Some(process) = self.process(&path, at, &mut worker) {
-                workers.insert(name, process);
-            }
-            worker.end(self);
-        }
-        if table.is_without("workers") {
-            let hint = format!("add [{path}.workers.NAME] with a `command`");
-            self.wrong(at, format!("{path} has no workers"), hint);
-            return None;
-        }
-        Some(workers)
-    }
-
-    fn process(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Process> {
-        let shell = table.flag(self, "shell").unwrap_or(false);
-        let command = table.words(self, "command");
-        let directory = table.text(self, "directory");
-        let environment = table.words(self, "environment");
-        let timeout = table.seconds(self, "timeout_seconds", 0);
-        let mut secrets = BTreeMap::new();
-        for (name, at, secret) in table.tables(self, "secrets") {
-            let path = format!("{path}.secrets.{name}");
-            let mut secret = self.table(&path, secret);
-            let from = (secret.text(self, "variable"), secret.text(self, "file"));
-            match from {
-                (Some((_, variable)), None) => {
-                    secrets.insert(name, Secret::Variable(variable));
-                }
-                (None, Some((_, file))) => {
-                    secrets.insert(name, Secret::File(file));
-                }
-                (Some(_), Some(_)) | (None, None) => {
-                    let hint =
-                        "write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here";
-                    self.wrong(at, format!("{path} needs either `variable` or `file`"), hint);
-                }
-            }
-            secret.end(self);
-        }
-        if let Some((at, folder)) = &directory
-            && !stays_inside(folder)
-        {
-            let what = format!("{path} would start in {folder:?}, outside of the workspace");
-            self.wrong(*at, what, "name a folder of the workspace, relative to it");
-            return None;
-        }
-        let Some((command_at, command)) = command else {
-            if table.is_without("command") {
-                self.wrong(
-                    at,
-                    format!("{path} has no `command`"),
-                    "for example command = [\"make\", \"test\"]",
-                );
-            }
-            return None;
-        };
-        if command.is_empty() || command[0].is_empty() {
-            self.wrong(command_at, format!("the command of {path} is empty"), "name a program");
-            return None;
-        }
-        if shell && command.len() != 1 {
-            let what = format!("{path} has `shell = true` and {} words", command.len());
-            self.wrong(command_at, what, "write the whole line as one text in the list");
-            return None;
-        }
-        let defaults = || ENVIRONMENT_DEFAULT.map(str::to_owned).to_vec();
-        Some(Process {
-            command,
-            shell,
-            directory: directory.map(|(_, folder)| folder).unwrap_or_default(),
-            environment: environment.map_or_else(defaults, |(_, names)| names),
-            secrets,
-            timeout_seconds: timeout
-                .and_then(|seconds| u32::try_from(seconds).ok())
-                .filter(|&seconds| seconds > 0),
-        })
-    }
-}
-
-/// Whether a path names something below where it starts, as far as its text says. Links are looked at when it is used.
-fn stays_inside(path: &str) -> bool {
-    use std::path::{Component, Path};
-    let inside = |part| matches!(part, Component::Normal(_) | Component::CurDir);
-    Path::new(path).components().all(inside)
 }
 
 /// A table that is being read, with the keys that were asked for.
-struct Table<'t> {
+pub(super) struct Table<'t> {
     path: String,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
 }
 
 impl<'t> Table<'t> {
-    fn is_without(&self, key: &str) -> bool {
+    pub(super) fn is_without(&self, key: &str) -> bool {
         !self.table.iter().any(|(name, _)| name.get_ref() == key)
     }
 
-    fn full(&self, key: &str) -> String {
+    pub(super) fn full(&self, key: &str) -> String {
         if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) }
     }
 
-    fn find(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
+    pub(super) fn find(&mut self, key: &'static str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.known.push(key);
         self.table.iter().find(|(name, _)| name.get_ref() == key).map(|(_, value)| value)
     }
 
-    fn expected(&self, reader: &mut Reader<'_>, key: &str, value: &Spanned<DeValue<'_>>, wanted: &str) {
+    pub(super) fn expected(
+        &self,
+        reader: &mut Reader<'_>,
+        key: &str,
+        value: &Spanned<DeValue<'_>>,
+        wanted: &str,
+    ) {
         let what = format!("`{}` is {}, and must be {wanted}", self.full(key), kind_of(value.get_ref()));
         reader.wrong(value.span().start, what, "correct the value");
     }
 
-    fn text(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<(usize, String)> {
+    pub(super) fn text(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<(usize, String)> {
         let value = self.find(key)?;
         match value.get_ref().as_str() {
             Some(text) => Some((value.span().start, text.to_owned())),
@@ -310,7 +191,7 @@ impl<'t> Table<'t> {
         }
     }
 
-    fn flag(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<bool> {
+    pub(super) fn flag(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<bool> {
         let value = self.find(key)?;
         let flag = value.get_ref().as_bool();
         if flag.is_none() {
@@ -319,7 +200,13 @@ impl<'t> Table<'t> {
         flag
     }
 
-    fn number(&mut self, reader: &mut Reader<'_>, key: &'static str, min: u64, max: u64) -> Option<u64> {
+    pub(super) fn number(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+        min: u64,
+        max: u64,
+    ) -> Option<u64> {
         let value = self.find(key)?;
         let number = value.get_ref().as_integer();
         let number = number.and_then(|number| u64::from_str_radix(number.as_str(), number.radix()).ok());
@@ -330,11 +217,15 @@ impl<'t> Table<'t> {
         number
     }
 
-    fn seconds(&mut self, reader: &mut Reader<'_>, key: &'static str, min: u64) -> Option<u64> {
+    pub(super) fn seconds(&mut self, reader: &mut Reader<'_>, key: &'static str, min: u64) -> Option<u64> {
         self.number(reader, key, min, SECONDS_MAX.into())
     }
 
-    fn words(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<(usize, Vec<String>)> {
+    pub(super) fn words(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Option<(usize, Vec<String>)> {
         let value = self.find(key)?;
         let words = value.get_ref().as_array().and_then(|list| {
             list.iter()
@@ -347,7 +238,7 @@ impl<'t> Table<'t> {
         words.map(|words| (value.span().start, words))
     }
 
-    fn inner(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<Table<'t>> {
+    pub(super) fn inner(&mut self, reader: &mut Reader<'_>, key: &'static str) -> Option<Table<'t>> {
         let value = self.find(key)?;
         match value.get_ref().as_table() {
             Some(table) => Some(reader.table(&self.full(key), table)),
@@ -358,8 +249,20 @@ impl<'t> Table<'t> {
         }
     }
 
+    /// Where the value of a key stands.
+    pub(super) fn place(&self, key: &str) -> Option<usize> {
+        let found = self.table.iter().find(|(name, _)| name.get_ref() == key);
+        found.map(|(_, value)| value.span().start)
+    }
+
+    /// Everything in a table whose names are free: each with its name and where it stands.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (String, usize, &'t DeValue<'t>)> + use<'t> {
+        let entries = self.table.iter();
+        entries.map(|(name, value)| (name.get_ref().to_string(), name.span().start, value.get_ref()))
+    }
+
     /// The named tables in a table: each with its name and where it stands.
-    fn tables(
+    pub(super) fn tables(
         &mut self,
         reader: &mut Reader<'_>,
         key: &'static str,
@@ -375,8 +278,25 @@ impl<'t> Table<'t> {
         tables
     }
 
+    /// The tables of a list, each with where it stands.
+    pub(super) fn list_of_tables(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: &'static str,
+    ) -> Vec<(usize, &'t DeTable<'t>)> {
+        let Some(value) = self.find(key) else { return Vec::new() };
+        let tables = value.get_ref().as_array().and_then(|list| {
+            let one = |item: &'t Spanned<DeValue<'t>>| Some((item.span().start, item.get_ref().as_table()?));
+            list.iter().map(one).collect::<Option<Vec<_>>>()
+        });
+        tables.unwrap_or_else(|| {
+            self.expected(reader, key, value, "a list of tables");
+            Vec::new()
+        })
+    }
+
     /// Reports every key that nobody asked for.
-    fn end(self, reader: &mut Reader<'_>) {
+    pub(super) fn end(self, reader: &mut Reader<'_>) {
         for (name, _) in self.table.iter().filter(|(name, _)| !self.known.contains(&name.get_ref().as_ref()))
         {
             let hint = match nearest(name.get_ref(), self.known.iter().copied()) {

@@ -3,15 +3,19 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Problem, Task, Work};
 
+use super::prompt::Facts;
 use crate::admit::{self, Means};
-use crate::config::{Config, Process};
+use crate::config::{Config, Worker};
 use crate::scheduler::AttemptKey;
 
-/// A program to run, and what it is told on its standard input.
+/// Somebody to do something, and what they are told.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    pub(crate) process: Process,
+    pub(crate) worker: Worker,
+    /// The object that a worker reads.
     pub(crate) input: String,
+    /// What a prompt can ask for; nothing for workers that are told no prompt.
+    pub(crate) facts: Facts,
     /// Whether it only looks at what another has done.
     pub(crate) is_check: bool,
 }
@@ -23,6 +27,10 @@ pub(crate) struct Job {
     /// The queue whose slot it takes.
     pub(crate) queue: String,
     pub(crate) parts: Vec<Part>,
+    /// When the task was started, in seconds since 1970.
+    pub(crate) started_seconds: i64,
+    /// Seconds that the attempt may take.
+    pub(crate) timeout_seconds: Option<u32>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
 }
@@ -33,6 +41,7 @@ impl Job {
         let gone = || format!("task {} is no longer in the plan", key.task);
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
         let mut parts = Vec::new();
+        let mut timeout_seconds = None;
         for (work, is_check) in [(&task.spec.work, false), (&task.spec.check, true)] {
             let Some(work) = work else { continue };
             let means = admit::resolve(config, work);
@@ -42,20 +51,53 @@ impl Job {
                     return Err("a person cannot be the check of a task yet".to_owned());
                 }
                 Means::Human => return Err("this is for a person to do".to_owned()),
-                Means::Process(process) => {
-                    let input = told(config, plan, task, work, key);
-                    parts.push(Part { process: process.clone(), input, is_check });
+                Means::Worker(worker) => {
+                    let told = told(config, plan, task, work, key);
+                    timeout_seconds = timeout_seconds.or(worker.timeout_seconds());
+                    let facts = match worker {
+                        Worker::Agent(_) => Facts::of(plan, task, &told),
+                        Worker::Process(_)
+                        | Worker::Http(_)
+                        | Worker::Container(_)
+                        | Worker::Kubernetes(_) => Facts::default(),
+                    };
+                    let input = format!("{told}\n");
+                    parts.push(Part { worker: worker.clone(), input, facts, is_check });
                 }
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
+        let started_seconds = task.state.started_at.map_or(0, |at| at.as_micros() / 1_000_000);
+        let timeout_seconds = task.spec.timeout_seconds.or(timeout_seconds).or(config.timeout_seconds);
+        let timeout_seconds = timeout_seconds.filter(|&seconds| seconds > 0);
         let queue = Config::queue_name(&plan.spec().queue).to_owned();
-        Ok(Self { key: key.clone(), queue, parts, output_bytes_max, log_bytes_max })
+        Ok(Self {
+            key: key.clone(),
+            queue,
+            parts,
+            started_seconds,
+            timeout_seconds,
+            output_bytes_max,
+            log_bytes_max,
+        })
+    }
+
+    /// What the environment of a worker says about the attempt.
+    pub(crate) fn variables(&self) -> [(&'static str, String); 5] {
+        let key = &self.key;
+        [
+            ("WAYPOST_PLAN", key.plan.to_string()),
+            ("WAYPOST_TASK", key.task.to_string()),
+            ("WAYPOST_ATTEMPT", key.attempt.to_string()),
+            ("WAYPOST_IDEMPOTENCY_KEY", idempotency_key(key)),
+            // Whoever calls `waypost` from inside the work asks as the worker that it is, not as the person at the keyboard.
+            ("WAYPOST_ACTOR", format!("worker:{}", key.plan)),
+        ]
     }
 }
 
 /// The object that a worker reads. A promise: `docs/running.md` describes it.
-fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> Value {
     let mut outputs = Map::new();
     for (name, output) in plan.outputs_for(key.task.as_str()) {
         outputs.insert(name, output.value());
@@ -77,7 +119,7 @@ fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey
             fields.insert("subagent".to_owned(), subagent.clone());
         }
     }
-    format!("{told}\n")
+    told
 }
 
 /// What a worker can tell one attempt from all others by.

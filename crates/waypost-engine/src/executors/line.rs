@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::process::Prepared;
+use super::workshop::Prepared;
 use crate::scheduler::AttemptKey;
 
 /// The lines, one for each queue.

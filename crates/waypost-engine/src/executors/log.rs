@@ -21,7 +21,7 @@ pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> Path
 }
 
 /// A task's id as a part of a file's name: what could lead elsewhere is written as `%` and a number.
-fn file_name(task: &str) -> String {
+pub(super) fn file_name(task: &str) -> String {
     let mut name = String::new();
     for (at, byte) in task.bytes().enumerate() {
         let plain = byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-') || byte == b'.' && at > 0;
@@ -74,6 +74,12 @@ impl Log {
                 self.end_line(secrets);
             }
         }
+    }
+
+    /// A line of our own.
+    pub(super) fn say(&mut self, line: &str, secrets: &[String]) {
+        self.finish(secrets);
+        self.take(format!("{line}\n").as_bytes(), secrets);
     }
 
     /// Writes out what there is.

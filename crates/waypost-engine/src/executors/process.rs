@@ -1,172 +1,68 @@
-//! Runs programs: one thread for each attempt, one process group for each program, so that all of it can be ended.
+//! Runs programs, each in a process group of its own, so that all of it can be ended.
 //!
 //! An attempt is over when its program has ended: whatever it left behind in its group is ended with it, so that nothing
 //! of it runs when its locks are given to others.
 
+use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::Sender;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
-use waypost_core::Json;
 
-use super::Surroundings;
-use super::job::{Job, Part, idempotency_key};
-use super::line::Line;
-use super::log::{Log, log_path, without_secrets};
-use super::threads::Threads;
-use crate::config::Secret;
+use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock, shortened};
+use crate::config::Process;
 use crate::identity::WORKER_VARIABLE;
-use crate::run::Message;
-use crate::scheduler::{Ending, Force};
+use crate::scheduler::Ending;
 
 /// The exit code by which a worker asks to be tried again (`EX_TEMPFAIL`).
-const EXIT_TRY_AGAIN: i32 = 75;
+pub(super) const EXIT_TRY_AGAIN: i32 = 75;
 /// Milliseconds after which a program whose pipes others hold open is looked at.
 const LOOK_MILLIS: i64 = 50;
-/// Bytes of what a worker said that an error repeats.
-const SAID_BYTES_MAX: usize = 300;
-/// Bytes of plain text that become a task's result in words.
-const RESULT_BYTES_MAX: usize = 16 * 1024;
 /// Between two words about how far a task is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How far an attempt is, for whoever wants to end it.
-enum State {
-    /// Nothing was started, or one part has ended and the next has not begun.
-    Between,
-    /// This group runs.
-    Group(Pid),
-    /// Nothing more is to be started.
-    Stopped,
+/// A program that is to be run: how the configuration describes it, where it starts, and what it reads.
+pub(super) struct Program<'a> {
+    pub(super) process: &'a Process,
+    pub(super) directory: PathBuf,
+    pub(super) input: &'a [u8],
 }
 
-/// What an attempt can be ended by.
-pub(crate) struct Handle {
-    state: Arc<Mutex<State>>,
+/// What came of a program.
+pub(super) struct Spoken {
+    pub(super) status: ExitStatus,
+    pub(super) output: Vec<u8>,
+    pub(super) too_much: bool,
+    pub(super) secrets: Vec<String>,
 }
 
-/// An attempt that can begin.
-pub(crate) struct Prepared {
-    pub(crate) job: Job,
-    state: Arc<Mutex<State>>,
-}
-
-impl Prepared {
-    /// An attempt, and what it can be ended by.
-    pub(crate) fn new(job: Job) -> (Self, Handle) {
-        let state = Arc::new(Mutex::new(State::Between));
-        let handle = Handle { state: Arc::clone(&state) };
-        (Self { job, state }, handle)
+/// Runs a program that keeps to the worker contract.
+pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) -> Ending {
+    let spoken = inside(&attempt.around.workspace, &process.directory)
+        .and_then(|directory| follow(attempt, &Program { process, directory, input }));
+    match spoken {
+        Ok(spoken) => judged(attempt, &spoken)
+            .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)),
+        Err(error) => Ending::Failed { error },
     }
 }
 
-/// What all attempts of a run share.
-pub(crate) struct Workshop {
-    pub(crate) around: Surroundings,
-    pub(crate) line: Line,
-    threads: Threads,
-    sender: Sender<Message>,
-}
-
-impl Workshop {
-    pub(crate) fn new(around: Surroundings, sender: Sender<Message>) -> Self {
-        Self { around, line: Line::default(), threads: Threads::default(), sender }
-    }
-
-    /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
-    pub(crate) fn begin(self: &Arc<Self>, attempt: Prepared) {
-        let key = attempt.job.key.clone();
-        let workshop = Arc::clone(self);
-        let begun = self.threads.run(move || {
-            let mut next = Some(attempt);
-            while let Some(attempt) = next {
-                let job = attempt.job;
-                let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
-                next = workshop.line.next(&job.queue);
-                let successor = next.as_ref().map(|next| next.job.key.clone());
-                // Nobody listens any more when the run is over.
-                let _over = workshop.sender.send(Message::Ended(job.key, ending, successor));
-            }
-        });
-        if let Err(error) = begun {
-            let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
-            let _over = self.sender.send(Message::Ended(key, ending, None));
-        }
-    }
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Handle {
-    /// Ends the attempt, or keeps it from beginning.
-    pub(crate) fn stop(&self, force: Force) {
-        let mut state = lock(&self.state);
-        match &*state {
-            State::Between => *state = State::Stopped,
-            State::Group(group) => {
-                let signal = match force {
-                    Force::Ask => Signal::TERM,
-                    Force::Kill => Signal::KILL,
-                };
-                // It may have ended a moment ago; its number is not given away before the thread has taken note.
-                let _gone = kill_process_group(*group, signal);
-            }
-            State::Stopped => {}
-        }
-    }
-}
-
-fn run(job: &Job, around: &Surroundings, state: &Mutex<State>, sender: &Sender<Message>) -> Ending {
-    let path = log_path(&around.logs, &job.key.plan, &job.key.task, job.key.attempt);
-    let mut log = Log::new(path, job.log_bytes_max);
-    let mut ending = Ending::Done { result: None, output: None };
-    for part in &job.parts {
-        let next = run_part(job, part, around, state, &mut log, sender);
-        match (next, part.is_check) {
-            // A check that passes leaves the output of the work as it is.
-            (Ending::Done { .. }, true) => {}
-            (Ending::Done { result, output }, false) => ending = Ending::Done { result, output },
-            (Ending::Failed { error }, true) => {
-                return Ending::Failed { error: format!("the check: {error}") };
-            }
-            (Ending::TryAgain { error }, true) => {
-                return Ending::TryAgain { error: format!("the check: {error}") };
-            }
-            (ending @ (Ending::Failed { .. } | Ending::TryAgain { .. }), false) => return ending,
-        }
-    }
-    ending
-}
-
-fn run_part(
-    job: &Job,
-    part: &Part,
-    around: &Surroundings,
-    state: &Mutex<State>,
-    log: &mut Log,
-    sender: &Sender<Message>,
-) -> Ending {
-    let (mut command, secrets) = match prepared(job, part, around) {
-        Ok(prepared) => prepared,
-        Err(error) => return Ending::Failed { error },
-    };
+/// Runs a program to its end.
+pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<Spoken, String> {
+    let (mut command, secrets) = prepared(attempt, program)?;
     let spawned = {
         // Held while it starts, so that an order to end either comes before or finds the group.
-        let mut state = lock(state);
-        match &*state {
-            State::Stopped => return Ending::Failed { error: "it was stopped before it began".to_owned() },
-            State::Between | State::Group(_) => {}
+        let mut state = lock(attempt.state);
+        if let State::Stopped = &*state {
+            return Err("it was stopped before it began".to_owned());
         }
         let spawned = command.spawn();
         if let Ok(child) = &spawned
@@ -176,28 +72,49 @@ fn run_part(
         }
         spawned
     };
-    let mut child = match spawned {
-        Ok(child) => child,
-        Err(error) => {
-            let program = part.process.command.first().map(String::as_str).unwrap_or_default();
-            return Ending::Failed { error: format!("{program} could not be started: {error}") };
-        }
+    let mut child = spawned.map_err(|error| {
+        let name = program.process.command.first().map(String::as_str).unwrap_or_default();
+        format!("{name} could not be started: {error}")
+    })?;
+    let mut talk = Talk { input: program.input, output: Vec::new(), too_much: false };
+    let followed = converse(attempt, &mut child, &mut talk, &secrets);
+    let status = end(&mut child, attempt.state);
+    attempt.log.finish(&secrets);
+    let unseen = |error: io::Error| format!("it could not be followed: {error}");
+    followed.map_err(unseen)?;
+    let status = status.map_err(unseen)?;
+    Ok(Spoken { status, output: talk.output, too_much: talk.too_much, secrets })
+}
+
+/// Runs a tool of ours to its end; gives what it wrote, without the end of the last line. What it says stands in the log.
+pub(super) fn told_by(
+    attempt: &mut Attempt<'_>,
+    command: Vec<String>,
+    environment: &[&str],
+    directory: &Path,
+) -> Result<String, String> {
+    let process = Process {
+        command,
+        shell: false,
+        directory: String::new(),
+        environment: environment.iter().map(|name| (*name).to_owned()).collect(),
+        secrets: BTreeMap::new(),
+        timeout_seconds: None,
     };
-    let mut talk = Talk { input: part.input.as_bytes(), output: Vec::new(), too_much: false };
-    let spoken = converse(job, &mut child, &mut talk, log, &secrets, sender);
-    let status = end(&mut child, state);
-    log.finish(&secrets);
-    match (spoken, status) {
-        (Ok(()), Ok(status)) => judged(job, status, &talk, log, &secrets),
-        (Err(error), _) | (_, Err(error)) => {
-            Ending::Failed { error: format!("it could not be followed: {error}") }
-        }
+    let program = Program { process: &process, directory: directory.to_owned(), input: b"" };
+    let before = std::mem::take(&mut attempt.log.last);
+    let spoken = follow(attempt, &program);
+    let said = std::mem::replace(&mut attempt.log.last, before);
+    let spoken = spoken?;
+    if spoken.status.success() && !spoken.too_much {
+        return Ok(String::from_utf8_lossy(&spoken.output).trim_end().to_owned());
     }
+    Err(format!("{}: {}", spoken.status, shortened(&said, SAID_BYTES_MAX)))
 }
 
 /// The command with everything that the configuration says, and the secrets that it was given.
-fn prepared(job: &Job, part: &Part, around: &Surroundings) -> Result<(Command, Vec<String>), String> {
-    let process = &part.process;
+fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Vec<String>), String> {
+    let Program { process, directory, .. } = program;
     let mut command = if process.shell {
         let mut command = Command::new("/bin/sh");
         command.arg("-c");
@@ -206,54 +123,29 @@ fn prepared(job: &Job, part: &Part, around: &Surroundings) -> Result<(Command, V
         Command::new(&process.command[0])
     };
     command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
-    command.current_dir(directory(around, &process.directory)?);
+    command.current_dir(directory);
     command.env_clear();
     for name in &process.environment {
-        if let Some(value) = around.variables.get(name) {
+        if let Some(value) = attempt.around.variables.get(name) {
             command.env(name, value);
         }
     }
     let mut secrets = Vec::new();
     for (name, secret) in &process.secrets {
-        let value = match secret {
-            Secret::Variable(variable) => around.variables.get(variable).cloned(),
-            Secret::File(file) => std::fs::read_to_string(around.workspace.join(file)).ok(),
-        };
-        let value = value
-            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
-        let value = value.strip_suffix('\n').unwrap_or(&value).to_owned();
+        let value = attempt.secret(name, secret)?;
         command.env(name, &value);
         secrets.push(value);
     }
-    let key = &job.key;
+    for (name, value) in attempt.job.variables() {
+        command.env(name, value);
+    }
     command
-        .env("WAYPOST_PLAN", key.plan.as_str())
-        .env("WAYPOST_TASK", key.task.as_str())
-        .env("WAYPOST_ATTEMPT", key.attempt.to_string())
-        .env("WAYPOST_IDEMPOTENCY_KEY", idempotency_key(key))
-        // Whoever calls `waypost` from inside the work asks as the worker that it is, not as the person at the keyboard.
-        .env("WAYPOST_ACTOR", format!("worker:{}", key.plan))
-        .env(WORKER_VARIABLE, &around.worker)
+        .env(WORKER_VARIABLE, &attempt.around.worker)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
     Ok((command, secrets))
-}
-
-/// The folder that a program starts in. Links are followed before it is asked whether it lies in the workspace.
-fn directory(around: &Surroundings, relative: &str) -> Result<PathBuf, String> {
-    let unusable = |error: io::Error| format!("the folder {relative:?} cannot be used: {error}");
-    if relative.is_empty() {
-        return Ok(around.workspace.clone());
-    }
-    let root = around.workspace.canonicalize().map_err(unusable)?;
-    let folder = root.join(relative).canonicalize().map_err(unusable)?;
-    if folder.starts_with(&root) {
-        Ok(folder)
-    } else {
-        Err(format!("the folder {relative:?} leads out of the workspace"))
-    }
 }
 
 /// What is said to a program and what it says.
@@ -265,12 +157,10 @@ struct Talk<'a> {
 
 /// Writes the input and reads output and log, whichever can go on, until the program has ended or says no more.
 fn converse(
-    job: &Job,
+    attempt: &mut Attempt<'_>,
     child: &mut Child,
     talk: &mut Talk<'_>,
-    log: &mut Log,
     secrets: &[String],
-    sender: &Sender<Message>,
 ) -> io::Result<()> {
     let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     if let Some(pipe) = &stdin {
@@ -299,7 +189,7 @@ fn converse(
         if let Some(pipe) = stdout.as_mut().filter(|_| can_read) {
             match pipe.read(&mut buffer) {
                 Ok(0) => stdout = None,
-                Ok(count) if (talk.output.len() + count) as u64 > job.output_bytes_max => {
+                Ok(count) if (talk.output.len() + count) as u64 > attempt.job.output_bytes_max => {
                     talk.too_much = true
                 }
                 Ok(count) => talk.output.extend_from_slice(&buffer[..count]),
@@ -310,16 +200,15 @@ fn converse(
         if let Some(pipe) = stderr.as_mut().filter(|_| can_log) {
             match pipe.read(&mut buffer) {
                 Ok(0) => stderr = None,
-                Ok(count) => log.take(&buffer[..count], secrets),
+                Ok(count) => attempt.log.take(&buffer[..count], secrets),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        if log.progress.is_some() && told.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
+        if attempt.log.progress.is_some() && told.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
             told = Some(Instant::now());
-            if let Some(progress) = log.progress.take() {
-                let _over =
-                    sender.send(Message::Progressed(job.key.clone(), shortened(&progress, SAID_BYTES_MAX)));
+            if let Some(progress) = attempt.log.progress.take() {
+                attempt.progressed(&progress);
             }
         }
         // Others may hold the pipes open when the program itself has long ended.
@@ -394,53 +283,21 @@ fn wait_for_the_killed(group: Pid) {
     }
 }
 
-/// What an exit code and an output mean.
-fn judged(job: &Job, status: ExitStatus, talk: &Talk<'_>, log: &Log, secrets: &[String]) -> Ending {
-    let said = if log.last.is_empty() {
-        String::new()
-    } else {
-        format!(": {}", shortened(&log.last, SAID_BYTES_MAX))
-    };
-    match (status.code(), status.signal()) {
-        (Some(0), _) => {}
+/// What an exit code means; nothing where it says that the output counts.
+pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
+    let last = &attempt.log.last;
+    let said = if last.is_empty() { String::new() } else { format!(": {}", shortened(last, SAID_BYTES_MAX)) };
+    let failed = |error: String| Some(Ending::Failed { error });
+    match (spoken.status.code(), spoken.status.signal()) {
+        (Some(0), _) if spoken.too_much => {
+            failed(format!("its output has more than {} bytes", attempt.job.output_bytes_max))
+        }
+        (Some(0), _) => None,
         (Some(EXIT_TRY_AGAIN), _) => {
-            return Ending::TryAgain { error: format!("it asked to be tried again{said}") };
+            Some(Ending::TryAgain { error: format!("it asked to be tried again{said}") })
         }
-        (Some(code), _) => return Ending::Failed { error: format!("it ended with exit code {code}{said}") },
-        (None, Some(signal)) => {
-            return Ending::Failed { error: format!("it was ended by signal {signal}{said}") };
-        }
-        (None, None) => return Ending::Failed { error: format!("nobody knows how it ended{said}") },
-    }
-    if talk.too_much {
-        return Ending::Failed { error: format!("its output has more than {} bytes", job.output_bytes_max) };
-    }
-    let text = without_secrets(&String::from_utf8_lossy(&talk.output), secrets);
-    let text = text.trim();
-    if text.is_empty() {
-        return Ending::Done { result: None, output: None };
-    }
-    match Json::parse(text) {
-        Ok(output) => Ending::Done { result: None, output: Some(output) },
-        Err(_) => Ending::Done { result: Some(shortened(text, RESULT_BYTES_MAX)), output: None },
-    }
-}
-
-fn shortened(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let end = (0..=bytes).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    format!("{}…", &text[..end])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_word_is_cut_between_characters() {
-        assert_eq!(shortened("ééé", 3), "é…");
-        assert_eq!(shortened("short", 10), "short");
+        (Some(code), _) => failed(format!("it ended with exit code {code}{said}")),
+        (None, Some(signal)) => failed(format!("it was ended by signal {signal}{said}")),
+        (None, None) => failed(format!("nobody knows how it ended{said}")),
     }
 }

@@ -230,7 +230,7 @@ fn admit(
             (Some(Outcome::Done { result: None, output: None }), None)
         }
         Ok(Means::Noop) => (None, None),
-        Ok(Means::Process(process)) => (None, process.timeout_seconds),
+        Ok(Means::Worker(worker)) => (None, worker.timeout_seconds()),
         // The plan was changed after it was looked at: the task fails, and says why.
         Err(wrong) => (failed(wrong), None),
     };

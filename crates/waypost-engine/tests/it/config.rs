@@ -1,6 +1,6 @@
 //! Text in, configuration or everything that is wrong with it out.
 
-use waypost_engine::config::{ApprovalPolicy, Executor};
+use waypost_engine::config::{ApprovalPolicy, Executor, Worker};
 use waypost_engine::{Config, Layer, Origin};
 
 fn layer(origin: Origin, text: &str) -> Layer {
@@ -95,12 +95,13 @@ fn workers_and_secrets_are_read() {
     let text = "[executors.dispatch]\nkind = \"dispatch\"\ntarget = \"local\"\n[executors.dispatch.workers.edit]\ncommand = [\"sh\", \"edit.sh\"]\nsecrets.TOKEN = { variable = \"MY_TOKEN\" }\nsecrets.KEY = { file = \"key.txt\" }\ntimeout_seconds = 5\n";
     let config = load(text).unwrap();
     let Executor::Dispatch(workers) = &config.executors["dispatch"] else { panic!("{config:?}") };
-    assert_eq!(workers["edit"].command, ["sh", "edit.sh"]);
-    assert_eq!(workers["edit"].secrets.len(), 2);
+    let Worker::Process(edit) = &workers["edit"] else { panic!("{workers:?}") };
+    assert_eq!(edit.command, ["sh", "edit.sh"]);
+    assert_eq!(edit.secrets.len(), 2);
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the target \"fargate\", and only \"local\" can be had (write \"local\")",
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes)",
             ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
         ],
     );
@@ -141,6 +142,93 @@ fn reporters_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
             ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", and nothing is told under that name (did you mean task_failed?)",
             ".waypost/config.toml:11: reporters.e has no `path` (for example path = \"events.jsonl\")",
+        ],
+    );
+}
+
+#[test]
+fn agents_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.a]\nkind = \"agent\"\nagent = \"codex\"\npermission_mode = \"workspace-write\"\n";
+    let config = load(text).unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    let words = "codex exec --color never --skip-git-repo-check --sandbox workspace-write -";
+    assert_eq!(agent.process.command.join(" "), words);
+    let config = load("[executors.a]\nkind = \"agent\"\nagent = \"gemini\"\nmodel = \"pro\"\n").unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    assert_eq!(agent.process.command.join(" "), "gemini --output-format json --model pro");
+    check(
+        "[executors.a]\nkind = \"agent\"\nagent = \"cladue\"\n[executors.b]\nkind = \"agent\"\ncommand = [\"x\"]\nmodel = \"m\"\nprompt = \"{{descriptio}}\"\n[executors.c]\nkind = \"agent\"\ncommand = [\"x\"]\nprompt_to = \"argument\"\n[executors.d]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"../t.md\"\nauthor = \"me\"\n[executors.e]\nkind = \"agent\"\nagent = \"codex\"\nallowed_tools = [\"x\"]\npermision_mode = \"x\"\n",
+        &[
+            ".waypost/config.toml:3: executors.a has the unknown agent \"cladue\" (did you mean claude?; any other agent is called by its `command` alone)",
+            ".waypost/config.toml:7: executors.b has `model`, and nobody knows how this command is told so (write the flags into `command`, or name an `agent`)",
+            ".waypost/config.toml:8: executors.b.prompt: {{descriptio}} is no place of a prompt (did you mean {{description}}?)",
+            ".waypost/config.toml:11: executors.c has `prompt_to` = \"argument\", and no argument is for it (write {prompt} as one word of `command`)",
+            ".waypost/config.toml:16: executors.d has its template in \"../t.md\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:17: executors.d has the author \"me\" (write it as \"Name <name@example.org>\")",
+            ".waypost/config.toml:21: executors.e has `allowed_tools`, and codex has no such list (use `permission_mode`, which is codex's sandbox)",
+            ".waypost/config.toml:22: `executors.e.permision_mode` is no key of the configuration (did you mean `permission_mode`?)",
+        ],
+    );
+}
+
+#[test]
+fn a_prompt_in_a_file_is_read_and_checked() {
+    let text = "\n[executors.a]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"t.md\"\n";
+    let wrong = |answer: fn(&str) -> std::io::Result<String>| {
+        let mut config = load(text).unwrap();
+        let bad = config.read_prompts(&answer).map(|()| config);
+        bad.map_err(|bad| format!("{} ({})", bad.problems[0], bad.problems[0].hint))
+    };
+    assert_eq!(
+        wrong(|_| Ok("one\ntwo {{goals}}".to_owned())).unwrap_err(),
+        "t.md:2: {{goals}} is no place of a prompt (did you mean {{goal}}?)"
+    );
+    assert_eq!(
+        wrong(|file| Err(std::io::Error::other(format!("no {file}")))).unwrap_err(),
+        ".waypost/config.toml:5: the template \"t.md\" cannot be read: no t.md (name a file of the workspace, relative to it)"
+    );
+    assert!(wrong(|_| Ok("{{goal}}".to_owned())).is_ok());
+}
+
+#[test]
+fn http_workers_are_read_and_their_mistakes_are_named() {
+    check(
+        "[executors.h]\nkind = \"http\"\nurl = \"https://me:secret@work.example.org/\"\nmethod = \"PSOT\"\nheaders.Host = \"x\"\nheaders.X-A = 3\nheaders.X-B = { value = \"x\" }\ntries = 0\ncallback = \"x\"\n[executors.i]\nkind = \"http\"\n",
+        &[
+            ".waypost/config.toml:4: executors.h has the method \"PSOT\" (it can be POST, PUT)",
+            ".waypost/config.toml:5: executors.h.headers.Host is set by Waypost itself (take it out)",
+            ".waypost/config.toml:6: executors.h.headers.X-A has a value that no header can have (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
+            ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
+            ".waypost/config.toml:7: `executors.h.headers.X-B.value` is no key of the configuration (it can be variable, file)",
+            ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
+            ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
+            ".waypost/config.toml:9: `executors.h.callback` is no key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
+            ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
+        ],
+    );
+}
+
+#[test]
+fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.d]\nkind = \"dispatch\"\n[executors.d.workers.here]\ncommand = [\"x\"]\n[executors.d.workers.there]\ntarget = \"kubernetes\"\nimage = \"i\"\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["d"] else { panic!("{config:?}") };
+    assert!(
+        matches!(workers["here"], Worker::Process(_)) && matches!(workers["there"], Worker::Kubernetes(_))
+    );
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"container\"\n[executors.d.workers.a]\nengine = \"dokcer\"\nmounts = [{ source = \"../x\", target = \"/x\" }, { source = \"x\", target = \"/x,readonly=false\" }, { source = \"x\" }]\nnetwork = \"--privileged\"\nmemmory = \"1g\"\n[executors.d.workers.b]\ntarget = \"kubernetes\"\nimage = \"i\"\nlimits.cpu = 2\nsecrets.T = { variable = \"X\" }\n",
+        &[
+            ".waypost/config.toml:4: executors.d.workers.a has no `image` (for example image = \"registry.example.org/worker:1\")",
+            ".waypost/config.toml:5: executors.d.workers.a has the unknown engine \"dokcer\" (did you mean docker?)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"../x\", outside of the workspace (name something in the workspace, relative to it)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"x\" at \"/x,readonly=false\" (write a full path, and no comma or quote in either)",
+            ".waypost/config.toml:6: a mount of executors.d.workers.a needs `source` and `target` (for example { source = \"src\", target = \"/src\" })",
+            ".waypost/config.toml:7: executors.d.workers.a has `network` = \"--privileged\" (write a name without spaces that does not begin with -)",
+            ".waypost/config.toml:8: `executors.d.workers.a.memmory` is no key of the configuration (did you mean `memory`?)",
+            ".waypost/config.toml:12: `executors.d.workers.b.limits.cpu` must be a text (write it in quotes)",
+            ".waypost/config.toml:13: executors.d.workers.b.secrets.T needs `secret` and `key` (write { secret = \"NAME\", key = \"KEY\" }: a Secret of the cluster and a key in it)",
+            ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
         ],
     );
 }

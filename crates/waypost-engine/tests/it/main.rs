@@ -2,10 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
+mod agents;
 mod config;
+mod containers;
 mod faulty_store;
+mod http;
+mod kubernetes;
 mod processes;
 mod scheduler;
+mod server;
 mod shapes;
 mod simulation;
 mod strangers;

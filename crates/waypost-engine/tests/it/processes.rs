@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Draft, Json, Phase, Plan, PlanId, Status, TaskSpec, Work};
+use waypost_engine::config::{Executor, Worker};
 use waypost_engine::{
     AfterFailure, Config, Control, Layer, Notice, Origin, Runner, Summary, Surroundings, View, Watcher,
     admit, log_path, worker_name,
@@ -17,10 +18,10 @@ use waypost_testkit::plan_of;
 
 use crate::world::job;
 
-struct Place {
-    root: PathBuf,
+pub(crate) struct Place {
+    pub(crate) root: PathBuf,
     plans: Arc<Plans>,
-    variables: BTreeMap<String, String>,
+    pub(crate) variables: BTreeMap<String, String>,
 }
 
 impl Drop for Place {
@@ -50,7 +51,7 @@ impl Watcher for Notices {
 }
 
 impl Place {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let root = std::env::temp_dir().join(format!("waypost-engine-{}-{number}", std::process::id()));
@@ -63,7 +64,7 @@ impl Place {
         Self { root, plans: Arc::new(Plans::new(Arc::new(MemoryStore::new()))), variables }
     }
 
-    fn around(&self) -> Surroundings {
+    pub(crate) fn around(&self) -> Surroundings {
         Surroundings {
             workspace: self.root.join("work"),
             logs: self.root.join("logs"),
@@ -72,7 +73,7 @@ impl Place {
         }
     }
 
-    fn create(&self, draft: Draft) -> PlanId {
+    pub(crate) fn create(&self, draft: Draft) -> PlanId {
         let by = Actor::person("ada");
         let new = NewPlan { id: None, by: by.clone(), draft, approval_required: None };
         let id = self.plans.create(new).unwrap().plan;
@@ -88,7 +89,7 @@ impl Place {
         id
     }
 
-    fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
+    pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
         let id = self.create(draft);
         let mut runner = Runner::new(
             Arc::clone(&self.plans),
@@ -103,13 +104,50 @@ impl Place {
         (self.plans.look(&id, Plan::clone).unwrap(), summary, notices.all)
     }
 
-    fn log(&self, plan: &Plan, task: &str) -> String {
+    pub(crate) fn write(&self, plan: &PlanId, by: &Actor, commands: Vec<waypost_core::Command>) {
+        let (plan, by) = (plan.clone(), by.clone());
+        let request =
+            waypost_store::WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+        self.plans.write(request).unwrap();
+    }
+
+    /// Runs a plan and stops the run when a task says how far it is.
+    pub(crate) fn run_until_progress(&self, config: Config, id: &PlanId) -> Plan {
+        let config = Arc::new(config);
+        let plans = Arc::clone(&self.plans);
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut notices = Notices { stop_at_progress: Some(runner.controller()), ..Notices::default() };
+        assert_eq!(runner.run(&mut notices).unwrap().asked_to_end, Some(Control::Stop));
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
+    /// Looks at a plan once, as a run does that is told to end before it begins.
+    pub(crate) fn run_briefly(&self, config: Config, id: &PlanId) -> Plan {
+        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        runner.controller().say(Control::Drain);
+        runner.run(&mut Notices::default()).unwrap();
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
+    /// Runs a plan that is there already.
+    pub(crate) fn run_again(&self, config: Config, id: &PlanId) -> Plan {
+        let (plans, config) = (Arc::clone(&self.plans), Arc::new(config));
+        let mut runner =
+            Runner::new(plans, config, self.around(), AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        runner.run(&mut Notices::default()).unwrap();
+        self.plans.look(id, Plan::clone).unwrap()
+    }
+
+    pub(crate) fn log(&self, plan: &Plan, task: &str) -> String {
         let path = log_path(&self.root.join("logs"), plan.id(), &waypost_testkit::id(task), 1);
         fs::read_to_string(path).unwrap_or_default()
     }
 }
 
-fn configured(text: &str) -> Config {
+pub(crate) fn configured(text: &str) -> Config {
     let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
     Config::load(&[layer], []).unwrap_or_else(|bad| panic!("{:?}", bad.problems))
 }
@@ -120,7 +158,7 @@ fn shell(line: &str) -> Config {
     configured(&format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n"))
 }
 
-fn with_inputs(mut spec: TaskSpec, executor: &str, inputs: serde_json::Value) -> TaskSpec {
+pub(crate) fn with_inputs(mut spec: TaskSpec, executor: &str, inputs: serde_json::Value) -> TaskSpec {
     spec.work =
         Some(Box::new(Work { executor: executor.to_owned(), inputs: Json::of(&inputs), shape: None }));
     spec
@@ -195,9 +233,7 @@ fn exit_75_is_tried_again() {
 fn workers_see_only_what_the_configuration_lets_through_and_secrets_are_never_kept() {
     let place = Place::new();
     let mut config = shell("env >&2; echo \"$TOKEN\"");
-    let Some(waypost_engine::config::Executor::Process(process)) = config.executors.get_mut("run") else {
-        panic!()
-    };
+    let Some(Executor::Worker(Worker::Process(process))) = config.executors.get_mut("run") else { panic!() };
     let secret = waypost_engine::config::Secret::Variable("SECRET_SOURCE".to_owned());
     process.secrets.insert("TOKEN".to_owned(), secret);
     let (plan, _, _) = place.run(config, plan_of([job("a", &[], &[])]));

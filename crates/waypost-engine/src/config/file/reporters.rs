@@ -2,7 +2,8 @@
 
 use toml::de::DeTable;
 
-use super::{Reader, stays_inside};
+use super::Reader;
+use crate::config::executors::stays_inside;
 use crate::config::{ENVIRONMENT_DEFAULT, REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, nearest};
 
 impl Reader<'_> {

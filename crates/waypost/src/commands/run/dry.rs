@@ -3,7 +3,7 @@
 use serde_json::json;
 use waypost_core::{Draft, Status, TaskSpec, levels};
 use waypost_engine::Config;
-use waypost_engine::config::{Executor, Process};
+use waypost_engine::config::{Executor, Process, PromptTo, Worker};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -24,16 +24,45 @@ fn command(config: &Config, spec: &TaskSpec) -> String {
         None => format!("(no executor is called {})", work.executor),
         Some(Executor::Noop) => "(nothing)".to_owned(),
         Some(Executor::Human) => "(a person does it, then says `waypost done`)".to_owned(),
-        Some(Executor::Process(process)) => words(process),
+        Some(Executor::Worker(worker)) => done_by(worker),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();
             let name = inputs.get("subagent").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
-            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), words)
+            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), done_by)
+        }
+    }
+}
+
+fn done_by(worker: &Worker) -> String {
+    match worker {
+        Worker::Process(process) => words(process),
+        Worker::Container(container) => {
+            let engine = container.engine.as_deref().unwrap_or("docker or podman");
+            format!("{} (in a container of {}, by {engine})", quoted(&container.command), container.image)
+        }
+        Worker::Kubernetes(kubernetes) => {
+            format!("{} (in a Kubernetes Job of {})", quoted(&kubernetes.command), kubernetes.image)
+        }
+        Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
+        Worker::Agent(agent) => {
+            let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
+            let prompt = match agent.prompt_to {
+                PromptTo::Stdin => " < PROMPT",
+                PromptTo::Argument => "",
+            };
+            format!("{}{prompt}{worktree}", words(&agent.process))
         }
     }
 }
 
 fn words(process: &Process) -> String {
+    let shell = if process.shell { "sh -c " } else { "" };
+    let place =
+        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
+    format!("{shell}{}{place}", quoted(&process.command))
+}
+
+fn quoted(command: &[String]) -> String {
     let plain = |word: &String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
         if !word.is_empty() && word.chars().all(plain) {
@@ -42,11 +71,11 @@ fn words(process: &Process) -> String {
             format!("'{}'", word.replace('\'', "'\\''"))
         }
     };
-    let command: Vec<String> = process.command.iter().map(plain).collect();
-    let shell = if process.shell { "sh -c " } else { "" };
-    let place =
-        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
-    format!("{shell}{}{place}", command.join(" "))
+    if command.is_empty() {
+        return "(what the image says)".to_owned();
+    }
+    let words: Vec<String> = command.iter().map(plain).collect();
+    words.join(" ")
 }
 
 /// Prints the whole of it.

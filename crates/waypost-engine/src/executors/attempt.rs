@@ -1,0 +1,186 @@
+//! One attempt: its parts, one after the other, and the handle by which it is ended.
+//!
+//! Does not know how any kind of worker works; each has its own file.
+
+use std::path::PathBuf;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::watch;
+use waypost_core::Json;
+
+use super::Surroundings;
+use super::job::{Job, Part};
+use super::log::{Log, log_path, without_secrets};
+use super::process;
+use super::{agent, container, http, kubernetes};
+use crate::config::{Secret, Worker};
+use crate::run::Message;
+use crate::scheduler::{Ending, Force};
+
+/// Bytes of what a worker said that an error repeats.
+pub(super) const SAID_BYTES_MAX: usize = 300;
+/// Bytes of plain text that become a task's result in words.
+const RESULT_BYTES_MAX: usize = 16 * 1024;
+
+/// How far an attempt is, for whoever wants to end it.
+pub(super) enum State {
+    /// Nothing was started, or one part has ended and the next has not begun.
+    Between,
+    /// This group runs.
+    Group(Pid),
+    /// Somebody elsewhere is at work, and hears of it through this.
+    Elsewhere(watch::Sender<Option<Force>>),
+    /// Nothing more is to be started.
+    Stopped,
+}
+
+/// What an attempt can be ended by.
+pub(crate) struct Handle {
+    state: Arc<Mutex<State>>,
+}
+
+pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handle {
+    pub(super) fn of(state: &Arc<Mutex<State>>) -> Self {
+        Self { state: Arc::clone(state) }
+    }
+
+    /// Ends the attempt, or keeps it from beginning.
+    pub(crate) fn stop(&self, force: Force) {
+        let mut state = lock(&self.state);
+        match &*state {
+            State::Between => *state = State::Stopped,
+            State::Group(group) => {
+                let signal = match force {
+                    Force::Ask => Signal::TERM,
+                    Force::Kill => Signal::KILL,
+                };
+                // It may have ended a moment ago; its number is not given away before the thread has taken note.
+                let _gone = kill_process_group(*group, signal);
+            }
+            State::Elsewhere(sender) => {
+                sender.send_replace(Some(force));
+            }
+            State::Stopped => {}
+        }
+    }
+}
+
+/// What every kind of worker finds when it does a part.
+pub(super) struct Attempt<'a> {
+    pub(super) job: &'a Job,
+    pub(super) around: &'a Surroundings,
+    pub(super) state: &'a Mutex<State>,
+    pub(super) log: Log,
+    sender: &'a Sender<Message>,
+}
+
+impl Attempt<'_> {
+    /// Tells the run how far it is.
+    pub(super) fn progressed(&self, progress: &str) {
+        let progress = shortened(progress, SAID_BYTES_MAX);
+        // Nobody listens any more when the run is over.
+        let _over = self.sender.send(Message::Progressed(self.job.key.clone(), progress));
+    }
+
+    /// The value of a secret, read where the configuration says.
+    pub(super) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
+        let value = match secret {
+            Secret::Variable(variable) => self.around.variables.get(variable).cloned(),
+            Secret::File(file) => std::fs::read_to_string(self.around.workspace.join(file)).ok(),
+        };
+        let value = value
+            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
+        Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
+    }
+}
+
+/// Does all parts of an attempt.
+pub(super) fn run(
+    job: &Job,
+    around: &Surroundings,
+    state: &Mutex<State>,
+    sender: &Sender<Message>,
+) -> Ending {
+    let path = log_path(&around.logs, &job.key.plan, &job.key.task, job.key.attempt);
+    let log = Log::new(path, job.log_bytes_max);
+    let mut attempt = Attempt { job, around, state, log, sender };
+    let mut ending = Ending::Done { result: None, output: None };
+    for part in &job.parts {
+        match (run_part(&mut attempt, part), part.is_check) {
+            // A check that passes leaves the output of the work as it is.
+            (Ending::Done { .. }, true) => {}
+            (Ending::Done { result, output }, false) => ending = Ending::Done { result, output },
+            (Ending::Failed { error }, true) => {
+                return Ending::Failed { error: format!("the check: {error}") };
+            }
+            (Ending::TryAgain { error }, true) => {
+                return Ending::TryAgain { error: format!("the check: {error}") };
+            }
+            (ending @ (Ending::Failed { .. } | Ending::TryAgain { .. }), false) => return ending,
+        }
+    }
+    ending
+}
+
+fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
+    match &part.worker {
+        Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
+        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
+        Worker::Http(http) => http::run(attempt, http, &part.input),
+        Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
+        Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
+    }
+}
+
+/// What a text that a worker gave means: an output, a result in words, or nothing.
+pub(super) fn done(text: &str, secrets: &[String]) -> Ending {
+    let text = without_secrets(text, secrets);
+    let text = text.trim();
+    if text.is_empty() {
+        return Ending::Done { result: None, output: None };
+    }
+    match Json::parse(text) {
+        Ok(output) => Ending::Done { result: None, output: Some(output) },
+        Err(_) => Ending::Done { result: Some(shortened(text, RESULT_BYTES_MAX)), output: None },
+    }
+}
+
+/// A folder of the workspace. Links are followed before it is asked whether it lies in there.
+pub(super) fn inside(root: &std::path::Path, relative: &str) -> Result<PathBuf, String> {
+    let unusable = |error: std::io::Error| format!("the folder {relative:?} cannot be used: {error}");
+    if relative.is_empty() {
+        return Ok(root.to_owned());
+    }
+    let root = root.canonicalize().map_err(unusable)?;
+    let place = root.join(relative).canonicalize().map_err(unusable)?;
+    if place.starts_with(&root) {
+        Ok(place)
+    } else {
+        Err(format!("the folder {relative:?} leads out of the workspace"))
+    }
+}
+
+pub(super) fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    let end = (0..=bytes).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+    format!("{}…", &text[..end])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_word_is_cut_between_characters() {
+        assert_eq!(shortened("ééé", 3), "é…");
+        assert_eq!(shortened("short", 10), "short");
+    }
+}

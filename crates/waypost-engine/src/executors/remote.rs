@@ -1,0 +1,70 @@
+//! What workers on other machines share: the one small asynchronous runtime of this process, and how their attempts are
+//! asked to end. It is started by the first of them; a run of plain programs never has it.
+
+use std::future::Future;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use super::attempt::{Attempt, State, lock};
+use crate::scheduler::{Ending, Force};
+
+/// Says whether an attempt is to end.
+#[derive(Clone)]
+pub(super) struct Stop(watch::Receiver<Option<Force>>);
+
+impl Stop {
+    /// Returns when the attempt is asked to end, or killed.
+    pub(super) async fn asked(&mut self) {
+        self.reached(|force| force.is_some()).await;
+    }
+
+    /// Returns when the attempt is killed.
+    pub(super) async fn killed(&mut self) {
+        self.reached(|force| *force == Some(Force::Kill)).await;
+    }
+
+    async fn reached(&mut self, wanted: impl FnMut(&Option<Force>) -> bool) {
+        if self.0.wait_for(wanted).await.is_err() {
+            // Nobody is left who could ask.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+fn runtime() -> Result<&'static Runtime, String> {
+    static RUNTIME: OnceLock<Result<Runtime, String>> = OnceLock::new();
+    let made = RUNTIME.get_or_init(|| {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("remote").enable_all().build();
+        runtime.map_err(|error| format!("no connection to other machines can be made: {error}"))
+    });
+    made.as_ref().map_err(Clone::clone)
+}
+
+/// Does work that waits for other machines, until it has ended; it is told when it is to end.
+pub(super) fn run<'a, 'b, W>(
+    attempt: &'a mut Attempt<'b>,
+    work: impl FnOnce(&'a mut Attempt<'b>, Stop) -> W,
+) -> Ending
+where
+    W: Future<Output = Ending>,
+{
+    let runtime = match runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return Ending::Failed { error },
+    };
+    let (sender, receiver) = watch::channel(None);
+    let state = attempt.state;
+    {
+        let mut state = lock(state);
+        if let State::Stopped = &*state {
+            return Ending::Failed { error: "it was stopped before it began".to_owned() };
+        }
+        *state = State::Elsewhere(sender);
+    }
+    let ending = runtime.block_on(work(attempt, Stop(receiver)));
+    *lock(state) = State::Between;
+    ending
+}

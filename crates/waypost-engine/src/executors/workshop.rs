@@ -1,0 +1,62 @@
+//! Where attempts are made: threads, and the line of those who wait for a slot.
+
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex};
+
+use super::Surroundings;
+use super::attempt::{Handle, State, run};
+use super::job::Job;
+use super::line::Line;
+use super::threads::Threads;
+use crate::run::Message;
+use crate::scheduler::Ending;
+
+/// An attempt that can begin.
+pub(crate) struct Prepared {
+    pub(crate) job: Job,
+    state: Arc<Mutex<State>>,
+}
+
+impl Prepared {
+    /// An attempt, and what it can be ended by.
+    pub(crate) fn new(job: Job) -> (Self, Handle) {
+        let state = Arc::new(Mutex::new(State::Between));
+        let handle = Handle::of(&state);
+        (Self { job, state }, handle)
+    }
+}
+
+/// What all attempts of a run share.
+pub(crate) struct Workshop {
+    pub(crate) around: Surroundings,
+    pub(crate) line: Line,
+    threads: Threads,
+    sender: Sender<Message>,
+}
+
+impl Workshop {
+    pub(crate) fn new(around: Surroundings, sender: Sender<Message>) -> Self {
+        Self { around, line: Line::default(), threads: Threads::default(), sender }
+    }
+
+    /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
+    pub(crate) fn begin(self: &Arc<Self>, attempt: Prepared) {
+        let key = attempt.job.key.clone();
+        let workshop = Arc::clone(self);
+        let begun = self.threads.run(move || {
+            let mut next = Some(attempt);
+            while let Some(attempt) = next {
+                let job = attempt.job;
+                let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
+                next = workshop.line.next(&job.queue);
+                let successor = next.as_ref().map(|next| next.job.key.clone());
+                // Nobody listens any more when the run is over.
+                let _over = workshop.sender.send(Message::Ended(job.key, ending, successor));
+            }
+        });
+        if let Err(error) = begun {
+            let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
+            let _over = self.sender.send(Message::Ended(key, ending, None));
+        }
+    }
+}
