@@ -19,15 +19,29 @@ pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
 
 /// The same for one task.
 pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
-    let works = [&spec.work, &spec.check].into_iter().flatten();
-    works.filter_map(|work| wrong_with(config, work)).map(|wrong| Problem::task(&spec.id, wrong)).collect()
+    let work = spec.work.as_ref().and_then(|work| wrong_with(config, work, resolve));
+    let check = spec.check.as_ref().and_then(|check| wrong_with(config, check, resolve_check));
+    work.into_iter().chain(check).map(|wrong| Problem::task(&spec.id, wrong)).collect()
 }
 
-fn wrong_with(config: &Config, work: &Work) -> Option<Wrong> {
+fn wrong_with<'a>(
+    config: &'a Config,
+    work: &Work,
+    resolve: impl FnOnce(&'a Config, &Work) -> Result<Means<'a>, Wrong>,
+) -> Option<Wrong> {
     if let Some(shape) = work.shape.as_ref().filter(|shape| !config.shapes.contains_key(*shape)) {
         return Some(Wrong::UnknownShape { shape: shape.clone() });
     }
     resolve(config, work).err()
+}
+
+/// The same for a task's check, which may also be one of the configured checks. Work never is: a plan cannot have done
+/// what was only allowed to look.
+pub(crate) fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<Means<'a>, Wrong> {
+    match (config.executors.contains_key(&check.executor), config.checks.get(&check.executor)) {
+        (false, Some(process)) => Ok(Means::Process(process)),
+        (true, _) | (false, None) => resolve(config, check),
+    }
 }
 
 /// What a task's work comes to.

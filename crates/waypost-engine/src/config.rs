@@ -137,6 +137,8 @@ pub struct Config {
     pub queues: BTreeMap<String, Queue>,
     /// Executors by name.
     pub executors: BTreeMap<String, Executor>,
+    /// Programs that only look whether something is done, by name: a task's `check` may name them, its `work` may not.
+    pub checks: BTreeMap<String, Process>,
     /// Shapes by name, with what is said of them.
     pub shapes: BTreeMap<String, String>,
     /// How often to try where the task does not say.
@@ -164,6 +166,7 @@ impl Default for Config {
             approval: ApprovalPolicy::default(),
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
+            checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
             lease_seconds: 60,

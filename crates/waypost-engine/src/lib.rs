@@ -9,6 +9,7 @@ pub mod config;
 
 mod executors;
 mod identity;
+mod proof;
 mod run;
 mod scheduler;
 mod vigil;
@@ -16,6 +17,7 @@ mod vigil;
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;
+pub use proof::CHECK_ATTEMPTS;
 pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
     Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest,

@@ -44,6 +44,14 @@ pub(super) fn apply(config: &mut Config, layer: &Layer, problems: &mut Vec<Confi
             config.executors.insert(name, executor);
         }
     }
+    for (name, at, table) in top.tables(&mut reader, "checks") {
+        let path = format!("checks.{name}");
+        let mut table = reader.table(&path, table);
+        if let Some(process) = reader.process(&path, at, &mut table) {
+            config.checks.insert(name, process);
+        }
+        table.end(&mut reader);
+    }
     for (name, _, table) in top.tables(&mut reader, "shapes") {
         let mut table = reader.table(&format!("shapes.{name}"), table);
         let said = table.text(&mut reader, "description").map(|(_, text)| text).unwrap_or_default();

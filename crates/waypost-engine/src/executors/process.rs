@@ -16,13 +16,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
-use waypost_core::Json;
+use waypost_core::{Ask, Json, limits};
 
 use super::Surroundings;
 use super::job::{Job, Part, idempotency_key};
 use super::log::{Log, log_path, without_secrets};
 use crate::config::Secret;
 use crate::identity::WORKER_VARIABLE;
+use crate::proof::{self, Claim};
 use crate::run::Message;
 use crate::scheduler::{Ending, Force};
 
@@ -96,23 +97,23 @@ pub(crate) fn launch(job: Job, around: Arc<Surroundings>, sender: Sender<Message
 fn run(job: &Job, around: &Surroundings, state: &Mutex<State>, sender: &Sender<Message>) -> Ending {
     let path = log_path(&around.logs, &job.key.plan, &job.key.task, job.key.attempt);
     let mut log = Log::new(path, job.log_bytes_max);
-    let mut ending = Ending::Done { result: None, output: None };
+    let reported = job.check.as_ref().and_then(|check| check.reported.clone());
+    let is_reported = reported.is_some();
+    let mut claim = reported.unwrap_or_default();
     for part in &job.parts {
-        let next = run_part(job, part, around, state, &mut log, sender);
-        match (next, part.is_check) {
-            // A check that passes leaves the output of the work as it is.
-            (Ending::Done { .. }, true) => {}
-            (Ending::Done { result, output }, false) => ending = Ending::Done { result, output },
-            (Ending::Failed { error }, true) => {
-                return Ending::Failed { error: format!("the check: {error}") };
-            }
-            (Ending::TryAgain { error }, true) => {
-                return Ending::TryAgain { error: format!("the check: {error}") };
-            }
-            (ending @ (Ending::Failed { .. } | Ending::TryAgain { .. }), false) => return ending,
+        if let Some(check) = job.check.as_ref().filter(|_| part.is_check) {
+            let found = run_part(job, &part.about(&claim), around, state, &mut log, sender);
+            return proof::judged(&check.work, claim, is_reported, &around.worker, found, &log.tail);
+        }
+        match run_part(job, part, around, state, &mut log, sender) {
+            Ending::Done { result, output } => claim = Claim { result, output },
+            ending => return ending,
         }
     }
-    ending
+    match &job.check {
+        Some(check) if check.is_noop => proof::passed_at_once(&check.work, claim, &around.worker),
+        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
+    }
 }
 
 fn run_part(
@@ -123,6 +124,7 @@ fn run_part(
     log: &mut Log,
     sender: &Sender<Message>,
 ) -> Ending {
+    log.begin();
     let (mut command, secrets) = match prepared(job, part, around) {
         Ok(prepared) => prepared,
         Err(error) => return Ending::Failed { error },
@@ -362,6 +364,10 @@ fn wait_for_the_killed(group: Pid) {
 
 /// What an exit code and an output mean.
 fn judged(job: &Job, status: ExitStatus, talk: &Talk<'_>, log: &Log, secrets: &[String]) -> Ending {
+    if let Some(question) = &log.question {
+        // However it ended, it has asked: that is never taken for done.
+        return asked(question);
+    }
     let said = if log.last.is_empty() {
         String::new()
     } else {
@@ -390,6 +396,35 @@ fn judged(job: &Job, status: ExitStatus, talk: &Talk<'_>, log: &Log, secrets: &[
         Ok(output) => Ending::Done { result: None, output: Some(output) },
         Err(_) => Ending::Done { result: Some(shortened(text, RESULT_BYTES_MAX)), output: None },
     }
+}
+
+/// What a worker asks: plain words, or an object with `question`, `choices` and `state`.
+fn asked(said: &str) -> Ending {
+    #[derive(serde::Deserialize)]
+    struct Long {
+        question: String,
+        #[serde(default)]
+        choices: Vec<String>,
+        state: Option<Json>,
+    }
+    let ask = match serde_json::from_str::<Long>(said) {
+        Ok(Long { question, choices, state }) => Ask { text: question, choices, state },
+        Err(_) => Ask { text: said.to_owned(), ..Ask::default() },
+    };
+    let state_bytes = ask.state.as_ref().map_or(0, |state| state.as_str().len());
+    let choice_bytes = ask.choices.iter().map(String::len).max().unwrap_or(0);
+    let wrong = if ask.text.trim().is_empty() || ask.choices.iter().any(|choice| choice.trim().is_empty()) {
+        "an empty question or choice".to_owned()
+    } else if ask.text.len().max(choice_bytes) > limits::QUESTION_BYTES_MAX {
+        format!("a question or choice of more than {} bytes", limits::QUESTION_BYTES_MAX)
+    } else if ask.choices.len() > limits::CHOICES_MAX {
+        format!("a question with more than {} choices", limits::CHOICES_MAX)
+    } else if state_bytes > limits::QUESTION_STATE_BYTES_MAX {
+        format!("a question with a state of more than {} bytes", limits::QUESTION_STATE_BYTES_MAX)
+    } else {
+        return Ending::Asked(Box::new(ask));
+    };
+    Ending::Failed { error: format!("it asked {wrong}") }
 }
 
 fn shortened(text: &str, bytes: usize) -> String {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod config;
+mod evidence;
 mod processes;
 mod scheduler;
 mod simulation;
