@@ -1,8 +1,8 @@
 //! What a door can ask of a plan. Says nothing about whether it is allowed: that is `Plan::decide`.
 
 use crate::{
-    Complexity, Dependency, Digest, Draft, Elsewhere, Foreign, Json, Lock, Phase, Received, Refinement,
-    Retry, TaskId, TaskSpec, When, Work,
+    Ask, Complexity, Dependency, Digest, Draft, Elsewhere, Evidence, Foreign, Json, Lock, Phase, Received,
+    Refinement, Retry, TaskId, TaskSpec, When, Work,
 };
 
 /// A place among siblings.
@@ -90,11 +90,15 @@ pub enum Outcome {
         result: Option<String>,
         /// For those who depend on it.
         output: Option<Json>,
+        /// What the task's check has found; without it, done is only a report where there is a check.
+        evidence: Option<Box<Evidence>>,
     },
     /// Not accomplished.
     Failed {
         /// Why.
         error: String,
+        /// What the task's check has found, if that is why.
+        evidence: Option<Box<Evidence>>,
     },
     /// It turned out to be unnecessary; those who depend on it go on.
     Skipped {
@@ -209,6 +213,31 @@ pub enum Command {
         /// How often to try where the task itself does not say.
         retry: Option<Retry>,
     },
+    /// Somebody who works on a task gives it back undone. That says nothing about the task.
+    ReleaseTask {
+        /// Which.
+        task: TaskId,
+        /// The attempt that is given back; `None` for whoever works on it, and for a person.
+        attempt: Option<u32>,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody who works on a task asks a person, and leaves the task until there is an answer.
+    AskQuestion {
+        /// Which.
+        task: TaskId,
+        /// The attempt that asks; `None` for whoever works on it, and for a person.
+        attempt: Option<u32>,
+        /// What.
+        ask: Box<Ask>,
+    },
+    /// Answer what a task asks. Only a person can.
+    AnswerQuestion {
+        /// Which.
+        task: TaskId,
+        /// The answer.
+        answer: String,
+    },
     /// Stop a task, with all its children.
     CancelTask {
         /// Which.
@@ -297,6 +326,9 @@ impl Command {
             Self::ReportProgress { .. } => "report_progress",
             Self::FinishTask { .. } => "finish_task",
             Self::LoseTask { .. } => "lose_task",
+            Self::ReleaseTask { .. } => "release_task",
+            Self::AskQuestion { .. } => "ask_question",
+            Self::AnswerQuestion { .. } => "answer_question",
             Self::CancelTask { .. } => "cancel_task",
             Self::RetryTask { .. } => "retry_task",
             Self::RetryPlan => "retry_plan",

@@ -127,6 +127,10 @@ fn task_differences(old: &Task, new: &Task, found: &mut Vec<Difference>) {
         ("reason", text(&old.state.reason), text(&new.state.reason)),
         ("progress", text(&old.state.progress), text(&new.state.progress)),
         ("received", json(&old.state.received), json(&new.state.received)),
+        ("reported", json(&old.state.reported()), json(&new.state.reported())),
+        ("evidence", json(&old.state.evidence()), json(&new.state.evidence())),
+        ("question", json(&old.state.question()), json(&new.state.question())),
+        ("answers", json(&old.state.answers()), json(&new.state.answers())),
     ];
     for (field, before, after) in fields {
         if before != after {

@@ -129,6 +129,9 @@ pub struct PlanState {
     /// Whether machines may run it only after a person has approved.
     #[serde(default, skip_serializing_if = "is_default")]
     pub approval_required: bool,
+    /// Whether the operator's policy was that nobody need approve, whoever changes it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub approval_waived: bool,
     /// The approval that holds now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -159,6 +162,10 @@ pub struct PlanState {
     /// Put away: not listed, not changed.
     #[serde(default, skip_serializing_if = "is_default")]
     pub archived: bool,
+    /// The highest attempt of a task that was taken out: a task that comes later begins after it, so that no number of an
+    /// attempt means two.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub attempts_gone: u32,
 }
 
 /// A plan that nobody has checked. Its JSON is the native format.

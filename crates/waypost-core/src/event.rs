@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::task::Foreign;
 use crate::{
-    Actor, Digest, Draft, Elsewhere, Json, Phase, Received, Refinement, TaskId, TaskSpec, Timestamp,
+    Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,
+    Timestamp,
 };
 
 fn is_zero(number: &i64) -> bool {
@@ -165,6 +166,22 @@ pub enum Event {
         /// For those who depend on it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         output: Option<Json>,
+        /// What its check has found.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
+    },
+    /// Somebody said that a task is done; its check has yet to pass.
+    TaskReported {
+        /// Which.
+        task: TaskId,
+        /// In words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<String>,
+        /// For those who depend on it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        output: Option<Json>,
+        /// Who said so.
+        by: Actor,
     },
     /// An attempt failed.
     TaskFailed {
@@ -175,6 +192,33 @@ pub enum Event {
         /// When it may be tried again; absent: never, it has failed for good.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         again_at: Option<Timestamp>,
+        /// What its check has found, if that is why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
+    },
+    /// Whoever worked on a task gave it back undone.
+    TaskReleased {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
+    /// Whoever worked on a task asked a person and left the task until there is an answer.
+    QuestionAsked {
+        /// Which.
+        task: TaskId,
+        /// What was asked.
+        question: Box<Question>,
+    },
+    /// A person answered what a task asked.
+    QuestionAnswered {
+        /// Which.
+        task: TaskId,
+        /// The answer.
+        answer: String,
+        /// Who gave it.
+        by: Actor,
     },
     /// Its author, or whoever works on it, passed over a task.
     TaskSkipped {

@@ -6,6 +6,7 @@
 
 pub mod limits;
 
+mod aside;
 mod command;
 mod diff;
 mod draft;
@@ -18,10 +19,12 @@ mod order;
 mod plan;
 mod problem;
 mod refusal;
+mod state;
 mod task;
 mod time;
 mod validate;
 
+pub use aside::{Answer, Aside, Ask, Evidence, Question, Report};
 pub use command::{Command, Outcome, PlanChanges, TaskChanges, Where};
 pub use diff::{Difference, differences};
 pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
@@ -33,9 +36,10 @@ pub use order::{critical_path, levels, topological_order};
 pub use plan::{Counts, Plan, SnapshotError, Standing, Touched, Waiting};
 pub use problem::{Place, Problem, Wrong};
 pub use refusal::Refusal;
+pub use state::{Received, Status, TaskState};
 pub use task::{
-    Complexity, Dependency, Digest, Elsewhere, Foreign, Lock, LockMode, Received, Refinement, Retry, Status,
-    Task, TaskSpec, TaskState, Thinking, When, Work,
+    Complexity, Dependency, Digest, Elsewhere, Foreign, Lock, LockMode, Refinement, Retry, Task, TaskSpec,
+    Thinking, When, Work,
 };
 pub use time::{BadTime, Timestamp};
 pub use validate::validate;

@@ -24,3 +24,15 @@ pub const DEPTH_MAX: usize = 1_000;
 pub const ATTEMPTS_MAX: u32 = 1_000;
 /// Problems that one report lists; the rest are counted.
 pub const PROBLEMS_MAX: usize = 1_000;
+/// Bytes of a question to a person, and of its answer.
+pub const QUESTION_BYTES_MAX: usize = 4 * 1024;
+/// Answers that a question may offer.
+pub const CHOICES_MAX: usize = 50;
+/// Bytes of what whoever asks wants back along with the answer.
+pub const QUESTION_STATE_BYTES_MAX: usize = 64 * 1024;
+/// Answers of one task that are kept; of more, the latest.
+pub const ANSWERS_MAX: usize = 100;
+/// Bytes of a check's output that are kept as evidence.
+pub const EVIDENCE_OUTPUT_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of the end of a check's log that are kept as evidence.
+pub const EVIDENCE_LOG_BYTES_MAX: usize = 8 * 1024;

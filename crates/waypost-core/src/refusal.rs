@@ -110,6 +110,46 @@ pub enum Refusal {
         /// Who asked.
         by: ActorKind,
     },
+    /// It is said to be done, and nobody's word counts until its check has passed.
+    #[error("task {task} is reported as done by {reported_by} and waits for its check")]
+    AwaitsCheck {
+        /// The task.
+        task: String,
+        /// Whose word it is.
+        reported_by: String,
+    },
+    /// It asks a person something.
+    #[error("task {task} waits for a person's answer to: {question}")]
+    AwaitsAnswer {
+        /// The task.
+        task: String,
+        /// What it asks.
+        question: String,
+    },
+    /// It asks nothing.
+    #[error("task {task} asks nothing")]
+    NoQuestion {
+        /// The task.
+        task: String,
+    },
+    /// The question offers answers, and this is none of them.
+    #[error("{answer:?} is no answer to what task {task} asks: it can be {}", choices.join(", "))]
+    NotAChoice {
+        /// The task.
+        task: String,
+        /// What was said.
+        answer: String,
+        /// What can be said.
+        choices: Vec<String>,
+    },
+    /// What was handed in as evidence is none.
+    #[error("the evidence for task {task} cannot be taken: {why}")]
+    NoEvidence {
+        /// The task.
+        task: String,
+        /// Why not, a clause.
+        why: &'static str,
+    },
     /// The task waits for no such thing.
     #[error("task {task} does not wait for {dependency}")]
     NotAwaited {
@@ -200,6 +240,13 @@ impl Refusal {
             Self::HasDependants { .. } => "change what they depend on first, or detach them".into(),
             Self::IsParent { .. } => "work on its children".into(),
             Self::MachineWork { .. } => "let the scheduler run it".into(),
+            Self::AwaitsCheck { .. } => {
+                "let Waypost run the check; a person can also skip, cancel or retry the task".into()
+            }
+            Self::AwaitsAnswer { .. } => "wait until a person has answered".into(),
+            Self::NoQuestion { .. } => "look at the task for what it waits for".into(),
+            Self::NotAChoice { choices, .. } => format!("answer one of {}", choices.join(", ")),
+            Self::NoEvidence { .. } => "report how the task ended, and let Waypost run its check".into(),
             Self::NotAwaited { .. } => "add the dependency first".into(),
             Self::StillRunning { .. } => "wait for them, or cancel them".into(),
             Self::LockHeld { .. } => "wait until it is released".into(),

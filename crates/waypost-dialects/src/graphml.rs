@@ -13,7 +13,7 @@ use crate::loss::{set_in_plan, set_in_task};
 use crate::{Form, Loss, Unreadable, Writing};
 
 /// The attributes of the graph, with their types.
-const PLAN_KEYS: [(&str, &str); 23] = [
+const PLAN_KEYS: [(&str, &str); 25] = [
     ("format", "string"),
     ("id", "string"),
     ("version", "long"),
@@ -27,6 +27,7 @@ const PLAN_KEYS: [(&str, &str); 23] = [
     ("foreign", "string"),
     ("phase", "string"),
     ("approval_required", "boolean"),
+    ("approval_waived", "boolean"),
     ("approval", "string"),
     ("created_by", "string"),
     ("created_at", "string"),
@@ -37,10 +38,11 @@ const PLAN_KEYS: [(&str, &str); 23] = [
     ("summary", "string"),
     ("reason", "string"),
     ("archived", "boolean"),
+    ("attempts_gone", "long"),
 ];
 
 /// The attributes of a node, with their types. `depends_on` is only there where edges cannot say it.
-const TASK_KEYS: [(&str, &str); 33] = [
+const TASK_KEYS: [(&str, &str); 37] = [
     ("description", "string"),
     ("parent", "string"),
     ("depends_on", "string"),
@@ -74,6 +76,10 @@ const TASK_KEYS: [(&str, &str); 33] = [
     ("reason", "string"),
     ("because_of", "string"),
     ("received", "string"),
+    ("reported", "string"),
+    ("evidence", "string"),
+    ("question", "string"),
+    ("answers", "string"),
 ];
 
 /// Writes a graph.

@@ -3,7 +3,7 @@
 //! Knows no format. Every struct is taken apart without `..`: a new field breaks the build here, and whoever adds it
 //! has to say how it is called.
 
-use waypost_core::{Draft, Phase, PlanSpec, PlanState, Status, Task, TaskSpec, TaskState, When};
+use waypost_core::{Aside, Draft, Phase, PlanSpec, PlanState, Status, Task, TaskSpec, TaskState, When};
 
 /// The names of all that is set in a plan. Foreign fields are named `foreign.<format>`; tasks are not listed.
 pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
@@ -12,6 +12,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
     let PlanState {
         phase,
         approval_required,
+        approval_waived,
         approval,
         created_by,
         created_at,
@@ -22,6 +23,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
         summary,
         reason,
         archived,
+        attempts_gone,
     } = state;
     let mut set = named([
         ("id", id.is_some()),
@@ -35,6 +37,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
         ("body", !body.is_empty()),
         ("phase", *phase != Phase::default()),
         ("approval_required", *approval_required),
+        ("approval_waived", *approval_waived),
         ("approval", approval.is_some()),
         ("created_by", created_by.is_some()),
         ("created_at", created_at.is_some()),
@@ -45,6 +48,7 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
         ("summary", !summary.is_empty()),
         ("reason", !reason.is_empty()),
         ("archived", *archived),
+        ("attempts_gone", *attempts_gone != 0),
     ]);
     set.extend(foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
     set
@@ -90,7 +94,9 @@ pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
         reason,
         because_of,
         received,
+        aside,
     } = state;
+    let Aside { reported, evidence, question, answers } = aside.as_deref().cloned().unwrap_or_default();
     let mut set = named([
         ("id", true),
         ("description", !description.is_empty()),
@@ -125,6 +131,10 @@ pub(crate) fn set_in_task(task: &Task) -> Vec<String> {
         ("reason", reason.is_some()),
         ("because_of", because_of.is_some()),
         ("received", !received.is_empty()),
+        ("reported", reported.is_some()),
+        ("evidence", evidence.is_some()),
+        ("question", question.is_some()),
+        ("answers", !answers.is_empty()),
     ]);
     set.extend(foreign.0.keys().map(|dialect| format!("foreign.{dialect}")));
     set

@@ -89,6 +89,9 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }
+        | Command::ReleaseTask { .. }
+        | Command::AskQuestion { .. }
+        | Command::AnswerQuestion { .. }
         | Command::CancelTask { .. }
         | Command::RetryTask { .. }
         | Command::RetryPlan
@@ -103,17 +106,18 @@ fn works(command: &Command) -> Vec<Works<'_>> {
 
 fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Option<&Work>) -> Vec<Problem> {
     let mut found = Vec::new();
-    for (work, of) in [(work, ""), (check, "in its check, ")] {
-        if let Some(work) = work {
-            found.extend(wrong_with(config, work, of).into_iter().map(|wrong| Problem::task(task, wrong)));
-        }
+    if let Some(work) = work {
+        found.extend(wrong_with(config, work, resolve(config, work), ""));
     }
-    found
+    if let Some(check) = check {
+        found.extend(wrong_with(config, check, resolve_check(config, check), "in its check, "));
+    }
+    found.into_iter().map(|wrong| Problem::task(task, wrong)).collect()
 }
 
 /// What is wrong with work; `of` says whose inputs they are.
-fn wrong_with(config: &Config, work: &Work, of: &str) -> Vec<Wrong> {
-    let mut found: Vec<Wrong> = resolve(config, work).err().into_iter().collect();
+fn wrong_with(config: &Config, work: &Work, means: Result<Means<'_>, Wrong>, of: &str) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = means.err().into_iter().collect();
     if let Some(name) = &work.shape {
         match config.shapes.get(name) {
             None => found.push(Wrong::UnknownShape { shape: name.clone() }),
@@ -125,6 +129,15 @@ fn wrong_with(config: &Config, work: &Work, of: &str) -> Vec<Wrong> {
         }
     }
     found
+}
+
+/// The same for a task's check, which may also be one of the configured checks. Work never is: a plan cannot have done
+/// what was only allowed to look.
+pub(crate) fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<Means<'a>, Wrong> {
+    match (config.executors.contains_key(&check.executor), config.checks.get(&check.executor)) {
+        (false, Some(worker)) => Ok(Means::Worker(worker)),
+        (true, _) | (false, None) => resolve(config, check),
+    }
 }
 
 /// What a task's work comes to.

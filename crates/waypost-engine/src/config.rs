@@ -138,10 +138,14 @@ pub enum Report {
 /// Seconds that a program may take for one event unless the configuration says otherwise.
 pub const REPORT_SECONDS_DEFAULT: u32 = 10;
 /// The events that a reporter can be told of.
-pub const REPORT_EVENTS: [&str; 15] = [
+pub const REPORT_EVENTS: [&str; 19] = [
     "task_started",
     "task_will_retry",
     "task_progressed",
+    "task_reported",
+    "task_released",
+    "question_asked",
+    "question_answered",
     "task_ended",
     "task_done",
     "task_failed",
@@ -167,6 +171,8 @@ pub struct Config {
     pub executors: BTreeMap<String, Executor>,
     /// The executor that `run` gives tasks without work to; without one they are left to agents and people.
     pub default_executor: Option<String>,
+    /// Programs that only look whether something is done, by name: a task's `check` may name them, its `work` may not.
+    pub checks: BTreeMap<String, Worker>,
     /// Shapes by name.
     pub shapes: BTreeMap<String, Shape>,
     /// Reporters by name.
@@ -197,6 +203,7 @@ impl Default for Config {
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             default_executor: None,
+            checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
             reporters: BTreeMap::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },

@@ -11,6 +11,7 @@ mod log;
 mod naming;
 mod process;
 mod prompt;
+mod question;
 mod remote;
 mod threads;
 mod web;

@@ -9,6 +9,7 @@ pub mod config;
 
 mod executors;
 mod identity;
+mod proof;
 mod reporters;
 mod run;
 mod scheduler;
@@ -18,6 +19,7 @@ mod vigil;
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;
+pub use proof::CHECK_ATTEMPTS;
 pub use reporters::{REPORT_BYTES_MAX, REPORTS_WAITING_MAX, reports};
 pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{

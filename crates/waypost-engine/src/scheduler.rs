@@ -356,6 +356,8 @@ impl Scheduler {
             Refusal::LockHeld { task, .. }
             | Refusal::Blocked { task, .. }
             | Refusal::AlreadyRunning { task, .. }
+            | Refusal::AwaitsCheck { task, .. }
+            | Refusal::AwaitsAnswer { task, .. }
             | Refusal::WrongStatus { task, .. } => Some(task),
             _ => None,
         };
@@ -460,16 +462,18 @@ impl Scheduler {
                 Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Rest::Waiting,
                 Phase::Active => {}
             }
-            if followed.plan.running().next().is_some() {
+            if followed.plan.running().next().is_some() || followed.plan.asking().next().is_some() {
                 rest = Rest::Waiting;
             }
+            let is_active = followed.plan.state().phase == Phase::Active;
             for task in followed.plan.ready() {
                 match &task.spec.work {
+                    _ if task.state.reported().is_some() && is_active => return Rest::Busy,
                     // Whoever it is for will find it on the list.
                     None => {}
                     Some(work) => match crate::admit::resolve(&self.config, work) {
                         Ok(crate::admit::Means::Human) => rest = Rest::Waiting,
-                        Ok(_) | Err(_) if followed.plan.state().phase == Phase::Active => return Rest::Busy,
+                        Ok(_) | Err(_) if is_active => return Rest::Busy,
                         Ok(_) | Err(_) => {}
                     },
                 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use waypost_core::{
-    Actor, ActorKind, Command, Difference, Draft, Event, LockMode, Plan, PlanId, Refusal, Timestamp,
+    Actor, ActorKind, Command, Difference, Draft, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp,
     differences,
 };
 
@@ -219,6 +219,10 @@ impl Drop for Plans {
     }
 }
 
+fn of_plan(task: &waypost_core::Task) -> (TaskId, i32) {
+    (task.spec.id.clone(), task.spec.priority)
+}
+
 impl Plans {
     /// The plans of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
@@ -391,6 +395,20 @@ impl Plans {
     /// Tasks that could start now on `queue` in plans that run or may, at most `limit`: the most urgent first, then those
     /// of the oldest plan.
     pub fn ready(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
+        self.most_urgent(queue, limit, |plan, limit| plan.ready().take(limit).map(of_plan).collect())
+    }
+
+    /// The same without those that only wait for their check: what agents and persons may take.
+    pub fn on_offer(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
+        self.most_urgent(queue, limit, |plan, limit| plan.on_offer().take(limit).map(of_plan).collect())
+    }
+
+    fn most_urgent(
+        &self,
+        queue: Option<&str>,
+        limit: usize,
+        first: impl Fn(&Plan, usize) -> Vec<(TaskId, i32)>,
+    ) -> Result<Vec<ReadyTask>, WriteError> {
         let mut query = Query {
             offers_work: true,
             queue: queue.map(str::to_owned),
@@ -408,14 +426,10 @@ impl Plans {
                     enough = true;
                     break;
                 }
-                let ready = |task: &waypost_core::Task| ReadyTask {
-                    plan: head.id.clone(),
-                    task: task.spec.id.clone(),
-                    priority: task.spec.priority,
-                };
-                let tasks =
-                    self.look(&head.id, |plan| plan.ready().take(limit).map(ready).collect::<Vec<_>>())?;
-                found.extend(tasks.into_iter().map(|task| (head.created_at, task)));
+                let tasks = self.look(&head.id, |plan| first(plan, limit))?;
+                found.extend(tasks.into_iter().map(|(task, priority)| {
+                    (head.created_at, ReadyTask { plan: head.id.clone(), task, priority })
+                }));
                 // Stable: tasks of one plan stay in the order in which the plan has them.
                 found.sort_by(|(a, x), (b, y)| {
                     y.priority.cmp(&x.priority).then_with(|| a.cmp(b)).then_with(|| x.plan.cmp(&y.plan))

@@ -114,6 +114,12 @@ pub(crate) enum Command {
     Fail(command::work::Fail),
     /// Pass over a task
     Skip(command::work::Skip),
+    /// Ask a person about a task you work on, and leave it until there is an answer
+    Ask(command::leave::Ask),
+    /// Show what waits for a person's word, or give it (only a person can)
+    Answer(command::answer::Answer),
+    /// Give back a task you work on, undone
+    Release(command::leave::Release),
     /// Do again what failed: one task, or all of the plan
     Retry(command::work::Retry),
     /// Stop a task, or the whole plan

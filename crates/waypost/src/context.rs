@@ -194,14 +194,14 @@ impl Context {
         let (answer, ready) = found.plans.look(&found.id, |plan| {
             let named = if may_run(plan) { READY_NAMED_MAX } else { 0 };
             let now = text::now();
-            let startable = plan.ready().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
+            let startable = plan.on_offer().filter(|task| task.state.not_before.is_none_or(|at| at <= now));
             let ready: Vec<String> = startable.take(named).map(|task| task.spec.id.to_string()).collect();
             let mut answer = answer_json(plan, committed, &ready);
             if let Some(task) = task {
                 answer.insert("task".to_owned(), task.as_str().into());
                 answer.insert("standing".to_owned(), json!(plan.standing(task.as_str())));
             }
-            let total = plan.counts().ready as usize;
+            let total = plan.on_offer_total();
             (answer, ready_words(&ready, total))
         })?;
         if self.out.json {
@@ -237,7 +237,7 @@ fn answer_json(plan: &Plan, committed: &Committed, ready: &[String]) -> Map<Stri
     answer.insert("changed".to_owned(), committed.changed.into());
     answer.insert("phase".to_owned(), plan.state().phase.word().into());
     answer.insert("ready".to_owned(), ready.into());
-    answer.insert("ready_total".to_owned(), plan.counts().ready.into());
+    answer.insert("ready_total".to_owned(), plan.on_offer_total().into());
     answer
 }
 

@@ -235,6 +235,11 @@ impl From<Refusal> for Failure {
             | Refusal::HasDependants { .. }
             | Refusal::IsParent { .. }
             | Refusal::MachineWork { .. }
+            | Refusal::AwaitsCheck { .. }
+            | Refusal::AwaitsAnswer { .. }
+            | Refusal::NoQuestion { .. }
+            | Refusal::NotAChoice { .. }
+            | Refusal::NoEvidence { .. }
             | Refusal::NotAwaited { .. }
             | Refusal::StillRunning { .. }
             | Refusal::LockHeld { .. }

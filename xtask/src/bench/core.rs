@@ -98,7 +98,7 @@ fn done(task: &TaskId) -> Command {
     Command::FinishTask {
         task: task.clone(),
         attempt: None,
-        outcome: Outcome::Done { result: None, output: Some(Json::empty_object()) },
+        outcome: Outcome::Done { result: None, output: Some(Json::empty_object()), evidence: None },
         retry: None,
     }
 }

@@ -1,12 +1,14 @@
 //! What follows from a command, or why nothing does. Reads the plan and changes nothing; every rule stands here once.
 
+mod attempt;
 mod edit;
 mod graph;
+mod question;
 
 use super::{Inside, NONE, Plan, Verdict};
 use crate::{
-    Actor, ActorKind, Command, Dependency, Elsewhere, Event, Outcome, Phase, Problem, Received, Refusal,
-    Retry, Status, TaskId, TaskState, Timestamp, When, Wrong, limits,
+    Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
+    TaskId, Timestamp, When, Wrong, limits,
 };
 
 /// How many names a refusal lists.
@@ -82,6 +84,9 @@ impl Plan {
                 self.decide_finish(by, at, task, *attempt, outcome, *retry)
             }
             Command::LoseTask { task, attempt, retry } => self.decide_lose(at, task, *attempt, *retry),
+            Command::ReleaseTask { task, attempt, reason } => self.decide_release(by, task, *attempt, reason),
+            Command::AskQuestion { task, attempt, ask } => self.decide_ask(by, at, task, *attempt, ask),
+            Command::AnswerQuestion { task, answer } => self.decide_answer(by, task, answer),
             Command::CancelTask { task, reason } => self.decide_cancel(task, reason),
             Command::RetryTask { task } => self.decide_retry(task),
             Command::RetryPlan => self.decide_retry_plan(),
@@ -209,137 +214,6 @@ impl Plan {
         names
     }
 
-    /// Machines' work is for workers; a person may step in, an agent may not pretend.
-    fn is_for(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
-        match (&self.spec_of(number).work, by.kind) {
-            (Some(work), ActorKind::Agent) => Err(Refusal::MachineWork {
-                task: self.name(number),
-                executor: work.executor.clone(),
-                by: by.kind,
-            }),
-            (Some(_) | None, ActorKind::Person | ActorKind::Worker | ActorKind::System)
-            | (None, ActorKind::Agent) => Ok(()),
-        }
-    }
-
-    fn decide_start(&self, by: &Actor, at: Timestamp, task: &TaskId, worker: &str) -> Decision {
-        let number = self.number(task)?;
-        let state = &self.at(number).state;
-        match state.status {
-            Status::Pending => {}
-            Status::Running => {
-                let worker = state.worker.clone().unwrap_or_default();
-                return Err(Refusal::AlreadyRunning { task: self.name(number), worker });
-            }
-            status => return Err(self.wrong_status(number, status, "started")),
-        }
-        self.is_for(by, number)?;
-        let mut events = self.begin("worked on")?;
-        self.may_begin(number)?;
-        if let Some(not_before) = state.not_before.filter(|&not_before| not_before > at) {
-            let waits_for = vec![format!("its next attempt at {not_before}")];
-            return Err(Refusal::Blocked { task: self.name(number), waits_for });
-        }
-        let attempt = state.attempt.saturating_add(1);
-        events.push(Event::TaskStarted { task: task.clone(), attempt, worker: worker.to_owned() });
-        Ok(events)
-    }
-
-    fn is_latest_attempt(&self, number: u32, given: u32) -> Result<(), Refusal> {
-        let current = self.at(number).state.attempt;
-        if given == current {
-            return Ok(());
-        }
-        Err(Refusal::StaleAttempt { task: self.name(number), given, current })
-    }
-
-    fn decide_finish(
-        &self,
-        by: &Actor,
-        at: Timestamp,
-        task: &TaskId,
-        attempt: Option<u32>,
-        outcome: &Outcome,
-        retry: Option<Retry>,
-    ) -> Decision {
-        let number = self.number(task)?;
-        let state = &self.at(number).state;
-        if let Some(attempt) = attempt {
-            self.is_latest_attempt(number, attempt)?;
-        }
-        let wanted = match outcome {
-            Outcome::Done { .. } => "done",
-            Outcome::Failed { .. } => "failed",
-            Outcome::Skipped { .. } => "skipped",
-        };
-        if self.slot(number).is_parent() {
-            return Err(Refusal::IsParent { task: self.name(number) });
-        }
-        let mut events = match (state.status, outcome) {
-            // Without an attempt to go by, only whoever works on it may end it, or a person.
-            (Status::Running, _) if attempt.is_none() && !works_on(by, state) => {
-                let worker = state.worker.clone().unwrap_or_default();
-                return Err(Refusal::AlreadyRunning { task: self.name(number), worker });
-            }
-            (Status::Running, _) => Vec::new(),
-            (Status::Pending, _) if attempt.is_some() => {
-                return Err(self.wrong_status(number, Status::Pending, wanted));
-            }
-            // What turned out to be unnecessary need not have been possible.
-            (Status::Pending, Outcome::Skipped { .. }) => Vec::new(),
-            (Status::Pending, Outcome::Done { .. } | Outcome::Failed { .. }) => {
-                let events = self.begin("worked on")?;
-                self.may_begin(number)?;
-                events
-            }
-            (status @ (Status::Done | Status::Failed | Status::Skipped | Status::Cancelled), _) => {
-                return Err(self.wrong_status(number, status, wanted));
-            }
-        };
-        self.is_for(by, number)?;
-        check_outcome(task, outcome)?;
-        let task = task.clone();
-        events.push(match outcome {
-            Outcome::Done { result, output } => {
-                Event::TaskDone { task, result: result.clone(), output: output.clone() }
-            }
-            Outcome::Failed { error } => {
-                let again_at = self.again_at(number, at, retry);
-                Event::TaskFailed { task, error: error.clone(), again_at }
-            }
-            Outcome::Skipped { reason } => Event::TaskSkipped { task, reason: reason.clone() },
-        });
-        Ok(events)
-    }
-
-    /// When a task that has just failed once more may be tried again.
-    fn again_at(&self, number: u32, at: Timestamp, retry: Option<Retry>) -> Option<Timestamp> {
-        let task = self.at(number);
-        let retry = task.spec.retry.as_deref().copied().or(retry);
-        let attempts = retry.map_or(1, |retry| retry.attempts);
-        let tries = task.state.tries + 1;
-        let wait = retry.map_or(0, |retry| retry.wait_seconds(tries));
-        (tries < attempts).then(|| at.plus_seconds(wait))
-    }
-
-    fn decide_lose(&self, at: Timestamp, task: &TaskId, attempt: u32, retry: Option<Retry>) -> Decision {
-        let number = self.number(task)?;
-        self.is_latest_attempt(number, attempt)?;
-        let lost = self.at(number);
-        match lost.state.status {
-            Status::Running => {}
-            status => return Err(self.wrong_status(number, status, "lost")),
-        }
-        let worker = lost.state.worker.as_deref().unwrap_or("its worker");
-        let error = format!("{worker} was lost during attempt {attempt}");
-        // A task for people and agents goes back on the list: that somebody left says nothing about the task.
-        let again_at = match lost.spec.work {
-            None => Some(at),
-            Some(_) => self.again_at(number, at, retry),
-        };
-        Ok(vec![Event::TaskFailed { task: task.clone(), error, again_at }])
-    }
-
     fn decide_cancel(&self, task: &TaskId, reason: &str) -> Decision {
         let number = self.number(task)?;
         let family = self.family(number).into_iter().filter(|&member| !self.slot(member).is_parent());
@@ -360,6 +234,8 @@ impl Plan {
             Status::Pending if slot.is_parent() && !again.is_empty() => {}
             // It waits for its next attempt, which may come at once.
             Status::Pending if self.at(number).state.not_before.is_some() => {}
+            // Nobody's word counts for it any more, and nobody need answer.
+            Status::Pending if slot.reported || slot.asking => {}
             status @ (Status::Pending | Status::Running) => {
                 return Err(self.wrong_status(number, status, "retried"));
             }
@@ -469,31 +345,6 @@ fn within(what: &str, found: usize, max: usize, task: &TaskId) -> Result<(), Ref
     }
     let wrong = Wrong::OverLimit { what: what.to_owned(), found, max };
     Err(Refusal::Invalid { problems: vec![Problem::task(task, wrong)] })
-}
-
-fn check_outcome(task: &TaskId, outcome: &Outcome) -> Result<(), Refusal> {
-    let (text, what, output) = match outcome {
-        Outcome::Done { result, output } => (result.as_deref(), "bytes of the result", output.as_ref()),
-        Outcome::Failed { error } => (Some(error.as_str()), "bytes of the error", None),
-        Outcome::Skipped { reason } => (reason.as_deref(), "bytes of the reason", None),
-    };
-    within(what, text.map_or(0, str::len), limits::TEXT_BYTES_MAX, task)?;
-    within(
-        "bytes of the output",
-        output.map_or(0, |output| output.as_str().len()),
-        limits::JSON_BYTES_MAX,
-        task,
-    )
-}
-
-/// Whether `by` is the one who works on a task, or may speak for whoever does.
-fn works_on(by: &Actor, state: &TaskState) -> bool {
-    match by.kind {
-        ActorKind::Person | ActorKind::System => true,
-        ActorKind::Agent | ActorKind::Worker => {
-            state.worker.as_ref().is_some_and(|worker| *worker == by.name || *worker == by.to_string())
-        }
-    }
 }
 
 fn only_a_person(by: &Actor, what: &'static str) -> Result<(), Refusal> {

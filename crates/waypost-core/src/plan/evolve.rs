@@ -8,8 +8,8 @@ use super::ripple::{Ripple, forget_outcome};
 use super::{NONE, Numbers, Plan, Slot, id_in};
 use crate::names::Names;
 use crate::{
-    Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec,
-    Thinking, Timestamp,
+    Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Report, Status, Task, TaskId,
+    TaskSpec, Thinking, Timestamp,
 };
 
 impl Plan {
@@ -86,6 +86,7 @@ impl Plan {
             Event::PlanRejected { reason, .. } => {
                 // Whoever says no is asked again before anything runs.
                 self.state.approval_required = true;
+                self.state.approval_waived = false;
                 self.state.approval = None;
                 self.state.phase = Phase::Draft;
                 self.state.reason.clone_from(reason);
@@ -118,6 +119,7 @@ impl Plan {
                     state.worker = Some(worker.clone());
                     state.progress = None;
                     state.error = None;
+                    state.reason = None;
                 });
                 plan.set_status(number, Status::Running, at);
             }),
@@ -127,25 +129,59 @@ impl Plan {
                     task.state.updated_at = Some(at);
                 });
             }),
-            Event::TaskDone { task, result, output } => self.finish(task, Status::Done, at, |state| {
-                state.result.clone_from(result);
-                state.output.clone_from(output);
-                state.error = None;
-            }),
-            Event::TaskFailed { task, error, again_at: Some(again_at) } => self.with(task, |plan, number| {
-                plan.change(number, |task| {
-                    task.state.tries += 1;
-                    task.state.error = Some(error.clone());
-                    task.state.not_before = Some(*again_at);
-                });
-                plan.set_status(number, Status::Pending, at);
-            }),
-            Event::TaskFailed { task, error, again_at: None } => {
-                self.finish(task, Status::Failed, at, |state| {
-                    state.tries += 1;
-                    state.error = Some(error.clone());
+            Event::TaskDone { task, result, output, evidence } => {
+                self.finish(task, Status::Done, at, |state| {
+                    state.result.clone_from(result);
+                    state.output.clone_from(output);
+                    state.error = None;
+                    state.reason = None;
+                    if let Some(evidence) = evidence {
+                        state.change_aside(|aside| aside.evidence = Some((**evidence).clone()));
+                    }
                 })
             }
+            Event::TaskReported { task, result, output, by } => {
+                let report = Report { result: result.clone(), output: output.clone(), at, by: by.clone() };
+                self.leave(task, at, |state| {
+                    (state.error, state.reason) = (None, None);
+                    state.change_aside(|aside| aside.reported = Some(report));
+                });
+            }
+            Event::TaskFailed { task, error, again_at, evidence } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    let state = &mut task.state;
+                    state.tries += 1;
+                    state.error = Some(error.clone());
+                    state.reason = None;
+                    state.not_before = *again_at;
+                    // A check that could not be made says nothing about what was reported; one that failed does.
+                    if let Some(evidence) = evidence {
+                        state.change_aside(|aside| {
+                            aside.reported = None;
+                            aside.evidence = Some((**evidence).clone());
+                        });
+                    }
+                });
+                let status = if again_at.is_some() { Status::Pending } else { Status::Failed };
+                plan.set_status(number, status, at);
+            }),
+            Event::TaskReleased { task, reason } => self.leave(task, at, |state| {
+                state.reason = Some(reason.clone()).filter(|reason| !reason.is_empty());
+            }),
+            Event::QuestionAsked { task, question } => self.leave(task, at, |state| {
+                state.change_aside(|aside| aside.question = Some((**question).clone()));
+            }),
+            Event::QuestionAnswered { task, answer, by } => self.with(task, |plan, number| {
+                plan.change(number, |task| {
+                    task.state.updated_at = Some(at);
+                    task.state.change_aside(|aside| {
+                        let Some(question) = aside.question.take() else { return };
+                        let (answer, by) = (answer.clone(), by.clone());
+                        let (question, state) = (question.text, question.state);
+                        aside.add_answer(Answer { question, answer, by, at, state });
+                    });
+                });
+            }),
             Event::TaskSkipped { task, reason } => self.finish(task, Status::Skipped, at, |state| {
                 state.reason.clone_from(reason);
                 state.because_of = None;
@@ -181,6 +217,18 @@ impl Plan {
         if let Some(number) = self.find(task.as_str()) {
             change(self, number);
         }
+    }
+
+    /// Nobody works on a task any more, and it has not ended.
+    fn leave(&mut self, task: &TaskId, at: Timestamp, change: impl FnOnce(&mut crate::TaskState)) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                (task.state.worker, task.state.progress) = (None, None);
+                task.state.not_before = None;
+                change(&mut task.state);
+            });
+            plan.set_status(number, Status::Pending, at);
+        });
     }
 
     fn finish(
@@ -347,6 +395,9 @@ impl Plan {
             if status == Status::Running {
                 self.running.insert(number);
             }
+            if self.slot(number).asking {
+                self.asking.insert(number);
+            }
             if elsewhere > 0 {
                 self.marks.waits.push(number);
             }
@@ -409,6 +460,8 @@ impl Plan {
             let mut task = Task::new(spec.clone());
             task.state.created_at = Some(at);
             task.state.updated_at = Some(at);
+            // One of this name may have been here before, and a worker of it may still come back.
+            task.state.attempt = self.state.attempts_gone;
             self.push_slot(task);
             self.counts[Status::Pending as usize] += 1;
         }
@@ -442,6 +495,9 @@ impl Plan {
         if parent != NONE && !self.slot(parent).is_parent() {
             // It was a task of its own and becomes a group, which is not counted and ends as its children end.
             self.counts[self.slot(parent).status as usize] -= 1;
+            if self.slot(parent).asking || self.slot(parent).reported {
+                self.change(parent, |task| task.state.close_aside());
+            }
             if self.slot(parent).status.is_finished() {
                 let because_of = self.at(parent).state.because_of.clone();
                 self.change(parent, |task| {
@@ -504,6 +560,10 @@ impl Plan {
             };
             let (old, new) = (keys(&task.spec), keys(spec));
             task.state.received.retain(|key, _| new.contains(key) || !old.contains(key));
+            // What was reported or asked was about something else.
+            if task.spec.description != spec.description || !task.spec.runs_the_same_as(spec) {
+                task.state.close_aside();
+            }
             let parent = task.spec.parent.take();
             task.spec = TaskSpec { parent, ..spec.clone() };
             task.state.updated_at = Some(at);
@@ -553,6 +613,7 @@ impl Plan {
         if !self.slot(number).is_parent() {
             self.counts[self.slot(number).status as usize] -= 1;
         }
+        self.state.attempts_gone = self.state.attempts_gone.max(self.at(number).state.attempt);
         self.names.remove(id.as_str(), number);
         if self.slot(number).elsewhere > 0 {
             self.marks.gone.push(id);
@@ -562,6 +623,7 @@ impl Plan {
         slot.children = Numbers::new();
         self.set_ready(number);
         self.running.remove(&number);
+        self.asking.remove(&number);
     }
 
     fn move_task(&mut self, task: &TaskId, parent: Option<&TaskId>, index: usize, at: Timestamp) {

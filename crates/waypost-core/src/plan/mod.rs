@@ -2,8 +2,8 @@
 //! completion costs its dependants and not the size of the plan.
 //!
 //! Invariants: ids are unique; the graph has no cycle; a task with children has no work; counts agree with statuses at
-//! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met
-//! and whose parents may begin.
+//! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met,
+//! whose parents may begin, and who ask nobody anything.
 
 mod decide;
 mod evolve;
@@ -50,6 +50,10 @@ struct Slot {
     satisfies: bool,
     when: When,
     skip: bool,
+    /// Whether it waits for a person's answer.
+    asking: bool,
+    /// Whether it is said to be done and waits for its check.
+    reported: bool,
     priority: i32,
     /// Tasks of this plan that it depends on, each once.
     before: Numbers,
@@ -156,6 +160,8 @@ pub struct Plan {
     /// Tasks without children, by status.
     counts: [u32; 6],
     running: BTreeSet<u32>,
+    /// Tasks that wait for a person's answer.
+    asking: BTreeSet<u32>,
     next_number: u64,
     marks: Marks,
     /// Who has to be looked at before the event that is being worked in is over.
@@ -180,6 +186,7 @@ impl Plan {
             ready: BTreeSet::new(),
             counts: [0; 6],
             running: BTreeSet::new(),
+            asking: BTreeSet::new(),
             next_number: 1,
             marks: Marks::default(),
             ripples: Vec::new(),
@@ -233,7 +240,16 @@ impl Plan {
         let result = change(task);
         let same_cause = because_of == task.state.because_of;
         slot.stored = false;
+        let asked = slot.asking;
         slot.mirror();
+        if asked != slot.asking {
+            if slot.asking {
+                self.asking.insert(number)
+            } else {
+                self.asking.remove(&number)
+            };
+            self.ripples.push(Ripple::Look(number));
+        }
         if slot.status != status || slot.satisfies != satisfies || !same_cause {
             self.tell(number, status, satisfies);
         }
@@ -366,6 +382,8 @@ impl Slot {
             satisfies: false,
             when: When::AllDone,
             skip: false,
+            asking: false,
+            reported: false,
             priority: 0,
             before: Numbers::new(),
             after: Numbers::new(),
@@ -390,6 +408,8 @@ impl Slot {
         self.satisfies = task.state.satisfies();
         self.when = task.spec.when;
         self.skip = task.spec.skip;
+        self.asking = task.state.question().is_some();
+        self.reported = task.state.reported().is_some();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =
             task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();

@@ -41,6 +41,10 @@ pub enum Standing {
     Blocked,
     /// Could start now.
     Ready,
+    /// Said to be done; its check could start now.
+    Reported,
+    /// Waits for a person's answer.
+    Asking,
     /// Being worked on.
     Running,
     /// Accomplished.
@@ -59,6 +63,8 @@ impl Standing {
         match self {
             Self::Blocked => "blocked",
             Self::Ready => "ready",
+            Self::Reported => "reported",
+            Self::Asking => "asking",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -80,6 +86,10 @@ pub enum Waiting {
     Dependencies(Vec<String>),
     /// The time of its next attempt.
     Until(Timestamp),
+    /// A person's answer to this question.
+    Answer(String),
+    /// Its check: somebody said that it is done.
+    Check,
 }
 
 impl Plan {
@@ -126,6 +136,22 @@ impl Plan {
     /// The tasks that are being worked on.
     pub fn running(&self) -> impl Iterator<Item = &Task> {
         self.running.iter().map(|&number| self.at(number))
+    }
+
+    /// The tasks that wait for a person's answer.
+    pub fn asking(&self) -> impl Iterator<Item = &Task> {
+        self.asking.iter().map(|&number| self.at(number))
+    }
+
+    /// The tasks that agents and persons may take now, the most urgent first: not those that wait for their check.
+    pub fn on_offer(&self) -> impl Iterator<Item = &Task> {
+        let offered = self.ready.iter().filter(|(_, number)| !self.slot(*number).reported);
+        offered.map(|&(_, number)| self.at(number))
+    }
+
+    /// How many those are.
+    pub fn on_offer_total(&self) -> usize {
+        self.ready.iter().filter(|(_, number)| !self.slot(*number).reported).count()
     }
 
     /// The children of a task, in their order.
@@ -177,6 +203,8 @@ impl Plan {
         Some(match slot.status {
             Status::Pending if slot.is_parent() && self.has_begun(number) => Standing::Running,
             Status::Pending if slot.is_parent() && slot.inside == Inside::Open => Standing::Ready,
+            Status::Pending if slot.asking => Standing::Asking,
+            Status::Pending if slot.ready && slot.reported => Standing::Reported,
             Status::Pending if slot.ready => Standing::Ready,
             Status::Pending => Standing::Blocked,
             Status::Running => Standing::Running,
@@ -223,6 +251,12 @@ impl Plan {
         }
         if let Some(until) = self.at(number).state.not_before.filter(|&until| until > at) {
             waiting.push(Waiting::Until(until));
+        }
+        if let Some(question) = self.at(number).state.question() {
+            waiting.push(Waiting::Answer(question.text.clone()));
+        }
+        if slot.reported {
+            waiting.push(Waiting::Check);
         }
         waiting
     }

@@ -331,6 +331,7 @@ impl Plan {
             && !slot.is_parent()
             && !slot.skip
             && slot.status == Status::Pending
+            && !slot.asking
             && slot.verdict() == Verdict::Clear
             && self.gate(number) == Inside::Open
     }
@@ -357,6 +358,7 @@ impl Plan {
             let state = &mut task.state;
             state.tries = 0;
             state.not_before = None;
+            state.aside = None;
             if state.status.is_finished() {
                 forget_outcome(task);
                 enter(task, Status::Pending, at);
@@ -413,6 +415,9 @@ fn enter(task: &mut Task, status: Status, at: Timestamp) {
     task.state.status = status;
     task.state.updated_at = Some(at);
     task.state.finished_at = status.is_finished().then_some(at);
+    if status.is_finished() {
+        task.state.close_aside();
+    }
 }
 
 /// What came of a task no longer counts.
@@ -425,4 +430,5 @@ pub(super) fn forget_outcome(task: &mut Task) {
     state.reason = None;
     state.because_of = None;
     state.progress = None;
+    state.aside = None;
 }

@@ -11,7 +11,7 @@ use crate::names::Names;
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 2;
+const SNAPSHOT_FORMAT: u32 = 3;
 /// Before everything else: the format, the length of the graph, and a sum over all that follows.
 const HEADER_BYTES: usize = 16;
 
@@ -43,6 +43,9 @@ struct Graph {
     before: Vec<u32>,
     /// Of those that depend on tasks elsewhere: the number, and how many there are, are unmet, are met.
     elsewhere: Vec<(u32, u32, u32, u32)>,
+    /// Those that wait for an answer, and those that wait for their check.
+    asking: Vec<u32>,
+    reported: Vec<u32>,
 }
 
 /// A sum that tells damaged bytes from whole ones: eight at a time, because it is made at every load.
@@ -98,6 +101,10 @@ impl Plan {
             NONE => NONE,
             parent => number_in_snapshot[parent as usize],
         };
+        let places_of = |wanted: &dyn Fn(&Slot) -> bool| -> Vec<u32> {
+            let places = slots().enumerate().filter(|(_, slot)| wanted(slot));
+            places.map(|(place, _)| place as u32).collect()
+        };
         let graph = bitcode::encode(&Graph {
             id: self.id.clone(),
             version: self.version,
@@ -116,6 +123,8 @@ impl Plan {
             before_lengths: slots().map(|slot| slot.before.len() as u32).collect(),
             before,
             elsewhere,
+            asking: places_of(&|slot| slot.asking),
+            reported: places_of(&|slot| slot.reported),
         });
         let mut bytes = vec![0; HEADER_BYTES];
         bytes.reserve_exact(graph.len() + tasks.len());
@@ -184,7 +193,8 @@ impl Plan {
         let sound = columns.iter().all(|&length| length == count)
             && graph.before.iter().all(|&on| known(on))
             && graph.parents.iter().all(|&parent| parent == NONE || known(parent))
-            && graph.elsewhere.iter().all(|entry| known(entry.0));
+            && graph.elsewhere.iter().all(|entry| known(entry.0))
+            && graph.asking.iter().chain(&graph.reported).all(|&place| known(place));
         if !sound {
             return Err(SnapshotError);
         }
@@ -217,6 +227,12 @@ impl Plan {
         for (place, elsewhere, unmet, met) in graph.elsewhere {
             let slot = self.slot_mut(place);
             (slot.elsewhere, slot.elsewhere_unmet, slot.elsewhere_met) = (elsewhere, unmet, met);
+        }
+        for place in graph.asking {
+            self.slot_mut(place).asking = true;
+        }
+        for place in graph.reported {
+            self.slot_mut(place).reported = true;
         }
         if task_start == tasks_end { Ok(()) } else { Err(SnapshotError) }
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Approval, Complexity, Dependency, Digest, Draft, Elsewhere, Event, FORMAT, Foreign, Json, Lock, LockMode,
-    Phase, Plan, PlanId, PlanSpec, PlanState, Received, Refinement, Retry, Status, Task, TaskSpec, TaskState,
-    Thinking, When, Work,
+    Answer, Approval, Aside, Complexity, Dependency, Digest, Draft, Elsewhere, Event, Evidence, FORMAT,
+    Foreign, Json, Lock, LockMode, Phase, Plan, PlanId, PlanSpec, PlanState, Question, Received, Refinement,
+    Report, Retry, Status, Task, TaskSpec, TaskState, Thinking, When, Work,
 };
 use waypost_testkit::{id, task};
 
@@ -78,7 +78,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.chunks(32).map(line).collect()
 }
 
-const ALL: [&str; 28] = [
+const ALL: [&str; 32] = [
     "plan_created",
     "plan_revised",
     "tasks_added",
@@ -100,7 +100,11 @@ const ALL: [&str; 28] = [
     "task_started",
     "task_progressed",
     "task_done",
+    "task_reported",
     "task_failed",
+    "task_released",
+    "question_asked",
+    "question_answered",
     "task_skipped",
     "tasks_cancelled",
     "tasks_retried",
@@ -133,13 +137,17 @@ fn name(event: &Event) -> &'static str {
         Event::TaskStarted { .. } => 18,
         Event::TaskProgressed { .. } => 19,
         Event::TaskDone { .. } => 20,
-        Event::TaskFailed { .. } => 21,
-        Event::TaskSkipped { .. } => 22,
-        Event::TasksCancelled { .. } => 23,
-        Event::TasksRetried { .. } => 24,
-        Event::TaskRefined { .. } => 25,
-        Event::DigestAttached { .. } => 26,
-        Event::OutputReceived { .. } => 27,
+        Event::TaskReported { .. } => 21,
+        Event::TaskFailed { .. } => 22,
+        Event::TaskReleased { .. } => 23,
+        Event::QuestionAsked { .. } => 24,
+        Event::QuestionAnswered { .. } => 25,
+        Event::TaskSkipped { .. } => 26,
+        Event::TasksCancelled { .. } => 27,
+        Event::TasksRetried { .. } => 28,
+        Event::TaskRefined { .. } => 29,
+        Event::DigestAttached { .. } => 30,
+        Event::OutputReceived { .. } => 31,
     };
     ALL[place]
 }
@@ -227,6 +235,47 @@ fn full_state() -> TaskState {
         reason: Some("not needed".into()),
         because_of: Some(id("plain")),
         received: BTreeMap::from([("builder:far".to_owned(), received())]),
+        aside: Some(Box::new(Aside {
+            reported: Some(Report {
+                result: Some("fine".into()),
+                output: Some(Json::of(&1)),
+                at: at(2),
+                by: agent(),
+            }),
+            evidence: Some(evidence()),
+            question: Some(question()),
+            answers: vec![Answer {
+                question: "which one?".into(),
+                answer: "the left one".into(),
+                by: ada(),
+                at: at(2),
+                state: Some(Json::of(&[1])),
+            }],
+        })),
+    }
+}
+
+fn evidence() -> Evidence {
+    Evidence {
+        passed: false,
+        check: "test".into(),
+        worker: "host-1".into(),
+        at: Some(at(3)),
+        outcome: "it ended with exit code 1".into(),
+        output: Some(Json::of(&"x")),
+        log_tail: Some("1 of 2 failed\n".into()),
+        digest: "sha256:00".into(),
+    }
+}
+
+fn question() -> Question {
+    Question {
+        text: "left or right?".into(),
+        choices: vec!["left".into(), "right".into()],
+        state: Some(Json::of(&2)),
+        by: "host-1".into(),
+        attempt: 2,
+        asked_at: at(3),
     }
 }
 
@@ -250,6 +299,7 @@ fn draft() -> Draft {
         state: PlanState {
             phase: Phase::Active,
             approval_required: true,
+            approval_waived: true,
             approval: Some(Approval { by: ada(), at: at(5), version: 6, note: "fine".into() }),
             created_by: Some(agent()),
             created_at: Some(at(0)),
@@ -260,6 +310,7 @@ fn draft() -> Draft {
             summary: "so far".into(),
             reason: "lunch".into(),
             archived: false,
+            attempts_gone: 3,
         },
         tasks: vec![
             Task { spec: task("plain", &[]), state: ended },
@@ -318,10 +369,35 @@ fn events() -> Vec<Event> {
         Event::PlanUnarchived {},
         Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into() },
         Event::TaskProgressed { task: id("a"), progress: "half".into() },
-        Event::TaskDone { task: id("a"), result: Some("fine".into()), output: Some(Json::of(&1)) },
-        Event::TaskDone { task: id("a"), result: None, output: None },
-        Event::TaskFailed { task: id("a"), error: "it broke".into(), again_at: Some(at(9)) },
-        Event::TaskFailed { task: id("a"), error: "it broke".into(), again_at: None },
+        Event::TaskDone {
+            task: id("a"),
+            result: Some("fine".into()),
+            output: Some(Json::of(&1)),
+            evidence: Some(Box::new(Evidence { passed: true, ..evidence() })),
+        },
+        Event::TaskDone { task: id("a"), result: None, output: None, evidence: None },
+        Event::TaskReported {
+            task: id("a"),
+            result: Some("fine".into()),
+            output: Some(Json::of(&1)),
+            by: agent(),
+        },
+        Event::TaskReported { task: id("a"), result: None, output: None, by: ada() },
+        Event::TaskFailed {
+            task: id("a"),
+            error: "it broke".into(),
+            again_at: Some(at(9)),
+            evidence: Some(Box::new(Evidence { at: None, output: None, log_tail: None, ..evidence() })),
+        },
+        Event::TaskFailed { task: id("a"), error: "it broke".into(), again_at: None, evidence: None },
+        Event::TaskReleased { task: id("a"), reason: "lunch".into() },
+        Event::TaskReleased { task: id("a"), reason: String::new() },
+        Event::QuestionAsked { task: id("a"), question: Box::new(question()) },
+        Event::QuestionAsked {
+            task: id("a"),
+            question: Box::new(Question { choices: Vec::new(), state: None, ..question() }),
+        },
+        Event::QuestionAnswered { task: id("a"), answer: "left".into(), by: ada() },
         Event::TaskSkipped { task: id("a"), reason: Some("not needed".into()) },
         Event::TaskSkipped { task: id("a"), reason: None },
         Event::TasksCancelled { tasks: tasks.clone(), reason: "enough".into() },

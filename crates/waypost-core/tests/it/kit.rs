@@ -1,7 +1,7 @@
 //! What the tests share: a plan that is driven by commands, and short words for what they say over and over.
 
 use waypost_core::{
-    Actor, Command, Draft, Event, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, TaskChanges,
+    Actor, Ask, Command, Draft, Event, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, TaskChanges,
     TaskId, Timestamp, Work,
 };
 use waypost_testkit::id;
@@ -36,11 +36,11 @@ pub(crate) fn work() -> Box<Work> {
 }
 
 pub(crate) fn done() -> Outcome {
-    Outcome::Done { result: None, output: None }
+    Outcome::Done { result: None, output: None, evidence: None }
 }
 
 pub(crate) fn failed() -> Outcome {
-    Outcome::Failed { error: "it broke".into() }
+    Outcome::Failed { error: "it broke".into(), evidence: None }
 }
 
 pub(crate) fn skipped() -> Outcome {
@@ -62,6 +62,16 @@ pub(crate) mod ask {
     /// Whoever asks reports on no attempt of his own.
     pub(crate) fn finish(task: &str, outcome: Outcome) -> Command {
         Command::FinishTask { task: id(task), attempt: None, outcome, retry: None }
+    }
+
+    pub(crate) fn question(task: &str, choices: &[&str]) -> Command {
+        let choices = choices.iter().map(|choice| (*choice).to_owned()).collect();
+        let ask = Ask { text: "which one?".into(), choices, state: None };
+        Command::AskQuestion { task: id(task), attempt: None, ask: Box::new(ask) }
+    }
+
+    pub(crate) fn answer(task: &str, answer: &str) -> Command {
+        Command::AnswerQuestion { task: id(task), answer: answer.into() }
     }
 
     pub(crate) fn cancel(task: &str) -> Command {

@@ -4,9 +4,11 @@
 
 mod behaviour;
 mod committed;
+mod evidence;
 mod golden;
 mod kit;
 mod oracle;
+mod questions;
 mod simulation;
 mod states;
 mod validation;

@@ -106,7 +106,8 @@ impl<'a> Oracle<'a> {
     /// The ids of all tasks that could start now.
     pub(crate) fn ready(&self) -> BTreeSet<String> {
         let leaves = self.tasks.values().filter(|task| !self.is_parent(task));
-        let pending = leaves.filter(|task| task.state.status == Status::Pending);
+        let pending =
+            leaves.filter(|task| task.state.status == Status::Pending && task.state.question().is_none());
         pending.filter(|task| self.fate(task) == Fate::Free).map(|task| task.spec.id.to_string()).collect()
     }
 

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
-    Actor, Approval, Command, Dependency, Digest, Draft, Elsewhere, Event, Json, Lock, LockMode, LockTable,
-    Outcome, Phase, Plan, PlanChanges, Received, Refinement, Refusal, Retry, Status, Task, TaskChanges,
-    TaskId, TaskSpec, Timestamp, Touched, When, Where, Wrong, validate,
+    Actor, Approval, Ask, Command, Dependency, Digest, Draft, Elsewhere, Event, Evidence, Json, Lock,
+    LockMode, LockTable, Outcome, Phase, Plan, PlanChanges, Received, Refinement, Refusal, Retry, Status,
+    Task, TaskChanges, TaskId, TaskSpec, Timestamp, Touched, When, Where, Wrong, validate,
 };
 use waypost_testkit::{Dice, id};
 
@@ -64,9 +64,20 @@ impl Seen {
     }
 
     fn was_broad(&self) {
-        assert_eq!(self.commands.len(), 27, "every command was accepted at least once: {:?}", self.commands);
-        assert_eq!(self.events.len(), 28, "every event happened: {:?}", self.events);
-        for code in ["invalid", "stale_attempt", "blocked", "has_dependants", "is_parent", "still_running"] {
+        assert_eq!(self.commands.len(), 30, "every command was accepted at least once: {:?}", self.commands);
+        assert_eq!(self.events.len(), 32, "every event happened: {:?}", self.events);
+        for code in [
+            "invalid",
+            "stale_attempt",
+            "blocked",
+            "has_dependants",
+            "is_parent",
+            "still_running",
+            "awaits_check",
+            "awaits_answer",
+            "not_a_choice",
+            "no_evidence",
+        ] {
             assert!(self.refusals.contains_key(code), "{code} came up: {:?}", self.refusals);
         }
         assert!(self.refusals.contains_key("cycle"), "cycles were tried: {:?}", self.refusals);
@@ -193,6 +204,11 @@ impl World {
             if let Event::TaskStarted { task, .. } = event {
                 let task = before.tasks.iter().find(|known| known.spec.id == *task).unwrap();
                 assert_eq!(Oracle::of(before).fate(task), Fate::Free, "{command:?} started before it may");
+            }
+            if let Event::TaskDone { task, evidence, .. } = event {
+                let task = before.tasks.iter().find(|known| known.spec.id == *task).unwrap();
+                let proved = evidence.as_ref().is_some_and(|evidence| evidence.passed);
+                assert_eq!(proved, task.spec.check.is_some(), "{command:?} is believed without a check");
             }
         }
         let what = || format!("after {command:?} → {text}");
@@ -351,6 +367,11 @@ impl World {
                 continue;
             }
             let running = draft.tasks.iter().find(|task| task.state.status == Status::Running);
+            let asking = self.plan.asking().next().map(|task| task.spec.id.clone());
+            if let Some(task) = asking {
+                self.ask(&ada(), Command::AnswerQuestion { task, answer: "yes".into() }).unwrap();
+                continue;
+            }
             let ready = self.plan.ready().next().map(|task| task.spec.id.clone());
             // Sometimes several run at once.
             let start_first = self.dice.chance(60);
@@ -391,9 +412,29 @@ impl World {
     }
 
     fn finish(&mut self, task: &Task) {
+        // What only says that it is done would be reported for ever.
+        let check = task.spec.check.is_some();
         let (task, attempt) = (task.spec.id.clone(), Some(task.state.attempt));
-        let outcome = self.random_outcome();
+        let outcome = match self.random_outcome(if check { 50 } else { 0 }) {
+            Outcome::Done { result, output, evidence: None } if check => {
+                Outcome::Done { result, output, evidence: Some(Box::new(evidence(true))) }
+            }
+            outcome => outcome,
+        };
         self.ask(&worker(), Command::FinishTask { task, attempt, outcome, retry: None }).unwrap();
+    }
+}
+
+fn evidence(passed: bool) -> Evidence {
+    Evidence {
+        passed,
+        check: "shell".into(),
+        worker: "w".into(),
+        at: None,
+        outcome: "it ended".into(),
+        output: None,
+        log_tail: None,
+        digest: "sha256:0".into(),
     }
 }
 
@@ -416,6 +457,10 @@ fn check_draft(draft: &Draft, what: &dyn Fn() -> String) {
     for task in &draft.tasks {
         let (id, status) = (&task.spec.id, task.state.status);
         assert_eq!(task.state.finished_at.is_some(), status.is_finished(), "when {id} finished {}", what());
+        if status.is_finished() || oracle.is_parent(task) {
+            let open = task.state.reported().is_some() || task.state.question().is_some();
+            assert!(!open, "{id} has ended and waits for nobody's word {}", what());
+        }
         if oracle.is_parent(task) {
             assert_ne!(status, Status::Running, "a group does not run itself: {id} {}", what());
             let end = oracle.end(task);
@@ -516,13 +561,16 @@ impl World {
         Received { status, output, provides: self.dice.chance(30).then(|| "far_output".to_owned()) }
     }
 
-    fn random_outcome(&mut self) -> Outcome {
+    fn random_outcome(&mut self, proved_percent: u64) -> Outcome {
+        let proved = self.dice.chance(proved_percent);
+        let evidence = |passed| proved.then(|| Box::new(evidence(passed)));
         match self.dice.below(10) {
             0..6 => Outcome::Done {
                 result: self.dice.chance(30).then(|| "well".to_owned()),
                 output: self.dice.chance(30).then(|| Json::of(&self.seconds)),
+                evidence: evidence(true),
             },
-            6..9 => Outcome::Failed { error: "it broke".to_owned() },
+            6..9 => Outcome::Failed { error: "it broke".to_owned(), evidence: evidence(false) },
             _ => Outcome::Skipped { reason: self.dice.chance(50).then(|| "not needed".to_owned()) },
         }
     }
@@ -578,6 +626,7 @@ impl World {
         spec.retry = self.random_retry();
         spec.priority = self.dice.below(3) as i32;
         spec.work = self.dice.chance(25).then(work);
+        spec.check = self.dice.chance(25).then(work);
         spec.provides = self.dice.chance(20).then(|| "it".to_owned());
         spec
     }
@@ -628,7 +677,8 @@ impl World {
     fn random_changes(&mut self) -> TaskChanges {
         let mut changes = TaskChanges::default();
         let ids = self.ids();
-        match self.dice.below(9) {
+        match self.dice.below(10) {
+            9 => changes.check = Some(self.dice.chance(50).then(|| *work())),
             0 => changes.depends_on = Some(self.random_dependencies(&ids)),
             1 | 2 => changes.depends_also_on = self.random_dependencies(&ids),
             3 => changes.depends_no_more_on = ids.into_iter().take(4).map(Dependency::Task).collect(),
@@ -706,7 +756,7 @@ impl World {
     fn random_command(&mut self) -> (Actor, Command) {
         let person_or_agent = if self.dice.chance(70) { ada() } else { agent() };
         let by = person_or_agent.clone();
-        let roll = self.dice.below(130);
+        let roll = self.dice.below(146);
         let edit = (by.clone(), roll);
         match edit.1 {
             0..25 => (worker(), self.random_start()),
@@ -795,6 +845,22 @@ impl World {
                 let from = awaited.unwrap_or_else(|| self.random_elsewhere());
                 (system(), Command::ReceiveOutput { task, from, received: self.random_received() })
             }
+            130..136 => (if self.dice.chance(80) { worker() } else { by }, self.random_question()),
+            136..141 => {
+                let task = self.some_task_that(|task| task.state.question().is_some());
+                let answer = (*self.dice.pick(&["yes", "N", "perhaps"])).to_owned();
+                (by, Command::AnswerQuestion { task, answer })
+            }
+            141..144 => {
+                let task = self.some_task_that(|task| task.state.status == Status::Running);
+                let attempt = Some(self.attempt_of(&task)).filter(|_| self.dice.chance(70));
+                (by, Command::ReleaseTask { task, attempt, reason: "lunch".into() })
+            }
+            144..146 => {
+                let task = self.some_task_that(|task| task.spec.check.is_some());
+                let outcome = self.random_outcome(5);
+                (by, Command::FinishTask { task, attempt: None, outcome, retry: None })
+            }
             123 if self.dice.chance(40) => {
                 let phase = *self.dice.pick(&[Phase::Completed, Phase::Failed, Phase::Cancelled]);
                 (by, Command::FinishPlan { phase, summary: "that is all".into() })
@@ -827,6 +893,20 @@ impl World {
         let task = self.some_task_that(|task| task.state.status == Status::Running);
         let attempt = if self.dice.chance(85) { Some(self.attempt_of(&task)) } else { None };
         let retry = self.random_retry().map(|retry| *retry);
-        Command::FinishTask { task, attempt, outcome: self.random_outcome(), retry }
+        let has_check = self.plan.task(task.as_str()).is_some_and(|task| task.spec.check.is_some());
+        Command::FinishTask {
+            task,
+            attempt,
+            outcome: self.random_outcome(if has_check { 50 } else { 2 }),
+            retry,
+        }
+    }
+
+    fn random_question(&mut self) -> Command {
+        let task = self.some_task_that(|task| task.state.status == Status::Running);
+        let attempt = Some(self.attempt_of(&task)).filter(|_| self.dice.chance(85));
+        let choices = if self.dice.chance(50) { vec!["Yes".to_owned(), "No".to_owned()] } else { Vec::new() };
+        let state = self.dice.chance(30).then(|| Json::of(&self.seconds));
+        Command::AskQuestion { task, attempt, ask: Box::new(Ask { text: "go on?".into(), choices, state }) }
     }
 }

@@ -28,7 +28,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 27, "{names:?}");
+    assert_eq!(names.len(), 30, "{names:?}");
 }
 
 /// What a command did, in a cell's few characters.
@@ -88,6 +88,8 @@ fn diagram(columns: &[&str], rows: &[(String, Vec<String>)], without: &[&str]) -
 enum Stand {
     Blocked,
     Ready,
+    Reported,
+    Asking,
     Running,
     Done,
     Failed,
@@ -97,9 +99,11 @@ enum Stand {
 }
 
 impl Stand {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Blocked,
         Self::Ready,
+        Self::Reported,
+        Self::Asking,
         Self::Running,
         Self::Done,
         Self::Failed,
@@ -112,6 +116,8 @@ impl Stand {
         match self {
             Self::Blocked => "blocked",
             Self::Ready => "ready",
+            Self::Reported => "reported",
+            Self::Asking => "asking",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -125,6 +131,9 @@ impl Stand {
     fn desk(self) -> Desk {
         let mut x = task("x", &[]);
         x.depends_on = vec![waypost_core::Dependency::Elsewhere(Box::new(far()))];
+        if self == Self::Reported {
+            x.check = Some(work());
+        }
         let mut desk = Desk::with(plan_of([x, task("y", &[])]));
         let hear = |desk: &mut Desk, status| desk.does(receive(status, None));
         match self {
@@ -132,7 +141,14 @@ impl Stand {
             Self::SkippedAlong => {
                 hear(&mut desk, Status::Failed);
             }
-            Self::Ready | Self::Running | Self::Done | Self::Failed | Self::Skipped | Self::Cancelled => {
+            Self::Ready
+            | Self::Reported
+            | Self::Asking
+            | Self::Running
+            | Self::Done
+            | Self::Failed
+            | Self::Skipped
+            | Self::Cancelled => {
                 hear(&mut desk, Status::Done);
             }
         }
@@ -141,8 +157,12 @@ impl Stand {
             Self::Running => {
                 desk.does(ask::start("x"));
             }
-            Self::Done => {
+            Self::Done | Self::Reported => {
                 desk.does(ask::finish("x", done()));
+            }
+            Self::Asking => {
+                desk.does(ask::start("x"));
+                desk.does(ask::question("x", &[]));
             }
             Self::Failed => {
                 desk.does(ask::finish("x", failed()));
@@ -198,9 +218,11 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         fidelity_score: None,
     };
     let progress = "half".to_owned();
+    let reason = "lunch".to_owned();
     let children = vec![task("x1", &[])];
     vec![
         ("`start_task`", worker(), ask::start("x")),
+        ("`start_task`, by an agent", agent(), ask::start("x")),
         ("`report_progress`", worker(), Command::ReportProgress { task: id("x"), attempt, progress }),
         ("`finish_task` done, by whoever runs it", worker(), finish_attempt(attempt, done())),
         ("`finish_task` failed, by whoever runs it", worker(), finish_attempt(attempt, failed())),
@@ -210,6 +232,10 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`finish_task` failed, ticked off", ada(), ask::finish("x", failed())),
         ("`finish_task` skipped, ticked off", ada(), ask::finish("x", skipped())),
         ("`lose_task`", system(), Command::LoseTask { task: id("x"), attempt, retry: None }),
+        ("`release_task`", worker(), Command::ReleaseTask { task: id("x"), attempt: Some(attempt), reason }),
+        ("`ask_question`", worker(), ask::question("x", &[])),
+        ("`answer_question`, by a person", ada(), ask::answer("x", "yes")),
+        ("`answer_question`, by an agent", agent(), ask::answer("x", "yes")),
         ("`cancel_task`", ada(), ask::cancel("x")),
         ("`retry_task`", ada(), ask::retry("x")),
         ("`revise_task`: notes", agent(), ask::revise("x", notes)),
@@ -253,6 +279,9 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }
+        | Command::ReleaseTask { .. }
+        | Command::AskQuestion { .. }
+        | Command::AnswerQuestion { .. }
         | Command::CancelTask { .. }
         | Command::RetryTask { .. }
         | Command::ReviseTask { .. }

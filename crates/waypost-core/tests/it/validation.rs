@@ -293,17 +293,21 @@ fn what_came_of_a_task_has_limits() {
         ("x".repeat(limits::TEXT_BYTES_MAX), Json::of(&"x".repeat(limits::JSON_BYTES_MAX - 2)));
     let longer = || format!("{text}x");
     let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
-    let result = Outcome::Done { result: Some(longer()), output: None };
+    let result = Outcome::Done { result: Some(longer()), output: None, evidence: None };
     assert!(over(desk.refuses(ask::finish("a", result))).contains("bytes of the result: 262145 is over"));
-    let output = Outcome::Done { result: None, output: Some(Json::of(&"x".repeat(limits::JSON_BYTES_MAX))) };
+    let output = Outcome::Done {
+        result: None,
+        output: Some(Json::of(&"x".repeat(limits::JSON_BYTES_MAX))),
+        evidence: None,
+    };
     assert!(over(desk.refuses(ask::finish("a", output))).contains("bytes of the output"));
     assert!(
-        over(desk.refuses(ask::finish("a", Outcome::Failed { error: longer() })))
+        over(desk.refuses(ask::finish("a", Outcome::Failed { error: longer(), evidence: None })))
             .contains("bytes of the error")
     );
     let reason = Outcome::Skipped { reason: Some(longer()) };
     assert!(over(desk.refuses(ask::finish("a", reason))).contains("bytes of the reason"));
-    desk.does(ask::finish("a", Outcome::Done { result: Some(text), output: Some(json) }));
+    desk.does(ask::finish("a", Outcome::Done { result: Some(text), output: Some(json), evidence: None }));
 }
 
 #[test]

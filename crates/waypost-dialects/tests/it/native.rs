@@ -25,6 +25,27 @@ fn what_is_written_is_read_back_as_it_was() {
 }
 
 #[test]
+fn reports_evidence_questions_and_answers_are_read_and_written() {
+    let text = r#"{
+        "format": "waypost/1", "title": "t", "tasks": [{ "id": "a", "description": "", "state": {
+            "status": "pending", "grade": "A",
+            "reported": { "result": "fine", "output": [1], "at": "2026-03-22T10:00:00Z", "by": "agent:robin" },
+            "evidence": { "passed": false, "check": "tests", "worker": "w", "outcome": "it ended with exit code 1",
+                "log_tail": "no\n", "digest": "sha256:00" },
+            "question": { "text": "which?", "choices": ["a", "b"], "by": "w", "attempt": 2, "asked_at": "2026-03-22T10:00:00Z" },
+            "answers": [{ "question": "why?", "answer": "so", "by": "person:ada", "at": "2026-03-22T10:00:00Z" }]
+        } }]
+    }"#;
+    let plan = draft(text, NATIVE);
+    let state = &task(&plan, "a").state;
+    assert_eq!(state.reported().unwrap().result.as_deref(), Some("fine"));
+    assert!(!state.evidence().unwrap().passed);
+    assert_eq!(state.question().unwrap().choices, ["a", "b"]);
+    assert_eq!(state.answers()[0].answer, "so");
+    assert_eq!(json(&written(&plan, NATIVE, Form::AsRead)), json(text), "the unknown field beside them, too");
+}
+
+#[test]
 fn the_format_may_be_left_out() {
     let text = r#"{"title": "t", "tasks": [{"id": "a"}]}"#;
     assert_eq!(sniff(text, None), Some(NATIVE));

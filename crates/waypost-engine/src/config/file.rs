@@ -9,7 +9,7 @@ use waypost_core::limits;
 
 use super::{
     ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, LOG_BYTES_LIMIT, Layer, Origin, Queue, ReadFile,
-    SECONDS_MAX, nearest,
+    SECONDS_MAX, Worker, nearest,
 };
 
 /// Applies one file over what stands.
@@ -52,6 +52,14 @@ pub(super) fn apply(
         if let Some(executor) = reader.executor(&format!("executors.{name}"), at, table) {
             config.executors.insert(name, executor);
         }
+    }
+    for (name, at, table) in top.tables(&mut reader, "checks") {
+        let path = format!("checks.{name}");
+        let mut table = reader.table(&path, table);
+        if let Some(process) = reader.process(&path, at, &mut table) {
+            config.checks.insert(name, Worker::Process(process));
+        }
+        table.end(&mut reader);
     }
     for (name, _, table) in top.tables(&mut reader, "shapes") {
         if let Some(shape) = reader.shape(&format!("shapes.{name}"), table) {

@@ -48,8 +48,7 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
             let title = format!("{}: {}", attempt.job.key.task, facts.get("description"));
             worktree.commit(attempt, &title, agent.author.as_deref()).map(|changes| (changes, result, output))
         }
-        Ok(Ending::Failed { error }) => Err(Ending::Failed { error }),
-        Ok(Ending::TryAgain { error }) => Err(Ending::TryAgain { error }),
+        Ok(ending) => Err(ending),
         Err(error) => Err(Ending::Failed { error }),
     };
     match kept {
@@ -77,7 +76,7 @@ fn in_worktree(attempt: &mut Attempt<'_>, agent: &Agent, facts: &Facts) -> Resul
             Ok(match ending {
                 Ending::TryAgain { error } => Ending::TryAgain { error: with_place(error) },
                 Ending::Failed { error } => Ending::Failed { error: with_place(error) },
-                Ending::Done { .. } => ending,
+                Ending::Done { .. } | Ending::Asked(_) | Ending::Checked { .. } => ending,
             })
         }
     }

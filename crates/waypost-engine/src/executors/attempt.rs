@@ -16,6 +16,7 @@ use super::log::{Log, log_path, without_secrets};
 use super::process;
 use super::{agent, container, http, kubernetes};
 use crate::config::{Secret, Worker};
+use crate::proof::{self, Claim};
 use crate::run::Message;
 use crate::scheduler::{Ending, Force};
 
@@ -110,25 +111,27 @@ pub(super) fn run(
     let path = log_path(&around.logs, &job.key.plan, &job.key.task, job.key.attempt);
     let log = Log::new(path, job.log_bytes_max);
     let mut attempt = Attempt { job, around, state, log, sender };
-    let mut ending = Ending::Done { result: None, output: None };
+    let reported = job.check.as_ref().and_then(|check| check.reported.clone());
+    let is_reported = reported.is_some();
+    let mut claim = reported.unwrap_or_default();
     for part in &job.parts {
-        match (run_part(&mut attempt, part), part.is_check) {
-            // A check that passes leaves the output of the work as it is.
-            (Ending::Done { .. }, true) => {}
-            (Ending::Done { result, output }, false) => ending = Ending::Done { result, output },
-            (Ending::Failed { error }, true) => {
-                return Ending::Failed { error: format!("the check: {error}") };
-            }
-            (Ending::TryAgain { error }, true) => {
-                return Ending::TryAgain { error: format!("the check: {error}") };
-            }
-            (ending @ (Ending::Failed { .. } | Ending::TryAgain { .. }), false) => return ending,
+        if let Some(check) = job.check.as_ref().filter(|_| part.is_check) {
+            let found = run_part(&mut attempt, &part.about(&claim));
+            return proof::judged(&check.work, claim, is_reported, &around.worker, found, &attempt.log.tail);
+        }
+        match run_part(&mut attempt, part) {
+            Ending::Done { result, output } => claim = Claim { result, output },
+            ending => return ending,
         }
     }
-    ending
+    match &job.check {
+        Some(check) if check.is_noop => proof::passed_at_once(&check.work, claim, &around.worker),
+        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
+    }
 }
 
 fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
+    attempt.log.begin();
     match &part.worker {
         Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
         Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),

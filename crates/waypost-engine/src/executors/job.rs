@@ -1,11 +1,12 @@
 //! All that an attempt needs, taken from the plan and the configuration before anything is started.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Plan, Problem, Task, Work};
+use waypost_core::{Json, Plan, Problem, Task, Work};
 
 use super::prompt::Facts;
 use crate::admit::{self, Means};
 use crate::config::{Config, Worker};
+use crate::proof::Claim;
 use crate::scheduler::AttemptKey;
 
 /// Somebody to do something, and what they are told.
@@ -20,6 +21,16 @@ pub(crate) struct Part {
     pub(crate) is_check: bool,
 }
 
+/// The check that an attempt ends with.
+#[derive(Clone, Debug)]
+pub(crate) struct Check {
+    pub(crate) work: Work,
+    /// What was reported before: then nothing but the check is done.
+    pub(crate) reported: Option<Claim>,
+    /// Whether it passes without anything being run.
+    pub(crate) is_noop: bool,
+}
+
 /// The work of one attempt.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -31,6 +42,7 @@ pub(crate) struct Job {
     pub(crate) started_seconds: i64,
     /// Seconds that the attempt may take.
     pub(crate) timeout_seconds: Option<u32>,
+    pub(crate) check: Option<Check>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
 }
@@ -42,14 +54,24 @@ impl Job {
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
         let mut parts = Vec::new();
         let mut timeout_seconds = None;
+        let mut check = None;
+        let reported: Option<Claim> = task.state.reported().map(Claim::from);
         for (work, is_check) in [(&task.spec.work, false), (&task.spec.check, true)] {
             let Some(work) = work else { continue };
-            let means = admit::resolve(config, work);
-            match means.map_err(|wrong| Problem::task(&task.spec.id, wrong).to_string())? {
+            if reported.is_some() && !is_check {
+                continue;
+            }
+            let means =
+                if is_check { admit::resolve_check(config, work) } else { admit::resolve(config, work) };
+            let means = means.map_err(|wrong| Problem::task(&task.spec.id, wrong).to_string())?;
+            if is_check {
+                let is_noop = means == Means::Noop;
+                check = Some(Check { work: (**work).clone(), reported: reported.clone(), is_noop });
+            }
+            match means {
                 Means::Noop => {}
-                Means::Human if is_check => {
-                    return Err("a person cannot be the check of a task yet".to_owned());
-                }
+                // The work is reported as done, and then the person is asked.
+                Means::Human if is_check => {}
                 Means::Human => return Err("this is for a person to do".to_owned()),
                 Means::Worker(worker) => {
                     let told = told(config, plan, task, work, key);
@@ -75,6 +97,7 @@ impl Job {
             key: key.clone(),
             queue,
             parts,
+            check,
             started_seconds,
             timeout_seconds,
             output_bytes_max,
@@ -118,8 +141,29 @@ fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey
         if let Some(subagent) = work.inputs.value().get("subagent").filter(|name| name.is_string()) {
             fields.insert("subagent".to_owned(), subagent.clone());
         }
+        if !task.state.answers().is_empty() {
+            fields.insert("answers".to_owned(), task.state.answers().iter().map(answer_of).collect());
+        }
     }
     told
+}
+
+fn answer_of(answer: &waypost_core::Answer) -> Value {
+    let mut told = json!({ "question": answer.question, "answer": answer.answer, "by": answer.by });
+    if let Some(state) = &answer.state {
+        told["state"] = state.value();
+    }
+    told
+}
+
+impl Part {
+    /// What a check is told besides: what it is to look at.
+    pub(crate) fn about(&self, claim: &Claim) -> Self {
+        let mut told: Value = serde_json::from_str(&self.input).unwrap_or_default();
+        told["reported"] =
+            json!({ "result": claim.result, "output": claim.output.as_ref().map(Json::value) });
+        Self { input: format!("{told}\n"), ..self.clone() }
+    }
 }
 
 /// What a worker can tell one attempt from all others by.

@@ -12,6 +12,10 @@ const LINE_BYTES_MAX: usize = 64 * 1024;
 const NAME_BYTES_MAX: usize = 180;
 /// What a line begins with that says how far the worker is.
 const PROGRESS_MARK: &str = "waypost:progress ";
+/// What a line begins with that asks a person.
+const QUESTION_MARK: &str = "waypost:question";
+/// Bytes of the latest lines that are remembered.
+const TAIL_BYTES_MAX: usize = 16 * 1024;
 /// Secrets that are shorter would blacken everything.
 const SECRET_BYTES_MIN: usize = 4;
 
@@ -59,12 +63,25 @@ pub(super) struct Log {
     pub(super) last: String,
     /// The latest word about how far the worker is.
     pub(super) progress: Option<String>,
+    /// What the worker asks a person: the latest question counts.
+    pub(super) question: Option<String>,
+    /// The latest lines since [`Log::begin`].
+    pub(super) tail: String,
 }
 
 impl Log {
     pub(super) fn new(path: PathBuf, bytes_max: u64) -> Self {
         let (last, line) = (String::new(), Vec::new());
-        Self { path, file: None, broken: false, bytes_left: bytes_max, line, last, progress: None }
+        let (progress, question, tail) = (None, None, String::new());
+        let (file, broken, bytes_left) = (None, false, bytes_max);
+        Self { path, file, broken, bytes_left, line, last, progress, question, tail }
+    }
+
+    /// Another program begins to write.
+    pub(super) fn begin(&mut self) {
+        self.last.clear();
+        self.tail.clear();
+        self.question = None;
     }
 
     pub(super) fn take(&mut self, bytes: &[u8], secrets: &[String]) {
@@ -99,8 +116,16 @@ impl Log {
         let said = line.trim_end();
         if let Some(progress) = said.strip_prefix(PROGRESS_MARK) {
             self.progress = Some(progress.trim().to_owned());
+        } else if let Some(question) = question_in(said) {
+            self.question = Some(question.to_owned());
         } else if !said.is_empty() {
             self.last = said.to_owned();
+        }
+        self.tail.push_str(&line);
+        if self.tail.len() > TAIL_BYTES_MAX * 2 {
+            let from = self.tail.len() - TAIL_BYTES_MAX;
+            let start = (from..).find(|&at| self.tail.is_char_boundary(at)).unwrap_or(0);
+            self.tail.drain(..start);
         }
         self.put(&line);
     }
@@ -128,6 +153,12 @@ impl Log {
             None => Ok(()),
         }
     }
+}
+
+/// What a line asks, when it is a question.
+fn question_in(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(QUESTION_MARK)?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use rustix::process::{
 };
 
 use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock, shortened};
+use super::question::asked;
 use crate::config::Process;
 use crate::identity::WORKER_VARIABLE;
 use crate::scheduler::Ending;
@@ -285,6 +286,10 @@ fn wait_for_the_killed(group: Pid) {
 
 /// What an exit code means; nothing where it says that the output counts.
 pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
+    if let Some(question) = &attempt.log.question {
+        // However it ended, it has asked: that is never taken for done.
+        return Some(asked(question));
+    }
     let last = &attempt.log.last;
     let said = if last.is_empty() { String::new() } else { format!(": {}", shortened(last, SAID_BYTES_MAX)) };
     let failed = |error: String| Some(Ending::Failed { error });

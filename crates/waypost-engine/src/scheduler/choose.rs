@@ -5,13 +5,16 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use waypost_core::{
-    Command, Lock, LockTable, Outcome, Phase, Plan, PlanId, Problem, Standing, Task, TaskId, Timestamp,
+    Ask, Command, Lock, LockTable, Outcome, Phase, Plan, PlanId, Problem, Retry, Standing, Task, TaskId,
+    Timestamp, Work,
 };
 
+use super::ended::retry_of;
 use super::live::{AttemptKey, Live, Stage};
 use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, earlier, holder};
-use crate::admit::{Means, resolve};
+use crate::admit::{Means, resolve, resolve_check};
 use crate::config::Config;
+use crate::proof::{self, Claim, Verdict};
 
 /// A task that is to start.
 struct Chosen {
@@ -23,7 +26,13 @@ struct Chosen {
     /// Whether it has no slot yet.
     ahead: bool,
     /// How it ends at once, when nothing is run for it.
-    instant: Option<Outcome>,
+    instant: Option<Instant>,
+}
+
+/// How an attempt ends at once, for which nothing is run.
+enum Instant {
+    Finish(Outcome, Retry),
+    Ask(Ask),
 }
 
 impl Scheduler {
@@ -47,7 +56,7 @@ impl Scheduler {
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
         let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
-        let Self { config, plans, locks, slots, wake_at, served, reserved, .. } = self;
+        let Self { config, worker, plans, locks, slots, wake_at, served, reserved, .. } = self;
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
         let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
@@ -71,7 +80,7 @@ impl Scheduler {
         if let Some((plan, task)) = &first
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
-            && let Ok(Some(one)) = admit(config, slots, &mut ahead_left, locks, &turn.1.plan, found)
+            && let Ok(Some(one)) = admit(config, worker, slots, &mut ahead_left, locks, &turn.1.plan, found)
         {
             (*reserved, chosen_first) = (None, true);
             turn.3 += 1;
@@ -95,7 +104,7 @@ impl Scheduler {
                 *wake_at = earlier(*wake_at, Some(until));
                 continue;
             }
-            match admit(config, slots, &mut ahead_left, locks, &followed.plan, task) {
+            match admit(config, worker, slots, &mut ahead_left, locks, &followed.plan, task) {
                 Ok(Some(one)) => {
                     *served += 1;
                     (*running, *last) = (*running + 1, *served);
@@ -157,7 +166,9 @@ impl Scheduler {
 
     /// A reservation of a task that cannot start anyway would keep others waiting for nothing.
     fn keep_or_drop_reservation(&mut self) {
-        let ready = |plan: &Plan, task: &TaskId| plan.standing(task.as_str()) == Some(Standing::Ready);
+        let ready = |plan: &Plan, task: &TaskId| {
+            matches!(plan.standing(task.as_str()), Some(Standing::Ready | Standing::Reported))
+        };
         for followed in self.plans.values_mut() {
             let plan = &followed.plan;
             followed.lock_waits.retain(|task, _| ready(plan, task));
@@ -179,7 +190,7 @@ impl Scheduler {
         let command = Command::StartTask { task: task.clone(), worker: self.worker.clone() };
         let started = self.apply(now, &plan, command, draft);
         let has_slot = instant.is_none() && !ahead;
-        let Some(outcome) = instant.filter(|_| started) else {
+        let Some(instant) = instant.filter(|_| started) else {
             if !started {
                 self.locks.release(&holder(&plan, &task), &locks);
                 if let Some(used) = self.slots.get_mut(&queue).filter(|_| has_slot) {
@@ -195,9 +206,14 @@ impl Scheduler {
             draft.starts.push(key);
             return false;
         };
-        let retry = Some(self.config.retry);
-        let finish = Command::FinishTask { task: task.clone(), attempt: Some(attempt), outcome, retry };
-        self.apply(now, &plan, finish, draft);
+        let (of, attempt) = (task.clone(), Some(attempt));
+        let end = match instant {
+            Instant::Finish(outcome, retry) => {
+                Command::FinishTask { task: of, attempt, outcome, retry: Some(retry) }
+            }
+            Instant::Ask(ask) => Command::AskQuestion { task: of, attempt, ask: Box::new(ask) },
+        };
+        self.apply(now, &plan, end, draft);
         self.locks.release(&holder(&plan, &task), &locks);
         true
     }
@@ -213,26 +229,74 @@ fn queue_of(plan: &Plan) -> String {
     Config::queue_name(&plan.spec().queue).to_owned()
 }
 
+/// What a run has to do for a ready task.
+enum Errand {
+    /// Nothing: it is for agents and people.
+    NotOurs,
+    /// What ends at once.
+    Instant(Instant),
+    /// To run something, within so many seconds.
+    Run(Option<u32>),
+}
+
+impl Errand {
+    fn of(config: &Config, worker: &str, task: &Task) -> Self {
+        let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
+        // The plan was changed after it was looked at: the task fails, and says why.
+        let failed = |wrong| {
+            let error = Problem::task(&task.spec.id, wrong).to_string();
+            let retry = Retry { attempts: 1, ..config.retry };
+            Self::Instant(Instant::Finish(Outcome::Failed { error, evidence: None }, retry))
+        };
+        let done = || Outcome::Done { result: None, output: None, evidence: None };
+        let spec = &task.spec;
+        if let (Some(report), Some(check)) = (task.state.reported(), &spec.check) {
+            return match resolve_check(config, check) {
+                Ok(Means::Noop) => finish(proved(check, &report.into(), worker)),
+                Ok(Means::Human) => match proof::by_person(task, check, report) {
+                    Verdict::Ask(ask) => Self::Instant(Instant::Ask(ask)),
+                    Verdict::Outcome(outcome) => finish(outcome),
+                },
+                Ok(Means::Worker(doer)) => Self::Run(doer.timeout_seconds()),
+                Err(wrong) => failed(wrong),
+            };
+        }
+        let Some(work) = &spec.work else { return Self::NotOurs };
+        let check = spec.check.as_deref().map(|check| (check, resolve_check(config, check)));
+        match (resolve(config, work), check) {
+            (Ok(Means::Human), _) => Self::NotOurs,
+            (Ok(Means::Worker(doer)), _) => Self::Run(doer.timeout_seconds()),
+            // A person is asked once it is reported.
+            (Ok(Means::Noop), None | Some((_, Ok(Means::Human)))) => finish(done()),
+            (Ok(Means::Noop), Some((check, Ok(Means::Noop)))) => {
+                finish(proved(check, &Claim::default(), worker))
+            }
+            (Ok(Means::Noop), Some((_, Ok(Means::Worker(_))))) => Self::Run(None),
+            (Err(wrong), _) | (Ok(Means::Noop), Some((_, Err(wrong)))) => failed(wrong),
+        }
+    }
+}
+
+/// Done, with the evidence of a check that asks for nothing.
+fn proved(check: &Work, claim: &Claim, worker: &str) -> Outcome {
+    let evidence = Some(Box::new(proof::of_nothing(check, claim, worker)));
+    Outcome::Done { result: None, output: None, evidence }
+}
+
 /// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
 fn admit(
     config: &Config,
+    worker: &str,
     slots: &mut BTreeMap<String, u32>,
     ahead_left: &mut usize,
     locks: &mut LockTable,
     plan: &Plan,
     task: &Task,
 ) -> Result<Option<Chosen>, Obstacle> {
-    let Some(work) = &task.spec.work else { return Ok(None) };
-    let failed = |wrong| Some(Outcome::Failed { error: Problem::task(&task.spec.id, wrong).to_string() });
-    let (instant, timeout) = match resolve(config, work) {
-        Ok(Means::Human) => return Ok(None),
-        Ok(Means::Noop) if task.spec.check.is_none() => {
-            (Some(Outcome::Done { result: None, output: None }), None)
-        }
-        Ok(Means::Noop) => (None, None),
-        Ok(Means::Worker(worker)) => (None, worker.timeout_seconds()),
-        // The plan was changed after it was looked at: the task fails, and says why.
-        Err(wrong) => (failed(wrong), None),
+    let (instant, timeout) = match Errand::of(config, worker, task) {
+        Errand::NotOurs => return Ok(None),
+        Errand::Instant(instant) => (Some(instant), None),
+        Errand::Run(timeout) => (None, timeout),
     };
     let queue = queue_of(plan);
     let concurrency = config.queues.get(&queue).map_or(0, |queue| queue.concurrency);

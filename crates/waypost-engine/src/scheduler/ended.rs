@@ -1,10 +1,12 @@
 //! Attempts that must end, and what is written about those that have ended.
 
-use waypost_core::{Command, Outcome, PlanId, Retry, Timestamp};
+use waypost_core::{Command, Outcome, PlanId, Retry, Task, Timestamp};
 
 use super::live::{self, AttemptKey, Ending, Force, Live, Stage, StopReason};
 use super::{Action, Draft, LOST_ATTEMPTS_MIN, Loss, Scheduler, TRY_AGAIN_ATTEMPTS, earlier};
+use crate::admit::{Means, resolve};
 use crate::config::Config;
+use crate::proof::CHECK_ATTEMPTS;
 
 impl Scheduler {
     /// Attempts that are over time, no longer wanted, or to end because the run ends.
@@ -71,7 +73,8 @@ impl Scheduler {
                 }
                 continue;
             }
-            let command = finish(&key, live, &self.config);
+            let task = self.plans.get(id).and_then(|followed| followed.plan.task(key.task.as_str()));
+            let command = finish(&key, live, &self.config, task);
             let Some(live) = self.live.remove(&key) else { continue };
             self.release(&key, &live);
             let wanted =
@@ -110,28 +113,67 @@ fn retry_of_lost(config: &Config, loss: Loss) -> Retry {
     }
 }
 
+/// How often a task is tried where its author does not say. What an agent or a person does is sent back a few times when
+/// its check fails, and at once.
+pub(super) fn retry_of(config: &Config, task: Option<&Task>) -> Retry {
+    let is_for_people = task.is_some_and(|task| {
+        let work = task.spec.work.as_deref();
+        work.is_none_or(|work| resolve(config, work) == Ok(Means::Human))
+    });
+    if is_for_people {
+        let attempts = config.retry.attempts.max(CHECK_ATTEMPTS);
+        return Retry { attempts, backoff_seconds: 0, backoff_seconds_max: 0 };
+    }
+    config.retry
+}
+
 /// The command that says how an attempt ended.
-fn finish(key: &AttemptKey, live: &mut Live, config: &Config) -> Command {
-    let (task, attempt) = (key.task.clone(), key.attempt);
+fn finish(key: &AttemptKey, live: &mut Live, config: &Config, found: Option<&Task>) -> Command {
+    let (task, attempt) = (key.task.clone(), Some(key.attempt));
     let reason = live.stop.as_ref().map(|(reason, _, _)| *reason);
     // A copy: the write may have to be made again.
     let ending =
         live.ending.clone().unwrap_or(Ending::Failed { error: "nobody knows how it ended".to_owned() });
-    let mut retry = config.retry;
-    let outcome = match (ending, reason) {
-        (Ending::Done { result, output }, _) => Outcome::Done { result, output },
-        (Ending::Failed { .. } | Ending::TryAgain { .. }, Some(StopReason::RunStopped)) => {
-            return Command::LoseTask { task, attempt, retry: Some(retry_of_lost(config, Loss::Died)) };
+    let mut retry = retry_of(config, found);
+    let (error, evidence) = match ending {
+        Ending::Done { result, output } => {
+            let outcome = Outcome::Done { result, output, evidence: None };
+            return Command::FinishTask { task, attempt, outcome, retry: Some(retry) };
         }
-        (Ending::Failed { .. } | Ending::TryAgain { .. }, Some(StopReason::TimedOut)) => {
-            let seconds = live.timeout_seconds.unwrap_or_default();
-            Outcome::Failed { error: format!("it took longer than {seconds} s and was stopped") }
+        Ending::Checked { result, output, error: None, evidence } => {
+            let outcome = Outcome::Done { result, output, evidence: Some(evidence) };
+            return Command::FinishTask { task, attempt, outcome, retry: Some(retry) };
         }
-        (Ending::Failed { error }, Some(StopReason::NoLongerWanted) | None) => Outcome::Failed { error },
-        (Ending::TryAgain { error }, Some(StopReason::NoLongerWanted) | None) => {
-            retry.attempts = retry.attempts.max(TRY_AGAIN_ATTEMPTS);
-            Outcome::Failed { error }
+        Ending::Asked(ask) => return Command::AskQuestion { task, attempt, ask },
+        Ending::Checked { error: Some(error), evidence, .. } => (error, Some(evidence)),
+        Ending::Failed { error } => (error, None),
+        Ending::TryAgain { error } => {
+            retry = Retry { attempts: config.retry.attempts.max(TRY_AGAIN_ATTEMPTS), ..config.retry };
+            (error, None)
         }
     };
-    Command::FinishTask { task, attempt: Some(attempt), outcome, retry: Some(retry) }
+    let outcome = match reason {
+        Some(StopReason::RunStopped) if !live.began || may_begin_again(found) => {
+            let reason = "the run was stopped".to_owned();
+            return Command::ReleaseTask { task, attempt, reason };
+        }
+        Some(StopReason::RunStopped) => {
+            let error = "the run was stopped, and its author allows no further attempt".to_owned();
+            Outcome::Failed { error, evidence: None }
+        }
+        Some(StopReason::TimedOut) => {
+            retry = retry_of(config, found);
+            let seconds = live.timeout_seconds.unwrap_or_default();
+            Outcome::Failed { error: format!("it took longer than {seconds} s and was stopped"), evidence }
+        }
+        Some(StopReason::NoLongerWanted) | None => Outcome::Failed { error, evidence },
+    };
+    Command::FinishTask { task, attempt, outcome, retry: Some(retry) }
+}
+
+/// Whether what was interrupted may be started once more. Whoever wrote how often it may be tried meant it.
+fn may_begin_again(task: Option<&Task>) -> bool {
+    task.is_none_or(|task| {
+        task.spec.retry.as_ref().is_none_or(|retry| task.state.tries.saturating_add(1) < retry.attempts)
+    })
 }

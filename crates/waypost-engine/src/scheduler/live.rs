@@ -1,7 +1,7 @@
 //! Attempts that run in this process, as the scheduler sees them.
 
 use serde::Serialize;
-use waypost_core::{Json, Lock, Plan, PlanId, Status, TaskId, Timestamp};
+use waypost_core::{Ask, Evidence, Json, Lock, Plan, PlanId, Status, TaskId, Timestamp};
 
 /// One start of one task.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -40,6 +40,19 @@ pub enum Ending {
     TryAgain {
         /// Why.
         error: String,
+    },
+    /// A person has to be asked before it can go on.
+    Asked(Box<Ask>),
+    /// The task's check was made, and says whether it is accomplished.
+    Checked {
+        /// What the work came to, in words.
+        result: Option<String>,
+        /// For those who depend on it.
+        output: Option<Json>,
+        /// Why it is not accomplished, when the check failed.
+        error: Option<String>,
+        /// What the check has found.
+        evidence: Box<Evidence>,
     },
 }
 
@@ -89,6 +102,8 @@ pub(super) struct Live {
     pub(super) stop: Option<(StopReason, Timestamp, bool)>,
     pub(super) ending: Option<Ending>,
     pub(super) progress: Option<String>,
+    /// Whether its work was started.
+    pub(super) began: bool,
 }
 
 impl Live {
@@ -110,6 +125,7 @@ impl Live {
             stop: None,
             ending: None,
             progress: None,
+            began: false,
         }
     }
 
@@ -121,6 +137,7 @@ impl Live {
     /// Its start is durable: from now on its time counts.
     pub(super) fn begin(&mut self, now: Timestamp) {
         self.stage = Stage::Running;
+        self.began = true;
         self.since = now;
         self.deadline = self.timeout_seconds.map(|seconds| now.plus_seconds(u64::from(seconds)));
     }

@@ -1,7 +1,7 @@
 //! What is told to whoever watches a run, once it is durable. Its JSON is what `run --json` streams.
 
 use serde::Serialize;
-use waypost_core::{Event, Phase, Plan, PlanId, Status, TaskId, Timestamp, Touched};
+use waypost_core::{Actor, Event, Evidence, Phase, Plan, PlanId, Status, TaskId, Timestamp, Touched};
 
 /// Something that happened in a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -30,6 +30,9 @@ pub enum Notice {
         error: String,
         /// Not before this moment.
         again_at: Timestamp,
+        /// What its check has found, if that is why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
     },
     /// A task said how far it is.
     TaskProgressed {
@@ -39,6 +42,47 @@ pub enum Notice {
         task: TaskId,
         /// How far.
         progress: String,
+    },
+    /// Somebody said that a task is done; its check has yet to pass.
+    TaskReported {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// Who said so.
+        by: Actor,
+    },
+    /// An attempt was given back undone.
+    TaskReleased {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// A task asks a person, and waits.
+    QuestionAsked {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// What it asks.
+        question: String,
+        /// The answers that are possible; none: any text.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<String>,
+    },
+    /// A person has answered.
+    QuestionAnswered {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The answer.
+        answer: String,
+        /// Who gave it.
+        by: Actor,
     },
     /// A task ended for good.
     TaskEnded {
@@ -56,6 +100,9 @@ pub enum Notice {
         /// Why, where there is anything to say.
         #[serde(skip_serializing_if = "Option::is_none")]
         why: Option<String>,
+        /// What its check has found.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
     },
     /// The plan came into another phase.
     PlanIs {
@@ -72,10 +119,27 @@ pub(super) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
     let mut notices = Vec::new();
     for event in events {
         match event {
-            Event::TaskFailed { task, error, again_at: Some(again_at) } => {
+            Event::TaskFailed { task, error, again_at: Some(again_at), evidence } => {
                 let attempt = plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
                 let (task, error, again_at) = (task.clone(), error.clone(), *again_at);
-                notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at });
+                let evidence = evidence.clone();
+                notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at, evidence });
+            }
+            Event::TaskReported { task, by, .. } => {
+                notices.push(Notice::TaskReported { plan: id(), task: task.clone(), by: by.clone() });
+            }
+            Event::TaskReleased { task, reason } => {
+                notices.push(Notice::TaskReleased { plan: id(), task: task.clone(), reason: reason.clone() });
+            }
+            Event::QuestionAsked { task, question } => notices.push(Notice::QuestionAsked {
+                plan: id(),
+                task: task.clone(),
+                question: question.text.clone(),
+                choices: question.choices.clone(),
+            }),
+            Event::QuestionAnswered { task, answer, by } => {
+                let (task, answer, by) = (task.clone(), answer.clone(), by.clone());
+                notices.push(Notice::QuestionAnswered { plan: id(), task, answer, by });
             }
             Event::TaskProgressed { task, progress } => {
                 notices.push(Notice::TaskProgressed {
@@ -111,7 +175,8 @@ pub(super) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
             Status::Pending | Status::Running | Status::Done => None,
         };
         let (task, status, attempt) = (task.clone(), state.status, state.attempt);
-        notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why });
+        let evidence = state.evidence().cloned().map(Box::new);
+        notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
     }
     for (task, attempt) in &touched.started {
         let at = plan.task(task.as_str()).and_then(|task| task.state.started_at);

@@ -28,6 +28,21 @@ fn an_empty_file_changes_nothing() {
 }
 
 #[test]
+fn a_check_is_a_program_and_nothing_else() {
+    let config = load("[checks.tests]\ncommand = [\"make\", \"test\"]\n").unwrap();
+    let Worker::Process(tests) = &config.checks["tests"] else { panic!("{config:?}") };
+    assert_eq!(tests.command, ["make", "test"]);
+    assert!(!config.executors.contains_key("tests"), "work cannot name it");
+    check(
+        "[checks.tests]\nkind = \"noop\"\n",
+        &[
+            ".waypost/config.toml:1: checks.tests has no `command` (for example command = [\"make\", \"test\"])",
+            ".waypost/config.toml:2: `checks.tests.kind` is no key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets)",
+        ],
+    );
+}
+
+#[test]
 fn unknown_keys_are_named_with_file_line_and_the_nearest_name() {
     check(
         "[queues.default]\nconcurency = 3\nconcurrency = 2\n\n[retri]\nattempts = 2\n",

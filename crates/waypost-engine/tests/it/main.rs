@@ -5,6 +5,7 @@
 mod agents;
 mod config;
 mod containers;
+mod evidence;
 mod faulty_store;
 mod http;
 mod kubernetes;

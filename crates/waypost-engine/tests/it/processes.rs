@@ -89,6 +89,43 @@ impl Place {
         id
     }
 
+    /// Runs a plan, and answers everything that is asked as a person beside it. Returns how often that was.
+    pub(crate) fn run_and_answer(&self, config: Config, draft: Draft, answer: &str) -> (Plan, usize) {
+        struct Person {
+            plans: Arc<Plans>,
+            answer: String,
+            answered: usize,
+        }
+        impl Watcher for Person {
+            fn told(&mut self, notice: &Notice) {
+                let Notice::QuestionAsked { plan, task, .. } = notice else { return };
+                self.answered += 1;
+                let command =
+                    waypost_core::Command::AnswerQuestion { task: task.clone(), answer: self.answer.clone() };
+                let request = waypost_store::WriteRequest {
+                    plan: plan.clone(),
+                    by: Actor::person("ada"),
+                    commands: vec![command],
+                    known_version: None,
+                    lease_seconds: None,
+                };
+                self.plans.write(request).unwrap();
+            }
+            fn asked_to_end(&mut self, _: Control) {}
+            fn look(&mut self, _: &View<'_>) {}
+            fn interval(&self) -> Duration {
+                Duration::from_secs(1)
+            }
+        }
+        let id = self.create(draft);
+        let (plans, around) = (Arc::clone(&self.plans), self.around());
+        let mut runner =
+            Runner::new(plans, Arc::new(config), around, AfterFailure::KeepGoing, vec![id.clone()]).unwrap();
+        let mut person = Person { plans: Arc::clone(&self.plans), answer: answer.to_owned(), answered: 0 };
+        runner.run(&mut person).unwrap();
+        (self.plans.look(&id, Plan::clone).unwrap(), person.answered)
+    }
+
     pub(crate) fn run(&self, config: Config, draft: Draft) -> (Plan, Summary, Vec<Notice>) {
         let id = self.create(draft);
         let mut runner = Runner::new(

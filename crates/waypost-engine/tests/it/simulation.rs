@@ -1,12 +1,12 @@
 //! Random plans, random endings, random faults: whatever happens, every task ends, nothing that was done is done again,
 //! no lock is held by two, and a seed repeats its failure.
 
-use waypost_core::{Command, Draft, Phase, Retry, Status, Timestamp};
+use waypost_core::{Ask, Command, Draft, Json, Phase, Retry, Status, Timestamp, Work};
 use waypost_engine::{Ending, Loss, Rest};
 use waypost_testkit::{Dice, id, plan_of};
 
 use crate::strangers::Strangers;
-use crate::world::{Fate, World, config, job};
+use crate::world::{Fate, World, checked, config, job};
 
 /// Seeds that one test tries. `WAYPOST_SEEDS` makes it more, `WAYPOST_SEED` repeats one.
 fn seeds() -> Vec<u64> {
@@ -47,6 +47,10 @@ fn random_plan(dice: &mut Dice, short: bool) -> Draft {
         }
         if dice.chance(15) {
             spec.work.as_mut().unwrap().executor = "noop".to_owned();
+        }
+        if dice.chance(30) {
+            let executor = (*dice.pick(&["look", "noop", "ask", "run"])).to_owned();
+            spec.check = Some(Box::new(Work { executor, inputs: Json::empty_object(), shape: None }));
         }
         spec.priority = dice.below(3) as i32;
         spec
@@ -123,6 +127,11 @@ fn run(seed: u64, faults: Faults) -> u32 {
         if !calm && dice.chance(faults.people) {
             people(&mut world, &mut dice);
         }
+        let asking = world.truth.asking().next().map(|task| task.spec.id.clone());
+        if let Some(task) = asking.filter(|_| calm || dice.chance(40)) {
+            let answer = if calm || dice.chance(80) { "yes" } else { "not yet" };
+            world.person(Command::AnswerQuestion { task, answer: answer.to_owned() }).unwrap();
+        }
         if calm && world.truth.state().phase == Phase::Paused {
             world.person(Command::Resume).unwrap();
         }
@@ -132,11 +141,18 @@ fn run(seed: u64, faults: Faults) -> u32 {
         let running: Vec<String> = world.running().into_iter().map(str::to_owned).collect();
         if !running.is_empty() && dice.chance(70) {
             let task = dice.pick(&running).clone();
+            let has_check = world.truth.task(&task).is_some_and(|task| task.spec.check.is_some());
+            let done = Ending::Done { result: None, output: None };
             let ending = match dice.below(100) as u64 {
-                _ if calm => Ending::Done { result: None, output: None },
+                // Work with a check ends with its evidence, or is reported first.
+                _ if has_check && (calm || dice.chance(70)) => checked(calm || !dice.chance(faults.failure)),
+                _ if calm => done,
                 chance if chance < faults.failure => Ending::Failed { error: "dice".to_owned() },
                 chance if chance < faults.failure * 3 / 2 => Ending::TryAgain { error: "dice".to_owned() },
-                _ => Ending::Done { result: None, output: None },
+                chance if chance < faults.failure * 2 => {
+                    Ending::Asked(Box::new(Ask { text: "dice?".to_owned(), ..Ask::default() }))
+                }
+                _ => done,
             };
             world.ends(&task, ending);
         }
@@ -239,7 +255,7 @@ fn expired_leases_return_and_fence_off_the_late() {
         world.settle();
         for key in late {
             // Whoever comes back late with an old number changes nothing.
-            let outcome = waypost_core::Outcome::Done { result: None, output: None };
+            let outcome = waypost_core::Outcome::Done { result: None, output: None, evidence: None };
             let (task, attempt) = (key.task.clone(), Some(key.attempt));
             assert!(
                 world.person(Command::FinishTask { task, attempt, outcome, retry: None }).is_err(),

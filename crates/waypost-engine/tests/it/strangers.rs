@@ -68,8 +68,8 @@ impl Strangers {
         }
         let (key, worker) = dice.pick(&self.begun).clone();
         let outcome = match dice.below(3) {
-            0 => Outcome::Failed { error: "stranger".to_owned() },
-            _ => Outcome::Done { result: None, output: None },
+            0 => Outcome::Failed { error: "stranger".to_owned(), evidence: None },
+            _ => Outcome::Done { result: None, output: None, evidence: None },
         };
         let in_time = is_running(world, &key);
         let attempt = Some(key.attempt);

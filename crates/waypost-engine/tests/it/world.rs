@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use waypost_core::{
-    Actor, Command, Draft, Event, Json, Lock, LockMode, Outcome, Plan, PlanId, Refusal, Status, TaskSpec,
-    Timestamp, Work,
+    Actor, Command, Draft, Event, Evidence, Json, Lock, LockMode, Outcome, Plan, PlanId, Refusal, Status,
+    TaskSpec, Timestamp, Work,
 };
 use waypost_engine::config::Queue;
 use waypost_engine::{
@@ -31,8 +31,7 @@ pub(crate) fn job(name: &str, depends_on: &[&str], locks: &[&str]) -> TaskSpec {
 
 /// A configuration with an executor `run` and a queue of this width.
 pub(crate) fn config(concurrency: u32) -> Config {
-    let text =
-        "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n[executors.ask]\nkind = \"human\"\n";
+    let text = "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n[executors.ask]\nkind = \"human\"\n[checks.look]\ncommand = [\"true\"]\n";
     let layer = waypost_engine::Layer {
         origin: waypost_engine::Origin::User,
         name: "test".to_owned(),
@@ -41,6 +40,22 @@ pub(crate) fn config(concurrency: u32) -> Config {
     let mut config = Config::load(&[layer], []).unwrap();
     config.queues.insert("default".to_owned(), Queue { concurrency });
     config
+}
+
+/// How an attempt ends whose check was made.
+pub(crate) fn checked(passed: bool) -> Ending {
+    let evidence = Evidence {
+        passed,
+        check: "look".to_owned(),
+        worker: "w".to_owned(),
+        at: None,
+        outcome: "it looked".to_owned(),
+        output: None,
+        log_tail: None,
+        digest: "sha256:0".to_owned(),
+    };
+    let error = (!passed).then(|| "the check: no".to_owned());
+    Ending::Checked { result: None, output: None, error, evidence: Box::new(evidence) }
 }
 
 /// What becomes of the next write.
@@ -169,6 +184,8 @@ impl World {
         }
         for (task, _) in self.truth.tasks() {
             if task.state.status == Status::Done {
+                let proved = task.state.evidence().is_some_and(|evidence| evidence.passed);
+                assert_eq!(proved, task.spec.check.is_some(), "{} is done without a check", task.spec.id);
                 self.done.insert(task.spec.id.to_string());
             } else {
                 assert!(
@@ -305,6 +322,24 @@ impl World {
         self.settle();
     }
 
+    /// The check of a task ends.
+    pub(crate) fn checks(&mut self, task: &str, passed: bool) {
+        self.ends(task, checked(passed));
+        self.settle();
+    }
+
+    /// An agent says something beside the run, which looks at once.
+    pub(crate) fn agent(&mut self, command: Command) -> Result<u64, Refusal> {
+        let version = self.commit(&Actor::agent("robin"), &[command])?;
+        self.look();
+        self.settle();
+        Ok(version)
+    }
+
+    pub(crate) fn standing(&self, task: &str) -> &'static str {
+        self.truth.standing(task).unwrap().word()
+    }
+
     pub(crate) fn fails(&mut self, task: &str) {
         self.ends(task, Ending::Failed { error: "no".to_owned() });
         self.settle();
@@ -359,7 +394,7 @@ impl World {
 
     /// A person ticks off a task.
     pub(crate) fn tick_off(&mut self, task: &str) {
-        let outcome = Outcome::Done { result: None, output: None };
+        let outcome = Outcome::Done { result: None, output: None, evidence: None };
         let task = waypost_testkit::id(task);
         self.person(Command::FinishTask { task, attempt: None, outcome, retry: None }).unwrap();
         self.look();

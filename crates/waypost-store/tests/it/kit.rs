@@ -70,7 +70,8 @@ pub(crate) fn start(name: &str) -> Command {
 }
 
 pub(crate) fn finish(name: &str) -> Command {
-    let outcome = Outcome::Done { result: Some("well".to_owned()), output: Some(Json::of(&name)) };
+    let outcome =
+        Outcome::Done { result: Some("well".to_owned()), output: Some(Json::of(&name)), evidence: None };
     Command::FinishTask { task: id(name), attempt: None, outcome, retry: None }
 }
 

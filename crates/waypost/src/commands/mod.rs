@@ -1,5 +1,6 @@
 //! One file for each thing that can be asked. Each reads its options, asks the store, and says what came of it.
 
+pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod completions;
 pub(crate) mod diff;
@@ -10,6 +11,7 @@ pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod leave;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod migrate;
@@ -50,6 +52,9 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Done(asked) => asked.run(context),
         Command::Fail(asked) => asked.run(context),
         Command::Skip(asked) => asked.run(context),
+        Command::Ask(asked) => asked.run(context),
+        Command::Answer(asked) => asked.run(context),
+        Command::Release(asked) => asked.run(context),
         Command::Retry(asked) => asked.run(context),
         Command::Cancel(asked) => asked.run(context),
         Command::Approve(asked) => asked.run(context),

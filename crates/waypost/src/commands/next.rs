@@ -115,6 +115,8 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::NeedsApproval {}
         | Refusal::Archived {}
         | Refusal::IsParent { .. }
+        | Refusal::AwaitsCheck { .. }
+        | Refusal::AwaitsAnswer { .. }
         | Refusal::NoSuchTask { .. } => true,
         Refusal::Invalid { .. }
         | Refusal::OnlyAPerson { .. }
@@ -122,6 +124,9 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         | Refusal::StaleAttempt { .. }
         | Refusal::HasDependants { .. }
         | Refusal::NotAwaited { .. }
+        | Refusal::NoQuestion { .. }
+        | Refusal::NotAChoice { .. }
+        | Refusal::NoEvidence { .. }
         | Refusal::StillRunning { .. }
         | Refusal::AlreadyExists {}
         | Refusal::NotCreated {} => false,
@@ -137,11 +142,11 @@ fn ready(
 ) -> Outcome<Vec<(PlanId, TaskId)>> {
     if let Some(plan) = plan {
         let tasks = |found: &Plan| {
-            found.ready().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
+            found.on_offer().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
         };
         return Ok(plans.look(plan, tasks)?);
     }
-    Ok(plans.ready(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
+    Ok(plans.on_offer(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
 }
 
 /// Whoever took a task and was not heard of until the end of the lease has lost it.
@@ -185,7 +190,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
         })?;
         tasks.extend(row);
     }
-    let total = of.map(|plan| plans.look(plan, |plan| plan.counts().ready)).transpose()?;
+    let total = of.map(|plan| plans.look(plan, |plan| plan.on_offer_total())).transpose()?;
     if context.out.json {
         return context.out.value(&json!({ "tasks": tasks, "total": total }));
     }
@@ -209,7 +214,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
         let gap = if description.is_empty() { "" } else { "  " };
         context.out.line(format!("{name}{gap}{description}{behind}"));
     }
-    if let Some(total) = total.filter(|&total| total as usize > tasks.len()) {
+    if let Some(total) = total.filter(|&total| total > tasks.len()) {
         context.out.say(format!("{} of {total} ready tasks; --limit N shows more", tasks.len()));
     }
     Ok(())

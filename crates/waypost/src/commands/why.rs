@@ -83,6 +83,21 @@ fn reasons(plan: &Plan, task: &TaskId) -> Vec<Reason> {
                     .collect();
                 Reason { kind: "dependencies", words: named.join(", "), fact }
             }
+            Waiting::Answer(question) => {
+                let words = format!(
+                    "a person's answer to: {} (`waypost answer {} {task} ANSWER`)",
+                    text::one_line(&question),
+                    plan.id()
+                );
+                Reason { kind: "answer", words, fact }
+            }
+            Waiting::Check => {
+                let by = plan.task(task.as_str()).and_then(|task| task.state.reported());
+                let by = by.map(|report| report.by.to_string()).unwrap_or_default();
+                let words =
+                    format!("its check: {by} reported it as done (`waypost run {}` checks it)", plan.id());
+                Reason { kind: "check", words, fact }
+            }
             Waiting::Until(at) => {
                 Reason { kind: "retry", words: format!("its next attempt at {}", text::moment(at)), fact }
             }

@@ -25,7 +25,7 @@ pub(crate) struct Which {
 }
 
 impl Which {
-    fn find(&self, context: &Context) -> Outcome<(Found, TaskId)> {
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(Found, TaskId)> {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         Ok((found, task))
@@ -146,7 +146,7 @@ impl Done {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let result = self.result.as_deref().map(files::said_or_read).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
-        let ending = Ending::Done { result, output };
+        let ending = Ending::Done { result, output, evidence: None };
         finish(context, &self.which, self.attempt, ending, &self.guard, "is done")
     }
 }
@@ -164,12 +164,17 @@ fn finish(
         found.look(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
     let command = Command::FinishTask { task: task.clone(), attempt, outcome, retry: None };
     let committed = context.write(&found, vec![command], guard)?;
-    let (status, again, skipped) = found.look(|plan| {
+    let (status, is_reported, again, skipped) = found.look(|plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         let again = state.and_then(|state| state.not_before);
-        (state.map(|state| state.status), again, plan.counts().skipped.saturating_sub(skipped_before))
+        let is_reported = state.is_some_and(|state| state.reported().is_some());
+        let skipped = plan.counts().skipped.saturating_sub(skipped_before);
+        (state.map(|state| state.status), is_reported, again, skipped)
     })?;
     let mut said = format!("{task} {said}");
+    if is_reported {
+        said = format!("{task} is reported as done; it is done when its check has passed in `waypost run`");
+    }
     if status == Some(Status::Failed) && skipped > 0 {
         said.push_str(&format!("; {} skipped because of it", text::count(skipped as usize, "task")));
     }
@@ -199,7 +204,14 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::said_or_read(&self.error)?;
-        finish(context, &self.which, self.attempt, Ending::Failed { error }, &self.guard, "failed")
+        finish(
+            context,
+            &self.which,
+            self.attempt,
+            Ending::Failed { error, evidence: None },
+            &self.guard,
+            "failed",
+        )
     }
 }
 

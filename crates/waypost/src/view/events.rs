@@ -81,13 +81,20 @@ fn event_words(event: &Event) -> String {
             format!("{worker} started {task}{attempt}")
         }
         Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
-        Event::TaskDone { task, result, .. } => {
-            with(&format!("{task} done"), result.as_deref().unwrap_or(""))
+        Event::TaskDone { task, result, evidence, .. } => {
+            let checked = if evidence.is_some() { " (checked)" } else { "" };
+            with(&format!("{task} done{checked}"), result.as_deref().unwrap_or(""))
         }
-        Event::TaskFailed { task, error, again_at } => {
+        Event::TaskReported { task, result, by, .. } => {
+            with(&format!("{by} reported {task} as done"), result.as_deref().unwrap_or(""))
+        }
+        Event::TaskFailed { task, error, again_at, .. } => {
             let again = if again_at.is_some() { ", to be tried again" } else { "" };
             with(&format!("{task} failed{again}"), error)
         }
+        Event::TaskReleased { task, reason } => with(&format!("{task} given back"), reason),
+        Event::QuestionAsked { task, question } => with(&format!("{task} asks"), &question.text),
+        Event::QuestionAnswered { task, answer, by } => with(&format!("{by} answered {task}"), answer),
         Event::TaskSkipped { task, reason } => {
             with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
         }

@@ -94,6 +94,19 @@ pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
             fields.insert(name.to_owned(), cut(&text, TEXT_CHARACTERS_MAX).into());
         }
     }
+    if let Some(question) = state.question() {
+        fields.insert("question".to_owned(), cut(&question.text, TEXT_CHARACTERS_MAX).into());
+        if !question.choices.is_empty() {
+            fields.insert("choices".to_owned(), json!(question.choices));
+        }
+    }
+    if let Some(report) = state.reported() {
+        fields.insert("reported_by".to_owned(), report.by.to_string().into());
+    }
+    if let Some(evidence) = state.evidence() {
+        let brief = json!({ "passed": evidence.passed, "check": evidence.check, "digest": evidence.digest });
+        fields.insert("evidence".to_owned(), brief);
+    }
     if state.attempt > 0 {
         fields.insert("attempt".to_owned(), state.attempt.into());
     }

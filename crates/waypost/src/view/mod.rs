@@ -23,6 +23,8 @@ pub(crate) fn sign(standing: Standing) -> char {
     match standing {
         Standing::Blocked => '◌',
         Standing::Ready => '○',
+        Standing::Reported => '◑',
+        Standing::Asking => '?',
         Standing::Running => '◐',
         Standing::Done => '✓',
         Standing::Failed => '✗',
@@ -36,6 +38,7 @@ pub(crate) fn look(standing: Standing) -> Look {
     match standing {
         Standing::Blocked => Look::Dim,
         Standing::Ready => Look::Plain,
+        Standing::Reported | Standing::Asking => Look::Yellow,
         Standing::Running => Look::Cyan,
         Standing::Done => Look::Green,
         Standing::Failed => Look::Red,

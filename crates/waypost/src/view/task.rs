@@ -1,6 +1,6 @@
 //! Everything about one task, what it waits for included.
 
-use waypost_core::{Json, LockMode, Plan, Standing, Task, Timestamp, Waiting, When, Work};
+use waypost_core::{Json, LockMode, Plan, Standing, Task, TaskState, Timestamp, Waiting, When, Work};
 
 use super::{look, phase_words, sign, text};
 use crate::output::{Look, Output};
@@ -9,6 +9,10 @@ use crate::output::{Look, Output};
 const NAME_COLUMNS: usize = 14;
 /// Characters of a JSON value that are shown before it is cut.
 const JSON_CHARACTERS_MAX: usize = 2_000;
+/// Columns of a question that was answered.
+const ANSWERED_COLUMNS: usize = 60;
+/// Lines of the end of a check's log.
+const LOG_LINES_MAX: usize = 20;
 /// Names that one line lists.
 const NAMES_MAX: usize = 20;
 
@@ -18,6 +22,8 @@ pub(crate) fn waiting_words(waiting: &Waiting) -> String {
         Waiting::Approval => "a person's approval of the plan".to_owned(),
         Waiting::Phase(phase) => format!("the plan, which is {}", phase_words(*phase, false)),
         Waiting::Dependencies(names) => names.join(", "),
+        Waiting::Answer(question) => format!("a person's answer to: {}", text::one_line(question)),
+        Waiting::Check => "its check: it is reported as done".to_owned(),
         Waiting::Until(until) => format!("its next attempt at {} UTC", text::moment(*until)),
     }
 }
@@ -47,13 +53,14 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         ("result", &state.result),
         ("last error", &state.error),
     ];
-    let shown_as_why = standing == Standing::Failed;
+    let shown_as_why = state.why() == state.error;
     for (name, value) in texts {
         if let Some(value) = value.as_ref().filter(|_| !(name == "last error" && shown_as_why)) {
             field(out, name, value);
         }
     }
-    if state.attempt > 0 {
+    print_aside(state, out);
+    if state.attempt > 0 && (state.started_at.is_some() || state.worker.is_some()) {
         let of = if spec.attempts_max() > 1 { format!(" of {}", spec.attempts_max()) } else { String::new() };
         field(out, "attempt", &format!("{}{of}", state.attempt));
     }
@@ -117,6 +124,38 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         if let Some(at) = at {
             field(out, name, &format!("{} UTC ({} ago)", text::moment(at), text::age(Some(at), now)));
         }
+    }
+}
+
+/// What was reported, asked, answered and proved.
+fn print_aside(state: &TaskState, out: &mut Output) {
+    if let Some(report) = state.reported() {
+        let mut words = format!("as done by {}", report.by);
+        if let Some(result) = &report.result {
+            words.push_str(&format!(": {result}"));
+        }
+        field(out, "reported", &words);
+        field(out, "its output", &report.output.as_ref().map(json_words).unwrap_or_default());
+    }
+    if let Some(question) = state.question() {
+        field(out, "asks", &question.text);
+        field(out, "choices", &question.choices.join(", "));
+        field(out, "asked by", &format!("{}, attempt {}", question.by, question.attempt));
+    }
+    for answer in state.answers() {
+        let question = text::short(&answer.question, ANSWERED_COLUMNS);
+        field(out, "answered", &format!("{} ({question} → {})", answer.answer, answer.by));
+    }
+    if let Some(evidence) = state.evidence() {
+        let word = if evidence.passed { "passed" } else { "failed" };
+        field(out, "evidence", &format!("check {} {word}: {}", evidence.check, evidence.outcome));
+        field(out, "checked by", &evidence.worker);
+        field(out, "digest", &evidence.digest);
+        field(out, "its output", &evidence.output.as_ref().map(json_words).unwrap_or_default());
+        let tail = evidence.log_tail.as_deref().unwrap_or_default();
+        let lines: Vec<&str> = tail.lines().collect();
+        let from = lines.len().saturating_sub(LOG_LINES_MAX);
+        field(out, "its log", &lines[from..].join("\n"));
     }
 }
 

@@ -208,6 +208,13 @@ fn below(task: &Task, standing: Standing) -> Vec<String> {
         Standing::Failed | Standing::Skipped | Standing::Cancelled => {
             lines.extend(state.why().map(|why| format!("why: {why}")));
         }
+        Standing::Reported => {
+            let report = state.reported();
+            lines.extend(report.map(|report| format!("reported by {}, waits for its check", report.by)));
+        }
+        Standing::Asking => {
+            lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
+        }
         Standing::Blocked | Standing::Ready => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }

@@ -227,7 +227,10 @@ fn others_can_cancel_add_and_do_what_is_for_people_while_it_runs() {
     let stopped = lines.next().unwrap();
     assert!(stopped.starts_with("stopped  long"), "{stopped}");
     let waiting = lines.next().unwrap();
-    assert_eq!(waiting, "waiting  plan p: sign is for a person: `waypost done p sign` when it is done");
+    assert_eq!(
+        waiting,
+        "waiting  plan p: sign is for a person: `waypost answer p sign yes`, no, or any text"
+    );
     assert!(workspace.waypost(&["done", "p", "sign"]).status.success());
     let rest: Vec<String> = lines.collect();
     assert!(rest.iter().any(|line| line.starts_with("done     after")), "{rest:?}");

@@ -23,12 +23,14 @@ impl Plan {
             return Err(Refusal::Invalid { problems });
         }
         let has_work = draft.tasks.iter().any(|task| has_work(&task.spec));
+        let waived = approval_required == Some(false);
         let approval_required = approval_required.unwrap_or(by.kind != ActorKind::Person && has_work);
         let mut draft = draft.clone();
         draft.format = FORMAT.to_owned();
         draft.id = None;
         draft.version = 0;
         draft.state.approval_required = approval_required;
+        draft.state.approval_waived = waived;
         // A draft is untrusted text: it cannot bring its own approval along.
         draft.state.approval = None;
         draft.state.archived = false;
@@ -50,6 +52,8 @@ impl Plan {
             if !task.state.status.is_finished() {
                 task.state.finished_at = None;
             }
+            // Nor can it bring proofs, reports or people's answers: only what happens here counts as such.
+            task.state.aside = None;
         }
         settle_parents(&mut draft.tasks);
         Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
@@ -245,7 +249,8 @@ impl Plan {
     /// The event that takes an approval back, if this change asks for it: machines would run something else now.
     fn voided(&self, by: &Actor, machine_change: bool) -> Option<Event> {
         let approved = self.state.approval_required && self.state.approval.is_some();
-        let unasked = !self.state.approval_required && by.kind != ActorKind::Person;
+        let state = &self.state;
+        let unasked = !state.approval_required && !state.approval_waived && by.kind != ActorKind::Person;
         (machine_change && (approved || unasked)).then_some(Event::ApprovalVoided {})
     }
 

@@ -75,8 +75,8 @@ fn any_command(dice: &mut Dice, current: &Plan, round: usize) -> Command {
         12 | 13 => {
             let running: Vec<_> = current.running().map(|task| task.spec.id.clone()).collect();
             let outcome = match dice.below(3) {
-                0 => Outcome::Done { result: None, output: None },
-                1 => Outcome::Failed { error: "no".to_owned() },
+                0 => Outcome::Done { result: None, output: None, evidence: None },
+                1 => Outcome::Failed { error: "no".to_owned(), evidence: None },
                 _ => Outcome::Skipped { reason: None },
             };
             let task = if running.is_empty() { any(dice) } else { dice.pick(&running).clone() };

@@ -79,13 +79,20 @@ fn command(id: &TaskId, now: Status, attempt: u32, wanted: &Task, by: &Actor) ->
         |outcome: Ending| Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None };
     match state.status {
         // Whoever worked on it does so no more, and it is on the list again.
-        Status::Pending if now == Status::Running => Command::LoseTask { task, attempt, retry: None },
+        Status::Pending if now == Status::Running => {
+            let reason = "set back in the editor".to_owned();
+            Command::ReleaseTask { task, attempt: Some(attempt), reason }
+        }
         Status::Pending => Command::RetryTask { task },
         Status::Running => Command::StartTask { task, worker: by.to_string() },
-        Status::Done => finish(Ending::Done { result: state.result.clone(), output: state.output.clone() }),
+        Status::Done => finish(Ending::Done {
+            result: state.result.clone(),
+            output: state.output.clone(),
+            evidence: None,
+        }),
         Status::Failed => {
             let error = state.error.clone().unwrap_or_else(|| "marked as failed in the editor".to_owned());
-            finish(Ending::Failed { error })
+            finish(Ending::Failed { error, evidence: None })
         }
         Status::Skipped => finish(Ending::Skipped { reason: state.reason.clone() }),
         Status::Cancelled => {

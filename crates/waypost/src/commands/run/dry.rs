@@ -1,7 +1,7 @@
 //! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
 
 use serde_json::json;
-use waypost_core::{Draft, Status, TaskSpec, levels};
+use waypost_core::{Draft, Status, TaskSpec, Work, levels};
 use waypost_engine::Config;
 use waypost_engine::config::{Executor, Process, PromptTo, Worker};
 
@@ -12,18 +12,29 @@ use crate::view::text;
 
 /// What would be run for each task with work, one line each.
 pub(super) fn commands(config: &Config, draft: &Draft) -> Vec<String> {
-    let tasks =
-        draft.tasks.iter().filter(|task| task.spec.work.is_some() && !task.state.status.is_finished());
+    let is_run = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
+    let tasks = draft.tasks.iter().filter(|task| is_run(&task.spec) && !task.state.status.is_finished());
     tasks.map(|task| format!("{}: {}", task.spec.id, command(config, &task.spec))).collect()
 }
 
 /// The program of a task, as a person would type it.
 fn command(config: &Config, spec: &TaskSpec) -> String {
-    let Some(work) = &spec.work else { return "(for an agent or a person)".to_owned() };
+    let work = spec.work.as_deref();
+    let work = work.map_or_else(|| "(for an agent or a person)".to_owned(), |work| program(config, work));
+    let Some(check) = &spec.check else { return work };
+    let check = match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
+        (None, Some(worker)) => done_by(worker),
+        (Some(Executor::Human), _) => "(a person is asked)".to_owned(),
+        (Some(_), _) | (None, None) => program(config, check),
+    };
+    format!("{work}, then check: {check}")
+}
+
+fn program(config: &Config, work: &Work) -> String {
     match config.executors.get(&work.executor) {
         None => format!("(no executor is called {})", work.executor),
         Some(Executor::Noop) => "(nothing)".to_owned(),
-        Some(Executor::Human) => "(a person does it, then says `waypost done`)".to_owned(),
+        Some(Executor::Human) => "(a person does it, and says so with `waypost answer`)".to_owned(),
         Some(Executor::Worker(worker)) => done_by(worker),
         Some(Executor::Dispatch(workers)) => {
             let inputs = work.inputs.value();

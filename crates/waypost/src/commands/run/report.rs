@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use waypost_core::{PlanId, Status};
+use waypost_core::{Evidence, PlanId, Status, TaskId};
 use waypost_engine::config::{Report, Reporter};
 use waypost_engine::{Config, Control, Notice, View, Watcher, reports};
 
@@ -19,6 +19,9 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two words about what is waited for, where nothing is drawn.
 const WORD_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Characters of a digest that are shown.
+const DIGEST_CHARACTERS: usize = 19;
+
 /// The watcher that suits where the output goes.
 pub(super) fn watcher(context: &Context, id: &PlanId, config: &Config) -> Box<dyn Watcher> {
     if context.out.json {
@@ -28,11 +31,8 @@ pub(super) fn watcher(context: &Context, id: &PlanId, config: &Config) -> Box<dy
         config.reporters.values().filter(|reporter| reporter.report == Report::Console).cloned().collect(),
     );
     if io::stderr().is_terminal() {
-        let painted = |status| {
-            let (verb, look) = verb(status);
-            context.out.talk_paint(&format!("{verb:>7}"), look)
-        };
-        let verbs = Status::ALL.map(|status| (status, painted(status)));
+        let painted = |(verb, look)| (verb, context.out.talk_paint(&format!("{verb:>7}"), look));
+        let verbs = VERBS.map(painted);
         return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs, console });
     }
     Box::new(Lines { plan: id.clone(), waited: false, console })
@@ -46,43 +46,90 @@ fn ending_words(control: Control) -> &'static str {
     }
 }
 
-/// The words for what happened; nothing where it need not be said.
-fn words(notice: &Notice) -> Option<(Status, String)> {
+/// The command by which a person answers.
+fn answer_words(plan: &PlanId, task: &TaskId) -> String {
+    format!("answer with: waypost answer {plan} {task} ANSWER")
+}
+
+/// What a check has found, in a few words.
+pub(super) fn evidence_words(evidence: &Evidence) -> String {
+    let word = if evidence.passed { "passed" } else { "failed" };
+    // As much of the sum as tells it from others.
+    let digest = evidence.digest.get(..DIGEST_CHARACTERS).unwrap_or(&evidence.digest);
+    format!("check {} {word} ({digest}…)", evidence.check)
+}
+
+/// The verb for what happened and the words for it; nothing where it need not be said.
+fn words(notice: &Notice) -> Option<(&'static str, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
     match notice {
         Notice::TaskStarted { task, attempt, .. } => {
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            Some((Status::Running, format!("{task}{attempt}")))
+            Some((verb(Status::Running), format!("{task}{attempt}")))
         }
-        Notice::TaskWillRetry { task, error, again_at, .. } => {
+        Notice::TaskWillRetry { task, error, evidence: Some(_), .. } => {
+            Some((verb(Status::Pending), format!("{task} is sent back: {}", text::one_line(error))))
+        }
+        Notice::TaskWillRetry { task, error, again_at, evidence: None, .. } => {
             let line = format!(
                 "{task} will be tried again at {}: {}",
                 text::moment(*again_at),
                 text::one_line(error)
             );
-            Some((Status::Pending, line))
+            Some((verb(Status::Pending), line))
+        }
+        Notice::TaskReported { task, by, .. } => {
+            Some(("report", format!("{task} is reported as done by {by}, and waits for its check")))
+        }
+        Notice::TaskReleased { task, reason, .. } => {
+            let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
+            Some(("back", format!("{task} is given back{}", said(&why))))
+        }
+        Notice::QuestionAsked { task, question, choices, .. } => {
+            let choices =
+                if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(" | ")) };
+            Some(("asks", format!("{task}: {}{choices}", text::one_line(question))))
+        }
+        Notice::QuestionAnswered { task, answer, by, .. } => {
+            Some(("answer", format!("{task}: {} ({by})", text::one_line(answer))))
         }
         Notice::TaskProgressed { task, progress, .. } => {
-            Some((Status::Running, format!("{task}: {}", text::one_line(progress))))
+            Some((verb(Status::Running), format!("{task}: {}", text::one_line(progress))))
         }
-        Notice::TaskEnded { task, status, seconds, why, .. } => {
+        Notice::TaskEnded { task, status, seconds, why, evidence, .. } => {
             let took = seconds.map(|seconds| format!(" ({})", span(seconds))).unwrap_or_default();
-            Some((*status, format!("{task}{took}{}", said(why))))
+            let proof = evidence.as_ref().filter(|evidence| evidence.passed);
+            let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
+            Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
         }
         Notice::PlanIs { .. } => None,
     }
 }
 
-fn verb(status: Status) -> (&'static str, Look) {
+/// All verbs, and how they look.
+const VERBS: [(&str, Look); 10] = [
+    ("again", Look::Yellow),
+    ("start", Look::Cyan),
+    ("done", Look::Green),
+    ("failed", Look::Red),
+    ("skipped", Look::Yellow),
+    ("stopped", Look::Yellow),
+    ("report", Look::Cyan),
+    ("back", Look::Yellow),
+    ("asks", Look::Yellow),
+    ("answer", Look::Cyan),
+];
+
+fn verb(status: Status) -> &'static str {
     match status {
-        Status::Pending => ("again", Look::Yellow),
-        Status::Running => ("start", Look::Cyan),
-        Status::Done => ("done", Look::Green),
-        Status::Failed => ("failed", Look::Red),
-        Status::Skipped => ("skipped", Look::Yellow),
-        Status::Cancelled => ("stopped", Look::Yellow),
+        Status::Pending => "again",
+        Status::Running => "start",
+        Status::Done => "done",
+        Status::Failed => "failed",
+        Status::Skipped => "skipped",
+        Status::Cancelled => "stopped",
     }
 }
 
@@ -136,11 +183,11 @@ impl Watcher for Lines {
             return;
         }
         let line = match (words(notice), notice) {
-            (Some((status, words)), Notice::TaskProgressed { .. }) => {
-                debug_assert_eq!(status, Status::Running);
-                format!("{:<8} {words}", "goes on")
+            (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
+            (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
+                format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
-            (Some((status, words)), _) => format!("{:<8} {words}", verb(status).0),
+            (Some((verb, words)), _) => format!("{verb:<8} {words}"),
             (None, _) => return,
         };
         let _gone = writeln!(io::stdout().lock(), "{line}");
@@ -171,9 +218,12 @@ fn waits_for(view: &View<'_>) -> String {
         let worker = task.state.worker.as_deref().unwrap_or("somebody");
         return format!("{} is being worked on by {worker}", task.spec.id);
     }
+    if let Some(task) = plan.asking().next() {
+        return format!("{} asks a person; {}", task.spec.id, answer_words(plan.id(), &task.spec.id));
+    }
     match plan.ready().find(|task| task.spec.work.is_some()) {
         Some(task) => format!(
-            "{} is for a person: `waypost done {} {}` when it is done",
+            "{} is for a person: `waypost answer {} {} yes`, no, or any text",
             task.spec.id,
             plan.id(),
             task.spec.id
@@ -186,8 +236,8 @@ fn waits_for(view: &View<'_>) -> String {
 struct Terminal {
     columns: usize,
     drawn: usize,
-    /// The word for how a task ended, with its colour.
-    verbs: [(Status, String); 6],
+    /// The verbs with their colours.
+    verbs: [(&'static str, String); 10],
     console: Console,
 }
 
@@ -202,14 +252,21 @@ impl Terminal {
 impl Watcher for Terminal {
     fn told(&mut self, notice: &Notice) {
         // What starts and goes on is drawn while it runs; what has ended stays.
-        let (Notice::TaskEnded { .. } | Notice::TaskWillRetry { .. }) = notice else { return };
+        let behind = match notice {
+            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } | Notice::PlanIs { .. } => return,
+            Notice::QuestionAsked { plan, task, .. } => format!("\n        {}", answer_words(plan, task)),
+            Notice::TaskEnded { .. }
+            | Notice::TaskWillRetry { .. }
+            | Notice::TaskReported { .. }
+            | Notice::TaskReleased { .. }
+            | Notice::QuestionAnswered { .. } => String::new(),
+        };
         if !self.console.shows(notice) {
             return;
         }
-        let Some((status, words)) = words(notice) else { return };
-        let verb =
-            self.verbs.iter().find(|(known, _)| *known == status).map_or("", |(_, verb)| verb.as_str());
-        let line = format!("{verb} {}", text::short(&words, self.columns.saturating_sub(9)));
+        let Some((verb, words)) = words(notice) else { return };
+        let verb = self.verbs.iter().find(|(known, _)| *known == verb).map_or("", |(_, verb)| verb.as_str());
+        let line = format!("{verb} {}{behind}", text::short(&words, self.columns.saturating_sub(9)));
         let erased = self.erase();
         let _gone = writeln!(io::stderr().lock(), "{erased}{line}");
     }

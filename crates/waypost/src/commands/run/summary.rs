@@ -6,7 +6,7 @@ use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
 use waypost_engine::{Rest, Summary};
 
-use super::report::span;
+use super::report::{evidence_words, span};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
@@ -94,12 +94,7 @@ fn tasks(context: &mut Context, plan: &Plan) {
             let word = standing.map_or("", |standing| standing.word());
             let attempt = task.state.attempt;
             let again = if attempt > 1 { format!("attempt {attempt} ") } else { String::new() };
-            let why = match task.state.status {
-                Status::Done | Status::Running => task.state.result.clone().unwrap_or_default(),
-                Status::Pending | Status::Failed | Status::Skipped | Status::Cancelled => {
-                    task.state.why().unwrap_or_default()
-                }
-            };
+            let why = why(task);
             vec![
                 Cell::plain(text::short(task.spec.id.as_str(), 30)),
                 standing.map_or_else(|| Cell::plain(word), |standing| Cell::looking(word, look(standing))),
@@ -112,6 +107,24 @@ fn tasks(context: &mut Context, plan: &Plan) {
     if total > rows.len() {
         let rest = total - rows.len();
         context.out.line(format!("… and {} more (`waypost show {}`)", text::count(rest, "task"), plan.id()));
+    }
+}
+
+/// What is said beside a task: what it waits for, what became of it, what its check has found.
+fn why(task: &Task) -> String {
+    let state = &task.state;
+    let said = match (state.status, state.question(), state.reported()) {
+        (Status::Pending, Some(question), _) => format!("asks: {}", question.text),
+        (Status::Pending, None, Some(report)) => format!("reported by {}, waits for its check", report.by),
+        (Status::Done | Status::Running, _, _) => state.result.clone().unwrap_or_default(),
+        (Status::Pending | Status::Failed | Status::Skipped | Status::Cancelled, _, _) => {
+            state.why().unwrap_or_default()
+        }
+    };
+    match state.evidence() {
+        Some(evidence) if said.is_empty() => evidence_words(evidence),
+        Some(evidence) => format!("{}; {said}", evidence_words(evidence)),
+        None => said,
     }
 }
 
@@ -159,6 +172,9 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
     let hint = match (phase, failed) {
         (_, Some(task)) => {
             format!("`waypost log {id} {task}` shows what it said; `waypost retry {id}`, then run it again")
+        }
+        (Phase::Active, None) if plan.asking().next().is_some() => {
+            format!("`waypost answer {id}` shows what is asked; answer, then run it again")
         }
         (Phase::Active, None) => match summary.rest {
             Rest::Over | Rest::Waiting | Rest::Busy => {

@@ -1,0 +1,69 @@
+//! Decisions about questions to people: who may ask, who may answer, and with what.
+
+use super::super::Plan;
+use super::{Decision, only_a_person, within};
+use crate::{Actor, Ask, Event, Problem, Question, Refusal, Status, TaskId, Timestamp, Wrong, limits};
+
+impl Plan {
+    pub(super) fn decide_ask(
+        &self,
+        by: &Actor,
+        at: Timestamp,
+        task: &TaskId,
+        attempt: Option<u32>,
+        ask: &Ask,
+    ) -> Decision {
+        let number = self.number(task)?;
+        match self.slot(number).status {
+            Status::Running => self.speaks_for(by, number, attempt)?,
+            status => return Err(self.wrong_status(number, status, "left for an answer")),
+        }
+        let Ask { text, choices, state } = ask;
+        if text.trim().is_empty() {
+            return Err(missing(task, "question"));
+        }
+        within("bytes of the question", text.len(), limits::QUESTION_BYTES_MAX, task)?;
+        within("choices of the question", choices.len(), limits::CHOICES_MAX, task)?;
+        for choice in choices {
+            if choice.trim().is_empty() {
+                return Err(missing(task, "question.choices"));
+            }
+            within("bytes of a choice", choice.len(), limits::QUESTION_BYTES_MAX, task)?;
+        }
+        let found = state.as_ref().map_or(0, |state| state.as_str().len());
+        within("bytes of the question's state", found, limits::QUESTION_STATE_BYTES_MAX, task)?;
+        let known = &self.at(number).state;
+        let question = Question {
+            text: text.clone(),
+            choices: choices.clone(),
+            state: state.clone(),
+            by: known.worker.clone().unwrap_or_else(|| by.to_string()),
+            attempt: known.attempt,
+            asked_at: at,
+        };
+        Ok(vec![Event::QuestionAsked { task: task.clone(), question: Box::new(question) }])
+    }
+
+    pub(super) fn decide_answer(&self, by: &Actor, task: &TaskId, answer: &str) -> Decision {
+        only_a_person(by, "answer a question")?;
+        let number = self.number(task)?;
+        let Some(question) = self.at(number).state.question() else {
+            return Err(Refusal::NoQuestion { task: self.name(number) });
+        };
+        within("bytes of the answer", answer.len(), limits::QUESTION_BYTES_MAX, task)?;
+        let meant = question.answer(answer).ok_or_else(|| match question.choices.as_slice() {
+            [] => missing(task, "answer"),
+            choices => Refusal::NotAChoice {
+                task: self.name(number),
+                answer: answer.to_owned(),
+                choices: choices.to_vec(),
+            },
+        })?;
+        Ok(vec![Event::QuestionAnswered { task: task.clone(), answer: meant, by: by.clone() }])
+    }
+}
+
+fn missing(task: &TaskId, field: &str) -> Refusal {
+    let wrong = Wrong::Missing { field: field.to_owned() };
+    Refusal::Invalid { problems: vec![Problem::task(task, wrong)] }
+}

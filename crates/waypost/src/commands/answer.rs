@@ -1,0 +1,231 @@
+//! `waypost answer`: what waits for a person's word, and giving it.
+
+use std::collections::BTreeSet;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use waypost_core::{ActorKind, Command, Json, Outcome as Ending, Phase, Plan, PlanId, Refusal, Status, Task};
+use waypost_engine::config::Executor;
+use waypost_store::{Head, Plans, Query, Sort};
+
+use crate::cli::Guard;
+use crate::context::{Context, Found};
+use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
+use crate::view::text;
+
+/// Rows on a page, unless somebody says otherwise.
+const ROWS_DEFAULT: usize = 20;
+/// Rows on a page at the most.
+const ROWS_MAX: usize = 1_000;
+/// Plans that are looked for at a time.
+const PLANS_PAGE: usize = 100;
+
+const EXAMPLES: &str = "\
+Only a person can answer. A question that offers choices takes one of them, or a beginning of only one.
+A task for a person (an executor of kind human) is done by any answer but no, which fails it.
+
+Examples:
+  waypost answer
+  waypost answer kq3
+  waypost answer kq3 deploy yes
+  waypost answer kq3 release 'use the second candidate'";
+
+// What, and with what.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Answer {
+    /// The plan (otherwise everything that waits for a person is listed)
+    plan: Option<String>,
+    /// The task (otherwise everything of the plan is listed)
+    #[arg(requires = "answer")]
+    task: Option<String>,
+    /// The answer
+    answer: Vec<String>,
+    /// List at most so many
+    #[arg(long, value_name = "N", default_value_t = ROWS_DEFAULT)]
+    limit: usize,
+    /// Go on where another page ended
+    #[arg(long, value_name = "PLAN/TASK")]
+    after: Option<String>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+/// Something that waits for a person.
+struct Row {
+    plan: PlanId,
+    task: String,
+    value: Value,
+    line: String,
+}
+
+impl Answer {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if self.limit == 0 || self.limit > ROWS_MAX {
+            let hint = format!("write a number from 1 to {ROWS_MAX}");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let config = setup::config(&Folders::find(context)?, None)?;
+        let is_human = |(name, executor): (&String, &Executor)| {
+            matches!(executor, Executor::Human).then(|| name.clone())
+        };
+        let people: BTreeSet<String> = config.executors.iter().filter_map(is_human).collect();
+        match (&self.plan, &self.task) {
+            (Some(plan), Some(task)) => {
+                let found = context.find(plan)?;
+                self.answer(context, &found, task, &people)
+            }
+            (plan, _) => self.list(context, plan.as_deref(), &people),
+        }
+    }
+
+    fn answer(&self, context: &mut Context, found: &Found, task: &str, people: &BTreeSet<String>) -> Outcome {
+        let task = found.task(task)?;
+        let answer = self.answer.join(" ");
+        let (asks, is_theirs) = found.look(|plan| {
+            let known = plan.task(task.as_str());
+            let asks = known.is_some_and(|task| task.state.question().is_some());
+            (asks, known.is_some_and(|task| is_for_people(task, people)))
+        })?;
+        let by = context.actor()?;
+        let command = if asks || !is_theirs {
+            Command::AnswerQuestion { task: task.clone(), answer: answer.clone() }
+        } else {
+            if by.kind != ActorKind::Person {
+                let what = "answer what is for a person to do";
+                return Err(Refusal::OnlyAPerson { what, by: by.kind }.into());
+            }
+            let outcome = match answer.trim().to_lowercase().as_str() {
+                "no" | "n" => Ending::Failed { error: format!("answered no by {by}"), evidence: None },
+                "yes" | "y" => done("yes"),
+                _ => done(answer.trim()),
+            };
+            Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None }
+        };
+        let committed = context.write(found, vec![command], &self.guard)?;
+        let said = if asks {
+            format!("{task} has its answer, and can go on")
+        } else {
+            format!("{task} is answered")
+        };
+        context.answer(found, &committed, &said, Some(&task), Map::new())
+    }
+
+    fn list(&self, context: &mut Context, plan: Option<&str>, people: &BTreeSet<String>) -> Outcome {
+        let plans = context.plans()?;
+        let after = self.after.as_deref().map(|after| {
+            after.split_once('/').ok_or_else(|| {
+                Failure::usage(format!("--after {after:?} is no place in this list"), "write PLAN/TASK")
+            })
+        });
+        let after = after.transpose()?;
+        let mut rows = match plan {
+            Some(plan) => {
+                let plan = plans.resolve(plan)?;
+                plans.look(&plan, |plan| rows_of(plan, people))?
+            }
+            None => self.all(&plans, after.map(|(plan, _)| plan), people)?,
+        };
+        if let Some((plan, task)) = after {
+            let seen = rows.iter().position(|row| row.plan.as_str() == plan && row.task == task);
+            rows.drain(..seen.map_or(0, |seen| seen + 1));
+        }
+        let more = rows.len() > self.limit;
+        rows.truncate(self.limit);
+        let next = rows.last().filter(|_| more).map(|row| format!("{}/{}", row.plan, row.task));
+        if context.out.json {
+            let waiting: Vec<Value> = rows.into_iter().map(|row| row.value).collect();
+            return context.out.value(&json!({ "waiting": waiting, "next": next }));
+        }
+        if rows.is_empty() {
+            context.out.say("nothing waits for a person");
+            return Ok(());
+        }
+        for row in &rows {
+            context.out.line(&row.line);
+        }
+        context.out.say("answer with: waypost answer PLAN TASK ANSWER");
+        if let Some(next) = next {
+            context.out.say(format!("for more, add --after '{next}'"));
+        }
+        Ok(())
+    }
+
+    /// Everything that waits in plans that have begun, one more than fits on the page at least if there is more.
+    fn all(&self, plans: &Plans, from: Option<&str>, people: &BTreeSet<String>) -> Outcome<Vec<Row>> {
+        let mut query = Query {
+            phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
+            sort: Sort::Id,
+            limit: PLANS_PAGE,
+            ..Query::default()
+        };
+        let mut rows = Vec::new();
+        let may_wait = |head: &&Head| {
+            let open = head.counts.ready + head.counts.blocked + head.counts.running;
+            open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
+        };
+        loop {
+            let page = plans.heads(&query)?;
+            for head in page.items.iter().filter(may_wait) {
+                rows.extend(plans.look(&head.id, |plan| rows_of(plan, people))?);
+                // What stood on earlier pages may be among them.
+                if rows.len() > self.limit && from.is_none_or(|from| head.id.as_str() > from) {
+                    return Ok(rows);
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(rows),
+            }
+        }
+    }
+}
+
+fn done(answer: &str) -> Ending {
+    let output = Some(Json::of(&json!({ "answer": answer })));
+    Ending::Done { result: None, output, evidence: None }
+}
+
+/// Whether a person's answer ends a task: it is theirs to do, and nobody but a person works on it.
+fn is_for_people(task: &Task, people: &BTreeSet<String>) -> bool {
+    let theirs = task.spec.work.as_ref().is_some_and(|work| people.contains(&work.executor));
+    theirs && matches!(task.state.status, Status::Pending | Status::Running)
+}
+
+/// What waits for a person in one plan: questions first, then tasks.
+fn rows_of(plan: &Plan, people: &BTreeSet<String>) -> Vec<Row> {
+    let id = plan.id();
+    let mut rows = Vec::new();
+    for task in plan.asking() {
+        let Some(question) = task.state.question() else { continue };
+        let name = &task.spec.id;
+        let choices = match question.choices.as_slice() {
+            [] => String::new(),
+            choices => format!("  [{}]", choices.join(" | ")),
+        };
+        rows.push(Row {
+            plan: id.clone(),
+            task: name.to_string(),
+            value: json!({
+                "plan": id, "task": name, "kind": "question", "question": question.text,
+                "choices": question.choices, "asked_by": question.by, "asked_at": question.asked_at,
+            }),
+            line: format!("{id} {name}  {}{choices}", text::one_line(&question.text)),
+        });
+    }
+    if plan.state().phase == Phase::Active {
+        for task in plan.on_offer().filter(|task| is_for_people(task, people)) {
+            let name = &task.spec.id;
+            rows.push(Row {
+                plan: id.clone(),
+                task: name.to_string(),
+                value: json!({
+                    "plan": id, "task": name, "kind": "task", "question": task.spec.description,
+                }),
+                line: format!("{id} {name}  {}", text::one_line(&task.spec.description)),
+            });
+        }
+    }
+    rows
+}

@@ -1,0 +1,73 @@
+//! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
+
+use clap::Args;
+use serde_json::Map;
+use waypost_core::{Ask as Question, Command};
+
+use super::work::Which;
+use crate::cli::Guard;
+use crate::context::Context;
+use crate::error::Outcome;
+
+const ASK_EXAMPLES: &str = "\
+The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.
+
+Examples:
+  waypost ask kq3 t2 'Which of the two schemas is the right one?'
+  waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
+
+// A question.
+#[derive(Debug, Args)]
+#[command(after_help = ASK_EXAMPLES)]
+pub(crate) struct Ask {
+    #[command(flatten)]
+    which: Which,
+    /// The question
+    #[arg(required = true)]
+    question: Vec<String>,
+    /// An answer that is possible; may be given more than once
+    #[arg(long, value_name = "TEXT")]
+    choice: Vec<String>,
+    /// The attempt that asks: it is refused if somebody else has started the task since
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Ask {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
+        let command = Command::AskQuestion { task: task.clone(), attempt: self.attempt, ask: Box::new(ask) };
+        let committed = context.write(&found, vec![command], &self.guard)?;
+        let said = format!("{task} waits for a person's answer");
+        context.answer(&found, &committed, &said, Some(&task), Map::new())?;
+        context.out.say(format!("a person answers with: waypost answer {} {task} ANSWER", found.id));
+        Ok(())
+    }
+}
+
+// Back on the list.
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    which: Which,
+    /// Why
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// The attempt that is given back
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Release {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let command = Command::ReleaseTask { task: task.clone(), attempt: self.attempt, reason: self.reason };
+        let committed = context.write(&found, vec![command], &self.guard)?;
+        context.answer(&found, &committed, &format!("{task} is given back"), Some(&task), Map::new())
+    }
+}
