@@ -10,8 +10,11 @@ use waypost_core::{
 };
 
 use crate::group::Group;
-use crate::record::{Entry, Head, HeldLock, IndexChanges, LogFilter, Page, Query, ReadyTask, Sort};
+use crate::record::{
+    Entry, Head, HeldLock, IndexChanges, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince,
+};
 use crate::store::{Append, Read, Store, StoreError, Transaction};
+use crate::watch::Watch;
 
 /// Plans that a process keeps in memory at the most.
 const PLANS_CACHED_MAX: usize = 64;
@@ -237,6 +240,11 @@ impl Plans {
         &self.store
     }
 
+    /// Begins to watch for writes by anybody.
+    pub fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch()
+    }
+
     /// Makes a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
         self.queue_one(Job::Create(Box::new(new)))
@@ -385,6 +393,26 @@ impl Plans {
             Ok(())
         })?;
         Ok(entries)
+    }
+
+    /// The number of the latest version in the log; 0 when there is none.
+    pub fn latest(&self) -> Result<u64, StoreError> {
+        let mut latest = 0;
+        self.store.read(&mut |read| {
+            latest = read.latest()?;
+            Ok(())
+        })?;
+        Ok(latest)
+    }
+
+    /// The plans that the versions after `after`, at most `limit` of them, belong to.
+    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        let mut written = WrittenSince::default();
+        self.store.read(&mut |read| {
+            written = read.written_since(after, limit)?;
+            Ok(())
+        })?;
+        Ok(written)
     }
 
     /// Tasks that could start now on `queue` in plans that run or may, at most `limit`: the most urgent first, then those
