@@ -5,6 +5,7 @@
 //! memory, and commits writers who wait together in one go.
 
 mod clock;
+mod deliver;
 mod file;
 mod files;
 mod group;

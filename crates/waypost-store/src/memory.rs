@@ -293,6 +293,10 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(later.filter(|entry| filter.admits(entry)).take(limit).cloned().collect())
     }
 
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        Ok(!self.tables.waits.rows.is_empty())
+    }
+
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         Ok(list::leases(self.tables.leases.rows.values(), before, limit))
     }

@@ -1,5 +1,6 @@
 //! What every backend promises. A backend joins with one line in `promises!`.
 
+mod across;
 mod lists;
 mod log;
 mod names;
@@ -69,6 +70,9 @@ promises! {
         together::readers_see_whole_versions_only
         together::two_processes_see_each_others_writes
         together::a_transaction_that_fails_leaves_nothing
+        across::what_ends_later_is_told_to_whoever_waits_for_it
+        across::what_has_ended_already_is_told_at_once
+        across::of_commands_for_themselves_only_the_refused_are_left_out
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases

@@ -80,6 +80,7 @@ fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) 
     // Begun before the first look, so that nothing falls between the two.
     let mut watch = plans.watch()?;
     loop {
+        let latest = plans.latest()?;
         let entries = plans.log(after, filter, VERSIONS_PAGE)?;
         let mut stdout = io::stdout().lock();
         for entry in &entries {
@@ -94,6 +95,8 @@ fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) 
         }
         drop(stdout);
         if entries.len() < VERSIONS_PAGE {
+            // What was left out is not looked at again.
+            after = after.max(latest);
             watch.wait(FOLLOW_WAIT)?;
         }
     }
