@@ -9,6 +9,8 @@ pub mod config;
 
 mod executors;
 mod identity;
+mod observe;
+mod queues;
 mod run;
 mod scheduler;
 mod vigil;
@@ -16,8 +18,10 @@ mod vigil;
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;
-pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
+pub use observe::Observer;
+pub use queues::{RunningWorker, workers};
+pub use run::{Controller, Follow, Options, Patience, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
-    Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest,
-    Scheduler, TRY_AGAIN_ATTEMPTS,
+    Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
+    Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };

@@ -32,4 +32,4 @@ pub use sqlite::{Durability, SqliteStore};
 pub use store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
-pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch};
+pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};

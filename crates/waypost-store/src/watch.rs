@@ -187,7 +187,9 @@ mod system {
             }
             let inotify =
                 inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()?;
-            let events = inotify::WatchFlags::CLOSE_WRITE | inotify::WatchFlags::ONLYDIR;
+            let events = inotify::WatchFlags::CLOSE_WRITE
+                | inotify::WatchFlags::MOVED_TO
+                | inotify::WatchFlags::ONLYDIR;
             inotify::add_watch(&inotify, folder, events).ok()?;
             Some(Self { inotify, name: bell.file_name()?.to_owned(), deaf: None })
         }
@@ -272,6 +274,11 @@ mod system {
         let span = Timespec { tv_sec: span.as_secs() as _, tv_nsec: span.subsec_nanos() as _ };
         let _interrupted = poll(&mut [], Some(&span));
     }
+}
+
+/// Watches a file that others write or replace, as editors do. Each report means that it may be another one now.
+pub fn watch_file(path: &Path) -> Box<dyn Watch> {
+    Bell::new(path.to_owned()).watch()
 }
 
 /// The bell of a database file.

@@ -72,6 +72,19 @@ pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
     written.map_err(failed)
 }
 
+/// Replaces a file that is there as a whole, with the same permissions.
+pub(crate) fn replace(path: &Path, text: &str) -> Outcome {
+    let failed = |error: io::Error| Failure::file(path, &error);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let permissions = fs::metadata(path).map_err(failed)?.permissions();
+    let written = put(&temporary, text)
+        .and_then(|()| fs::set_permissions(&temporary, permissions))
+        .and_then(|()| fs::rename(&temporary, path));
+    let _gone = fs::remove_file(&temporary);
+    written.map_err(failed)
+}
+
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;

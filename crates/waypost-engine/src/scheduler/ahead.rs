@@ -59,10 +59,8 @@ impl Scheduler {
     pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: Ending) {
         let Some(live) = self.live.get_mut(key) else { return };
         self.pace.note(now.as_micros() - live.since.as_micros());
-        if live.has_slot()
-            && let Some(used) = self.slots.get_mut(&live.queue)
-        {
-            *used = used.saturating_sub(1);
+        if live.has_slot() {
+            self.slots.give(&live.queue);
         }
         live.stage = Stage::Ended;
         live.ended_at = Some(now);
@@ -71,7 +69,7 @@ impl Scheduler {
     }
 
     /// Gives free slots to those who wait for one.
-    fn fill_slots(&mut self, now: Timestamp) {
+    pub(super) fn fill_slots(&mut self, now: Timestamp) {
         if self.stopping {
             return;
         }
@@ -81,12 +79,11 @@ impl Scheduler {
                 self.waiting.remove(place);
                 continue;
             };
-            let used = self.slots.entry(live.queue.clone()).or_default();
-            if *used >= self.config.queues.get(&live.queue).map_or(0, |queue| queue.concurrency) {
+            let concurrency = self.config.queues.get(&live.queue).map_or(0, |queue| queue.concurrency);
+            if !self.slots.take(&live.queue, concurrency) {
                 place += 1;
                 continue;
             }
-            *used += 1;
             live.ahead = false;
             live.begin(now);
             let key = key.clone();

@@ -9,7 +9,8 @@ use waypost_core::{
 };
 
 use super::live::{AttemptKey, Live, Stage};
-use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, earlier, holder};
+use super::slots::Slots;
+use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, Takes, earlier, holder};
 use crate::admit::{Means, resolve};
 use crate::config::Config;
 
@@ -38,6 +39,9 @@ impl Scheduler {
                 let Some(draft) = writes.get_mut(&one.plan) else { continue };
                 again |= self.start(now, one, draft);
             }
+            for draft in writes.values_mut().filter(|draft| draft.shared) {
+                draft.chosen = true;
+            }
             if !again {
                 return;
             }
@@ -47,22 +51,18 @@ impl Scheduler {
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
         let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
-        let Self { config, plans, locks, slots, wake_at, served, reserved, .. } = self;
+        let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
         let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
         let mut lasts: BTreeMap<PlanId, u64> = BTreeMap::new();
         let mut turns = Vec::new();
         for (id, followed) in plans.iter() {
-            let room = writes.get(id).is_some_and(|draft| draft.commands.len() < INSTANT_COMMANDS_MAX);
+            let room = writes
+                .get(id)
+                .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active {
-                turns.push((
-                    id,
-                    followed,
-                    followed.plan.ready().peekable(),
-                    followed.running,
-                    followed.served,
-                ));
+                turns.push((id, followed, followed.ready(now, worker), followed.running, followed.served));
             }
         }
         // Whoever newcomers may not overtake goes first.
@@ -71,7 +71,7 @@ impl Scheduler {
         if let Some((plan, task)) = &first
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
-            && let Ok(Some(one)) = admit(config, slots, &mut ahead_left, locks, &turn.1.plan, found)
+            && let Ok(Some(one)) = admit(config, takes, slots, &mut ahead_left, locks, &turn.1.plan, found)
         {
             (*reserved, chosen_first) = (None, true);
             turn.3 += 1;
@@ -95,7 +95,7 @@ impl Scheduler {
                 *wake_at = earlier(*wake_at, Some(until));
                 continue;
             }
-            match admit(config, slots, &mut ahead_left, locks, &followed.plan, task) {
+            match admit(config, takes, slots, &mut ahead_left, locks, &followed.plan, task) {
                 Ok(Some(one)) => {
                     *served += 1;
                     (*running, *last) = (*running + 1, *served);
@@ -182,8 +182,8 @@ impl Scheduler {
         let Some(outcome) = instant.filter(|_| started) else {
             if !started {
                 self.locks.release(&holder(&plan, &task), &locks);
-                if let Some(used) = self.slots.get_mut(&queue).filter(|_| has_slot) {
-                    *used = used.saturating_sub(1);
+                if has_slot {
+                    self.slots.give(&queue);
                 }
                 return false;
             }
@@ -197,9 +197,15 @@ impl Scheduler {
         };
         let retry = Some(self.config.retry);
         let finish = Command::FinishTask { task: task.clone(), attempt: Some(attempt), outcome, retry };
-        self.apply(now, &plan, finish, draft);
+        if draft.shared {
+            // It cannot be decided before the start, which this copy does not see.
+            draft.commands.push(finish);
+        } else {
+            self.apply(now, &plan, finish, draft);
+        }
         self.locks.release(&holder(&plan, &task), &locks);
-        true
+        // What a shared plan's tasks lead to is seen only once they are written.
+        !draft.shared
     }
 }
 
@@ -216,13 +222,17 @@ fn queue_of(plan: &Plan) -> String {
 /// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
 fn admit(
     config: &Config,
-    slots: &mut BTreeMap<String, u32>,
+    takes: &Takes,
+    slots: &mut Slots,
     ahead_left: &mut usize,
     locks: &mut LockTable,
     plan: &Plan,
     task: &Task,
 ) -> Result<Option<Chosen>, Obstacle> {
     let Some(work) = &task.spec.work else { return Ok(None) };
+    if !takes.executor(&work.executor) {
+        return Ok(None);
+    }
     let failed = |wrong| Some(Outcome::Failed { error: Problem::task(&task.spec.id, wrong).to_string() });
     let (instant, timeout) = match resolve(config, work) {
         Ok(Means::Human) => return Ok(None),
@@ -231,24 +241,29 @@ fn admit(
         }
         Ok(Means::Noop) => (None, None),
         Ok(Means::Process(process)) => (None, process.timeout_seconds),
+        Err(_) if takes.leaves_unknown => return Ok(None),
         // The plan was changed after it was looked at: the task fails, and says why.
         Err(wrong) => (failed(wrong), None),
     };
     let queue = queue_of(plan);
     let concurrency = config.queues.get(&queue).map_or(0, |queue| queue.concurrency);
-    let full = instant.is_none() && slots.get(&queue).copied().unwrap_or(0) >= concurrency;
+    let has_slot = instant.is_none() && slots.take(&queue, concurrency);
+    let full = instant.is_none() && !has_slot;
+    // Where others have all slots, nobody knows when one is free.
+    let soon = *ahead_left > 0 && slots.has_any(&queue);
     // One whose author counts attempts is not started before it can really start: it may have to be given back.
-    if full && (*ahead_left == 0 || concurrency == 0 || task.spec.retry.is_some()) {
+    if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }
     let name = holder(plan.id(), &task.spec.id);
     if !task.spec.locks.is_empty() && locks.acquire(&name, &task.spec.locks).is_err() {
+        if has_slot {
+            slots.give(&queue);
+        }
         return Err(Obstacle::Locks);
     }
     if full {
         *ahead_left -= 1;
-    } else if instant.is_none() {
-        *slots.entry(queue).or_default() += 1;
     }
     Ok(Some(Chosen {
         plan: plan.id().clone(),

@@ -79,7 +79,9 @@ impl Scheduler {
         let ours =
             followed.plan.running().filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
         let ours = ours.map(|task| AttemptKey::new(id, &task.spec.id, task.state.attempt));
-        gone.extend(ours.filter(|key| !self.live.contains_key(key)).map(|key| (key, Loss::Died)));
+        let written = |key: &AttemptKey| draft.finishes.iter().any(|(written, _)| written == key);
+        let lost = ours.filter(|key| !self.live.contains_key(key) && !written(key));
+        gone.extend(lost.map(|key| (key, Loss::Died)));
         for (key, loss) in gone {
             let retry = Some(retry_of_lost(&self.config, loss));
             let command = Command::LoseTask { task: key.task, attempt: key.attempt, retry };

@@ -5,5 +5,6 @@
 mod config;
 mod processes;
 mod scheduler;
+mod several;
 mod simulation;
 mod world;

@@ -8,7 +8,7 @@ use waypost_testkit::{Dice, id, plan_of};
 use crate::world::{Fate, World, config, job};
 
 /// Seeds that one test tries. `WAYPOST_SEEDS` makes it more, `WAYPOST_SEED` repeats one.
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("WAYPOST_SEED") {
         Some(seed) => vec![seed],

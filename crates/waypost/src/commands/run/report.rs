@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use waypost_core::{PlanId, Status};
+use waypost_core::{Plan, PlanId, Status, TaskId};
 use waypost_engine::{Control, Notice, View, Watcher};
 
 use crate::context::Context;
@@ -13,13 +13,44 @@ use crate::view::{self, text};
 
 /// Lines of running tasks that are drawn at the most.
 const RUNNING_DRAWN_MAX: usize = 8;
+/// Plans whose progress is drawn at the most.
+const PLANS_DRAWN_MAX: usize = 5;
 /// Between two drawings.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two words about what is waited for, where nothing is drawn.
 const WORD_INTERVAL: Duration = Duration::from_secs(1);
 
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One plan, and what is said ends with it.
+    One(PlanId),
+    /// One plan that may go on after its end.
+    Staying(PlanId),
+    /// Whatever plans there are.
+    Many,
+}
+
+impl Scope {
+    /// How a task is named.
+    fn name(&self, plan: &PlanId, task: &TaskId) -> String {
+        match self {
+            Self::One(_) | Self::Staying(_) => task.to_string(),
+            Self::Many => format!("{plan}/{task}"),
+        }
+    }
+
+    /// Whether the phase of a plan has to be told, because nothing else will.
+    fn tells_phases(&self) -> bool {
+        match self {
+            Self::One(_) => false,
+            Self::Staying(_) | Self::Many => true,
+        }
+    }
+}
+
 /// The watcher that suits where the output goes.
-pub(super) fn watcher(context: &Context, id: &PlanId) -> Box<dyn Watcher> {
+pub(crate) fn watcher(context: &Context, scope: Scope) -> Box<dyn Watcher> {
     if context.out.json {
         return Box::new(Programs);
     }
@@ -29,9 +60,9 @@ pub(super) fn watcher(context: &Context, id: &PlanId) -> Box<dyn Watcher> {
             context.out.talk_paint(&format!("{verb:>7}"), look)
         };
         let verbs = Status::ALL.map(|status| (status, painted(status)));
-        return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs });
+        return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs });
     }
-    Box::new(Lines { plan: id.clone(), waited: false })
+    Box::new(Lines { scope, waited: false })
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -43,16 +74,18 @@ fn ending_words(control: Control) -> &'static str {
 }
 
 /// The words for what happened; nothing where it need not be said.
-fn words(notice: &Notice) -> Option<(Status, String)> {
+fn words(scope: &Scope, notice: &Notice) -> Option<(Status, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
     match notice {
-        Notice::TaskStarted { task, attempt, .. } => {
+        Notice::TaskStarted { plan, task, attempt, .. } => {
+            let task = scope.name(plan, task);
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             Some((Status::Running, format!("{task}{attempt}")))
         }
-        Notice::TaskWillRetry { task, error, again_at, .. } => {
+        Notice::TaskWillRetry { plan, task, error, again_at, .. } => {
+            let task = scope.name(plan, task);
             let line = format!(
                 "{task} will be tried again at {}: {}",
                 text::moment(*again_at),
@@ -60,10 +93,12 @@ fn words(notice: &Notice) -> Option<(Status, String)> {
             );
             Some((Status::Pending, line))
         }
-        Notice::TaskProgressed { task, progress, .. } => {
+        Notice::TaskProgressed { plan, task, progress } => {
+            let task = scope.name(plan, task);
             Some((Status::Running, format!("{task}: {}", text::one_line(progress))))
         }
-        Notice::TaskEnded { task, status, seconds, why, .. } => {
+        Notice::TaskEnded { plan, task, status, seconds, why, .. } => {
+            let task = scope.name(plan, task);
             let took = seconds.map(|seconds| format!(" ({})", span(seconds))).unwrap_or_default();
             Some((*status, format!("{task}{took}{}", said(why))))
         }
@@ -83,7 +118,7 @@ fn verb(status: Status) -> (&'static str, Look) {
 }
 
 /// How long, in the unit that suits: `0.3s`, `12s`, `2m05s`.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     if seconds < 10.0 {
         format!("{seconds:.1}s")
     } else if seconds < 60.0 {
@@ -111,19 +146,22 @@ impl Watcher for Programs {
 
 /// A line on stdout for each event.
 struct Lines {
-    plan: PlanId,
+    scope: Scope,
     waited: bool,
 }
 
 impl Watcher for Lines {
     fn told(&mut self, notice: &Notice) {
         self.waited = false;
-        let line = match (words(notice), notice) {
+        let line = match (words(&self.scope, notice), notice) {
             (Some((status, words)), Notice::TaskProgressed { .. }) => {
                 debug_assert_eq!(status, Status::Running);
                 format!("{:<8} {words}", "goes on")
             }
             (Some((status, words)), _) => format!("{:<8} {words}", verb(status).0),
+            (None, Notice::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+                format!("{:<8} {plan} is {}", "plan", phase.word())
+            }
             (None, _) => return,
         };
         let _gone = writeln!(io::stdout().lock(), "{line}");
@@ -132,10 +170,12 @@ impl Watcher for Lines {
         let _gone = writeln!(io::stdout().lock(), "{:<8} {}", "ending", ending_words(control));
     }
     fn look(&mut self, view: &View<'_>) {
-        if view.waits && !self.waited {
+        if view.waits
+            && !self.waited
+            && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
+        {
             self.waited = true;
-            let _gone =
-                writeln!(io::stdout().lock(), "{:<8} plan {}: {}", "waiting", self.plan, waits_for(view));
+            let _gone = writeln!(io::stdout().lock(), "{:<8} plan {plan}: {}", "waiting", waits_for(view));
         }
     }
     fn interval(&self) -> Duration {
@@ -167,6 +207,7 @@ fn waits_for(view: &View<'_>) -> String {
 
 /// Drawn in place on stderr.
 struct Terminal {
+    scope: Scope,
     columns: usize,
     drawn: usize,
     /// The word for how a task ended, with its colour.
@@ -179,16 +220,45 @@ impl Terminal {
         self.drawn = 0;
         format!("{up}\r\u{1b}[J")
     }
+
+    /// How far the plans are, a line each.
+    fn bars(&self, view: &View<'_>) -> Vec<String> {
+        if self.scope != Scope::Many {
+            let bars = view.plans.first().map(|plan| view::progress(&plan.counts()));
+            return bars.map(|bar| text::short_line(&bar, self.columns - 1)).into_iter().collect();
+        }
+        let active = || view.plans.iter().filter(|plan| plan.state().phase == waypost_core::Phase::Active);
+        let bar = |plan: &&Plan| {
+            let line = format!("{} {}", plan.id(), view::progress(&plan.counts()));
+            text::short_line(&line, self.columns - 1)
+        };
+        let mut lines: Vec<String> = active().take(PLANS_DRAWN_MAX).map(bar).collect();
+        match active().count() {
+            0 => lines.push("no plan is active".to_owned()),
+            count if count > PLANS_DRAWN_MAX => {
+                lines.push(format!("and {} more plans", count - PLANS_DRAWN_MAX));
+            }
+            _ => {}
+        }
+        lines
+    }
 }
 
 impl Watcher for Terminal {
     fn told(&mut self, notice: &Notice) {
         // What starts and goes on is drawn while it runs; what has ended stays.
-        let (Notice::TaskEnded { .. } | Notice::TaskWillRetry { .. }) = notice else { return };
-        let Some((status, words)) = words(notice) else { return };
-        let verb =
-            self.verbs.iter().find(|(known, _)| *known == status).map_or("", |(_, verb)| verb.as_str());
-        let line = format!("{verb} {}", text::short(&words, self.columns.saturating_sub(9)));
+        let line = match notice {
+            Notice::TaskEnded { .. } | Notice::TaskWillRetry { .. } => {
+                let Some((status, words)) = words(&self.scope, notice) else { return };
+                let known = self.verbs.iter().find(|(known, _)| *known == status);
+                let verb = known.map_or("", |(_, verb)| verb.as_str());
+                format!("{verb} {}", text::short(&words, self.columns.saturating_sub(9)))
+            }
+            Notice::PlanIs { plan, phase } if self.scope.tells_phases() => {
+                text::short_line(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+            }
+            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } | Notice::PlanIs { .. } => return,
+        };
         let erased = self.erase();
         let _gone = writeln!(io::stderr().lock(), "{erased}{line}");
     }
@@ -199,22 +269,23 @@ impl Watcher for Terminal {
     }
 
     fn look(&mut self, view: &View<'_>) {
-        let Some(plan) = view.plans.first() else { return };
-        let mut lines = vec![text::short_line(&view::progress(&plan.counts()), self.columns - 1)];
+        let mut lines = self.bars(view);
         let count = view.running.len();
         for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {
             let seconds = (view.now.as_micros() - since.as_micros()).max(0) as f64 / 1e6;
-            let task = plan.task(key.task.as_str());
+            let plan = view.plans.iter().find(|plan| *plan.id() == key.plan);
+            let task = plan.and_then(|plan| plan.task(key.task.as_str()));
             let progress = task.and_then(|task| task.state.progress.clone());
             let about =
                 progress.or_else(|| task.map(|task| task.spec.description.clone())).unwrap_or_default();
-            let line = format!("  {:>6} {} {}", span(seconds), key.task, text::one_line(&about));
+            let name = self.scope.name(&key.plan, &key.task);
+            let line = format!("  {:>6} {name} {}", span(seconds), text::one_line(&about));
             lines.push(text::short_line(line.trim_end(), self.columns - 1));
         }
         if count > RUNNING_DRAWN_MAX {
             lines.push(format!("         and {} more", count - RUNNING_DRAWN_MAX));
         }
-        if view.waits {
+        if view.waits && self.scope != Scope::Many {
             lines.push(text::short_line(&format!("  waiting: {}", waits_for(view)), self.columns - 1));
         }
         let erased = self.erase();
