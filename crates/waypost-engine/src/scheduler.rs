@@ -127,6 +127,8 @@ pub struct Takes {
     pub executors: Option<BTreeSet<String>>,
     /// Whether tasks that the configuration does not allow are left to workers with another one. Otherwise they fail.
     pub leaves_unknown: bool,
+    /// Whether only what this run itself does is told of.
+    pub tells_own_only: bool,
 }
 
 /// How a run differs from one that has its queues to itself and takes whatever it finds.

@@ -17,7 +17,7 @@ use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Qu
 use crate::store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
-use crate::watch::{Bell, Watch, bell_beside};
+use crate::watch::{Bell, Watch, bell_beside, pause};
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +48,17 @@ impl From<rusqlite::Error> for StoreError {
             _ => Self::Database(error.to_string()),
         }
     }
+}
+
+/// Waits until others may have written, `tries` times before; `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
+/// millisecond or two, and SQLite's own handler soon sleeps for tens of them.
+fn wait_for_others(tries: i32) -> bool {
+    const SHORT: (i32, u64) = (50, 200);
+    const LONG_MICROS: u64 = 2_000;
+    const TRIES_MAX: u64 = BUSY_SECONDS_MAX * 1_000_000 / LONG_MICROS;
+    let (short_tries, short_micros) = SHORT;
+    pause(Duration::from_micros(if tries < short_tries { short_micros } else { LONG_MICROS }));
+    u64::try_from(tries).is_ok_and(|tries| tries < TRIES_MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -90,8 +101,8 @@ impl SqliteStore {
             StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
             other => other,
         };
-        let connection = Connection::open(&self.path).map_err(named)?;
-        connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(named)?;
+        let mut connection = Connection::open(&self.path).map_err(named)?;
+        connection.busy_handler(Some(wait_for_others)).map_err(named)?;
         let synchronous = match self.durability {
             Durability::Full => "FULL",
             Durability::Relaxed => "NORMAL",

@@ -62,6 +62,8 @@ impl Bell {
     }
 }
 
+pub(crate) use system::pause;
+
 /// How long from now until `until`, if that is later.
 fn left(until: Instant) -> Option<Duration> {
     Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
@@ -242,7 +244,7 @@ mod system {
     }
 
     /// Lets time pass.
-    pub(super) fn pause(span: Duration) {
+    pub(crate) fn pause(span: Duration) {
         let _interrupted = poll(&mut [], Some(&timespec(span)));
     }
 }
@@ -270,7 +272,7 @@ mod system {
     }
 
     /// Lets time pass.
-    pub(super) fn pause(span: Duration) {
+    pub(crate) fn pause(span: Duration) {
         let span = Timespec { tv_sec: span.as_secs() as _, tv_nsec: span.subsec_nanos() as _ };
         let _interrupted = poll(&mut [], Some(&span));
     }

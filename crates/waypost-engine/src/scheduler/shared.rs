@@ -65,8 +65,10 @@ impl Scheduler {
                 std::cmp::Ordering::Equal => {
                     followed.plan.advance(&entry.events, entry.at);
                     let touched = followed.plan.take_touched();
-                    let notices = notice::of(&followed.plan, &entry.events, &touched);
-                    self.told.extend(notices.into_iter().map(Action::Tell));
+                    if entry.actor == self.by || !self.takes.tells_own_only {
+                        let notices = notice::of(&followed.plan, &entry.events, &touched);
+                        self.told.extend(notices.into_iter().map(Action::Tell));
+                    }
                     failed |= entry.events.iter().any(is_failure);
                 }
                 std::cmp::Ordering::Greater => followed.stale = true,

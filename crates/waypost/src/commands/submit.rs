@@ -60,8 +60,11 @@ impl Submit {
         let entered = begin.enter(context, &config, draft)?;
         let found = Found { plans: entered.plans, id: entered.id };
         let phase = found.look(|plan| plan.state().phase)?;
-        let mut said =
-            if entered.made { "submitted".to_owned() } else { "is in the store already".to_owned() };
+        let mut said = if entered.made {
+            "submitted".to_owned()
+        } else {
+            "the same plan is in the store already".to_owned()
+        };
         let mut runs = false;
         match phase {
             Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => {

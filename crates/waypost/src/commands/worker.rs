@@ -79,7 +79,7 @@ impl Worker {
             follow: Follow::Queues(queues.clone()),
             after_failure: AfterFailure::KeepGoing,
             jobs: self.jobs,
-            takes: Takes { executors, leaves_unknown: true },
+            takes: Takes { executors, leaves_unknown: true, tells_own_only: true },
             patience: if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked },
         };
         self.greet(context, &config, &queues);

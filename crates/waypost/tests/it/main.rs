@@ -7,7 +7,9 @@ mod processes;
 mod run;
 mod run_crash;
 mod transcript;
+mod workers;
 mod workspaces;
+mod write_back;
 
 use transcript::check;
 
