@@ -1,7 +1,7 @@
 //! Work that several processes share: `submit`, `worker`, `watch`, `events --follow`, and queues that hold across them.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -57,6 +57,11 @@ impl Drop for Running {
     fn drop(&mut self) {
         let _gone = self.0.kill();
         let _gone = self.0.wait();
+        if let Some(stderr) = self.0.stderr.as_mut().filter(|_| std::thread::panicking()) {
+            let mut said = String::new();
+            let _lost = stderr.read_to_string(&mut said);
+            eprintln!("the process said: {said}");
+        }
     }
 }
 
@@ -107,7 +112,7 @@ fn an_agents_plan_waits_for_a_person_and_then_for_nobody() {
 #[test]
 fn a_worker_runs_what_comes_and_whoever_watches_sees_it() {
     let workspace = Workspace::new();
-    configure(&workspace, &format!("{QUICK}[queues.default]\n[queues.slow]\nconcurrency = 1\n"));
+    configure(&workspace, &format!("{QUICK}[queues.slow]\nconcurrency = 1\n"));
     put(&workspace, "first.json", &plan("first", 1, "run"));
     assert!(workspace.waypost(&["submit", "first.json"]).status.success());
     let mut worker = Running::start(&workspace, &["worker", "--queue", "default"]);

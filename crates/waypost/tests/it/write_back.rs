@@ -51,8 +51,12 @@ fn a_half_done_file_is_resumed_written_back_and_then_done() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(ran(&workspace), ["b", "c"], "what was done or skipped is not run again");
     let written: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json")).unwrap();
-    let statuses: Vec<&str> =
-        written["tasks"].as_array().unwrap().iter().map(|task| task["status"].as_str().unwrap()).collect();
+    let statuses: Vec<&str> = written["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["state"]["status"].as_str().unwrap())
+        .collect();
     assert_eq!(statuses, ["done", "done", "done", "skipped"], "{written}");
     let mode = fs::metadata(workspace.work().join("p.json")).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o640);
@@ -68,45 +72,64 @@ fn a_half_done_file_is_resumed_written_back_and_then_done() {
     assert_eq!(leftovers, Vec::<String>::new());
 }
 
-/// Imports what the format cannot say (the work), and checks that the file says afterwards what was done.
-fn check(name: &str, before: &str, after: &[&str]) {
+/// A plan of this file of which somebody does a task is written back: the file says afterwards what was done.
+fn write_back(name: &str, before: &str, done: Option<(&str, &str)>) -> (String, String) {
     let workspace = Workspace::new();
     configure(&workspace, COUNTING);
     put(&workspace, name, before);
-    let mut child = {
-        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
-        command.args(["run", name, "--write-back", "--yes"]);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
-    };
-    let status = child.wait().unwrap();
-    let written = get(&workspace, name);
-    for expected in after {
-        assert!(written.contains(expected), "{name}: {expected:?} is not in\n{written}\n(exit {status})");
+    if let Some((plan, task)) = done {
+        assert!(workspace.waypost(&["import", name]).status.success());
+        let output = workspace.waypost(&["done", plan, task]);
+        assert!(output.status.success(), "{output:?}");
     }
+    let output = workspace.waypost(&["run", name, "--write-back", "--yes"]);
+    let again = workspace.waypost(&["validate", name]);
+    assert!(again.status.success(), "{again:?}");
     assert!(!workspace.work().join(format!("{name}.waypost-new")).exists());
+    (get(&workspace, name), text(&output).1)
+}
+
+fn statuses(written: &str, list: &str) -> Vec<String> {
+    let written: serde_json::Value = serde_json::from_str(written).unwrap();
+    let tasks = written[list].as_array().unwrap();
+    tasks.iter().map(|task| task["status"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
 #[test]
-fn agoras_format_is_written_back() {
+fn agoras_format_is_written_back_and_says_what_it_cannot_hold() {
     let before = serde_json::json!({
-        "runId": "r1", "queue": "default",
+        "id": "r1", "queue": "default",
         "items": [{
-            "id": "one", "dependsOn": [], "resourceLocks": [], "executor": "dispatch",
+            "id": "one", "depends_on": [], "resourceLocks": [], "executor": "dispatch",
             "inputs": { "subagent": "edit", "workerInput": {} },
         }],
     });
-    check("r.json", &before.to_string(), &["\"one\"", "done"]);
+    let (written, said) = write_back("r.json", &before.to_string(), None);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), before);
+    assert_eq!(said.matches("agora cannot hold all of the plan").count(), 1, "{said}");
+    assert!(said.contains("status of one"), "{said}");
 }
 
 #[test]
-fn formats_without_work_are_written_back_as_they_stand() {
+fn formats_whose_tasks_are_for_people_are_written_back() {
     let clido = serde_json::json!({
         "meta": { "id": "c1", "goal": "g" },
         "tasks": [{ "id": "t1", "description": "d", "status": "done", "depends_on": [] },
-                  { "id": "t2", "description": "e", "status": "pending", "depends_on": ["t1"] }],
+                  { "id": "t2", "description": "e", "status": "pending", "depends_on": ["t1"] },
+                  { "id": "t3", "description": "f", "status": "pending", "depends_on": [] }],
     });
-    check("c.json", &clido.to_string(), &["\"t1\"", "done", "pending"]);
-    check("list.md", "# Things\n\n- [x] one\n- [ ] two\n", &["- [x] one", "- [ ] two"]);
+    let (written, _) = write_back("c.json", &clido.to_string(), Some(("c1", "t2")));
+    assert_eq!(statuses(&written, "tasks"), ["done", "done", "pending"], "{written}");
+    let jaato = serde_json::json!({
+        "plan_id": "j1", "title": "j", "status": "active", "started": true,
+        "steps": [{ "id": "step_1", "description": "Sand", "status": "pending" },
+                  { "id": "step_2", "description": "Paint", "status": "pending" }],
+    });
+    let (written, _) = write_back("j.json", &jaato.to_string(), Some(("j1", "step_1")));
+    assert_eq!(statuses(&written, "steps"), ["completed", "pending"], "{written}");
+    let (written, _) = write_back("list.md", "# Things\n\n- [x] one\n- [ ] two\n", None);
+    let boxes: Vec<&str> = written.lines().filter_map(|line| line.get(..5)).collect();
+    assert_eq!(boxes, ["# Thi", "- [x]", "- [ ]"], "{written}");
 }
 
 #[test]
@@ -138,7 +161,7 @@ fn a_file_that_somebody_else_has_changed_is_left_alone() {
     assert_eq!(get(&workspace, "p.json"), "mine\n");
     assert!(err.contains("was changed by somebody else") && err.contains("p.json.waypost-new"), "{err}");
     let aside: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json.waypost-new")).unwrap();
-    assert_eq!(aside["tasks"][1]["status"], "done", "{aside}");
+    assert_eq!(aside["tasks"][1]["state"]["status"], "done", "{aside}");
 }
 
 fn watching(workspace: &Workspace, words: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {

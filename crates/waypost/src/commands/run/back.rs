@@ -113,9 +113,11 @@ impl WriteBack {
     }
 
     fn write(&mut self, text: &str) -> Outcome {
-        if self.aside.is_none()
-            && files::read(&self.path.display().to_string()).ok().as_ref() != Some(&self.known)
-        {
+        if self.aside.is_none() {
+            if files::replace(&self.path, &self.known, text)? {
+                self.known = text.to_owned();
+                return Ok(());
+            }
             let mut name = self.path.clone().into_os_string();
             name.push(ASIDE);
             let aside = PathBuf::from(name);
@@ -126,12 +128,10 @@ impl WriteBack {
             ));
             self.aside = Some(aside);
         }
-        if let Some(aside) = &self.aside {
-            return files::write(aside, text, true);
+        match &self.aside {
+            Some(aside) => files::write(aside, text, true),
+            None => Ok(()),
         }
-        files::replace(&self.path, text)?;
-        self.known = text.to_owned();
-        Ok(())
     }
 }
 
