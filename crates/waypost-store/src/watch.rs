@@ -170,7 +170,7 @@ mod system {
     use super::{WATCH_SLOWLY, left};
 
     /// File systems whose files others change without this system hearing of it: NFS, SMB, CIFS, AFS, 9P, Ceph, FUSE.
-    const DEAF: [i64; 8] =
+    const DEAF: [u32; 8] =
         [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x00c3_6400, 0x6573_5546];
 
     pub(super) struct Ears {
@@ -184,7 +184,7 @@ mod system {
         pub(super) fn at(bell: &Path) -> Option<Self> {
             let folder = bell.parent().filter(|folder| !folder.as_os_str().is_empty());
             let folder = folder.unwrap_or(Path::new("."));
-            if statfs(folder).is_ok_and(|found| DEAF.contains(&(found.f_type as i64 & 0xffff_ffff))) {
+            if statfs(folder).is_ok_and(|found| DEAF.contains(&(found.f_type as u32))) {
                 return None;
             }
             let inotify =

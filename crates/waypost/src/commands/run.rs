@@ -181,7 +181,7 @@ impl Run {
         let controller = runner.controller();
         listen(controller.clone(), Signals::TerminateAtOnce)?;
         let mut again = match self.watch {
-            true => Some(Again::begin(&self.what, self.format, text, controller.clone())?),
+            true => Some(Again::begin(&self.what, self.format, text, config, plans, id, &controller)?),
             false => None,
         };
         let total = plans.look(id, |plan| plan.counts().total as usize)?;
@@ -196,7 +196,7 @@ impl Run {
             drop(watcher);
             let Some(again) = again.as_mut().filter(|_| summary.aside) else { return Ok(summary) };
             let own = back.as_deref().map(WriteBack::known);
-            let taken = again.look(context, config, plans, id, &self.begin(), &controller, own);
+            let taken = again.look(context, &self.begin(), own);
             if let (Some(back), Some(text)) = (&mut back, taken) {
                 back.was_read(&text);
             }

@@ -1,7 +1,7 @@
 //! Work that several processes share: `submit`, `worker`, `watch`, `events --follow`, and queues that hold across them.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -60,7 +60,7 @@ impl Drop for Running {
         if let Some(stderr) = self.0.stderr.as_mut().filter(|_| std::thread::panicking()) {
             let mut said = String::new();
             let _lost = stderr.read_to_string(&mut said);
-            eprintln!("the process said: {said}");
+            let _lost = writeln!(std::io::stderr(), "the process said: {said}");
         }
     }
 }

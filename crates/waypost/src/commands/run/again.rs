@@ -29,6 +29,10 @@ pub(super) struct Again {
     text: String,
     /// The answer of a person who was asked whether the changed plan may run.
     asked: Option<(u64, Receiver<bool>)>,
+    config: Arc<Config>,
+    plans: Arc<Plans>,
+    id: PlanId,
+    controller: Controller,
 }
 
 impl Again {
@@ -37,20 +41,33 @@ impl Again {
         path: &str,
         dialect: Option<Dialect>,
         text: &str,
-        controller: Controller,
+        config: &Arc<Config>,
+        plans: &Arc<Plans>,
+        id: &PlanId,
+        controller: &Controller,
     ) -> Outcome<Self> {
         let watched = std::fs::canonicalize(path).map_err(|error| Failure::file(Path::new(path), &error))?;
         let mut watch = watch_file(&watched);
+        let told = controller.clone();
         let hear = move || {
             while let Ok(changed) = watch.wait(FILE_WAIT) {
                 if changed {
-                    controller.aside();
+                    told.aside();
                 }
             }
         };
         let thread = std::thread::Builder::new().name("source".to_owned()).spawn(hear);
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
-        Ok(Self { path: path.to_owned(), dialect, text: text.to_owned(), asked: None })
+        Ok(Self {
+            path: path.to_owned(),
+            dialect,
+            text: text.to_owned(),
+            asked: None,
+            config: Arc::clone(config),
+            plans: Arc::clone(plans),
+            id: id.clone(),
+            controller: controller.clone(),
+        })
     }
 
     /// Whether a person is being asked, so that nothing else may be drawn.
@@ -63,14 +80,10 @@ impl Again {
     pub(super) fn look(
         &mut self,
         context: &mut Context,
-        config: &Arc<Config>,
-        plans: &Plans,
-        id: &PlanId,
         begin: &Begin<'_>,
-        controller: &Controller,
         own: Option<&str>,
     ) -> Option<String> {
-        if let Err(failure) = self.hear_answer(context, plans, id) {
+        if let Err(failure) = self.hear_answer(context) {
             self.complain(context, &failure);
         }
         let text = match crate::files::read(&self.path) {
@@ -82,7 +95,7 @@ impl Again {
             return None;
         }
         self.text.clone_from(&text);
-        match self.take_in(context, config, plans, id, begin, &text, controller) {
+        match self.take_in(context, begin, &text) {
             Ok(()) => Some(text),
             Err(failure) => {
                 self.complain(context, &failure);
@@ -91,16 +104,9 @@ impl Again {
         }
     }
 
-    fn take_in(
-        &mut self,
-        context: &mut Context,
-        config: &Arc<Config>,
-        plans: &Plans,
-        id: &PlanId,
-        begin: &Begin<'_>,
-        text: &str,
-        controller: &Controller,
-    ) -> Outcome {
+    fn take_in(&mut self, context: &mut Context, begin: &Begin<'_>, text: &str) -> Outcome {
+        let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
+        let (plans, id) = (&*plans, &id);
         let mut draft = source::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
         if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
@@ -109,7 +115,7 @@ impl Again {
         if let Some(queue) = begin.queue {
             draft.spec.queue = queue.to_owned();
         }
-        begin::is_allowed(config, &draft)?;
+        begin::is_allowed(&self.config, &draft)?;
         let before = plans.look(id, Plan::to_draft)?;
         keep_foreign(&mut draft, &before);
         begin::write(context, plans, id, Command::Replace(Box::new(draft)))?;
@@ -119,19 +125,12 @@ impl Again {
             self.path,
             text::count(total, "task")
         ));
-        self.activate(context, config, plans, id, begin, controller)
+        self.activate(context, begin)
     }
 
     /// Asks, where somebody has to be asked, without keeping the run from going on.
-    fn activate(
-        &mut self,
-        context: &mut Context,
-        config: &Arc<Config>,
-        plans: &Plans,
-        id: &PlanId,
-        begin: &Begin<'_>,
-        controller: &Controller,
-    ) -> Outcome {
+    fn activate(&mut self, context: &mut Context, begin: &Begin<'_>) -> Outcome {
+        let (plans, id, config) = (&*self.plans, &self.id, &self.config);
         let finished = plans.look(id, |plan| plan.state().phase.is_finished())?;
         if finished {
             return Ok(());
@@ -151,7 +150,7 @@ impl Again {
         };
         begin::show_work(context, config, id, &draft);
         let (tell, answer) = channel();
-        let controller = controller.clone();
+        let controller = self.controller.clone();
         let ask = move || {
             let _over = tell.send(begin::says_yes("approve and run it? [y/N]"));
             controller.aside();
@@ -162,7 +161,8 @@ impl Again {
         Ok(())
     }
 
-    fn hear_answer(&mut self, context: &Context, plans: &Plans, id: &PlanId) -> Outcome {
+    fn hear_answer(&mut self, context: &Context) -> Outcome {
+        let (plans, id) = (&*self.plans, &self.id);
         let Some((version, answer)) = &self.asked else { return Ok(()) };
         let (version, yes) = match answer.try_recv() {
             Err(TryRecvError::Empty) => return Ok(()),
