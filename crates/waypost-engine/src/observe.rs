@@ -89,10 +89,7 @@ impl Observer {
             }
             let shown = self.shown.map_or(Duration::ZERO, |at| at.elapsed());
             match self.messages.recv_timeout(watcher.interval().saturating_sub(shown)) {
-                Ok(Message::Control(control)) => {
-                    watcher.asked_to_end(control);
-                    return Ok(());
-                }
+                Ok(Message::Control(_)) => return Ok(()),
                 Ok(_) => {
                     self.changed.store(false, Ordering::Release);
                     self.read(watcher).map_err(of_store)?;
