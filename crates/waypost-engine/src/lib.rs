@@ -9,7 +9,9 @@ pub mod config;
 
 mod executors;
 mod identity;
+mod observe;
 mod proof;
+mod queues;
 mod reporters;
 mod run;
 mod scheduler;
@@ -19,10 +21,12 @@ mod vigil;
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;
+pub use observe::Observer;
 pub use proof::CHECK_ATTEMPTS;
+pub use queues::{RunningWorker, workers};
 pub use reporters::{REPORT_BYTES_MAX, REPORTS_WAITING_MAX, reports};
-pub use run::{Controller, RunError, Runner, Summary, View, Watcher};
+pub use run::{Controller, Follow, Options, Patience, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
-    Action, AfterFailure, AttemptKey, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice, Rest,
-    Scheduler, TRY_AGAIN_ATTEMPTS,
+    Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
+    Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };

@@ -3,27 +3,32 @@
 //! Decides nothing about tasks. A start is durable before its work begins, and an end is durable before anything that
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
+mod follow;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
+pub use follow::Follow;
+use follow::Offers;
+pub(crate) use follow::watch as watch_store;
 use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
 use crate::config::Config;
 use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines};
 use crate::identity;
+use crate::queues::FileSlots;
 use crate::reporters::Reporters;
 use crate::scheduler::{
-    Action, AfterFailure, AttemptKey, Control, Ending, Input, Loss, Notice, Rest, Scheduler,
+    Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Input, Loss, Notice, Rest, Scheduler, Takes,
 };
 use crate::vigil::Vigil;
 
-/// Between two looks at what other processes have written.
-const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Between two looks at the leases of others.
+/// Between two looks at the leases of others, and at what they have written should nothing have told of it.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
@@ -41,6 +46,10 @@ pub(crate) enum Message {
     Ended(AttemptKey, Ending, Option<AttemptKey>),
     Progressed(AttemptKey, String),
     Control(Control),
+    /// Somebody may have written.
+    StoreChanged,
+    /// Whoever runs it wants to do something else for a moment.
+    Aside,
 }
 
 /// What a run looks like at a moment.
@@ -77,6 +86,48 @@ pub struct Summary {
     pub rest: Rest,
     /// What could not be reported to whom, in words.
     pub unreported: Vec<String>,
+    /// Whether it is not over: it was left for a moment by [`Controller::aside`], and is to be run on.
+    pub aside: bool,
+}
+
+/// When a run ends by itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Patience {
+    /// When nothing more will happen here.
+    #[default]
+    UntilOver,
+    /// When nothing runs and nothing can start, here or on other workers.
+    UntilIdle,
+    /// Never.
+    UntilAsked,
+}
+
+/// What a run follows, and how.
+#[derive(Debug)]
+pub struct Options {
+    /// What it follows.
+    pub follow: Follow,
+    /// How it goes on after a failure.
+    pub after_failure: AfterFailure,
+    /// Programs that it may have at the same time; the bounds of queues hold as well.
+    pub jobs: Option<u32>,
+    /// Which tasks it takes.
+    pub takes: Takes,
+    /// When it ends by itself.
+    pub patience: Patience,
+}
+
+impl Options {
+    /// For a run of these plans that has no wishes.
+    pub fn plans(ids: Vec<PlanId>) -> Self {
+        Self {
+            follow: Follow::Plans(ids),
+            after_failure: AfterFailure::default(),
+            jobs: None,
+            takes: Takes::default(),
+            patience: Patience::default(),
+        }
+    }
 }
 
 /// Why a run could not go on.
@@ -95,6 +146,15 @@ pub enum RunError {
 pub struct Controller(Sender<Message>);
 
 impl Controller {
+    pub(crate) fn to(sender: Sender<Message>) -> Self {
+        Self(sender)
+    }
+
+    /// Makes [`Runner::run`] return for a moment without ending anything.
+    pub fn aside(&self) {
+        let _over = self.0.send(Message::Aside);
+    }
+
     /// Says what is wanted. A run that is over does not hear it.
     pub fn say(&self, control: Control) {
         let _over = self.0.send(Message::Control(control));
@@ -109,12 +169,15 @@ pub struct Runner {
     workshop: Arc<Workshop>,
     scheduler: Scheduler,
     reporters: Reporters,
-    ids: Vec<PlanId>,
+    offers: Option<Offers>,
+    patience: Patience,
+    changed: Arc<AtomicBool>,
+    aside: bool,
+    others_wrote: bool,
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     clock: Clock,
-    looked: Instant,
     leases_looked: Instant,
     heartbeat: Instant,
     shown: Option<Instant>,
@@ -128,6 +191,17 @@ fn runs(around: &Surroundings) -> PathBuf {
     around.logs.with_file_name("runs")
 }
 
+/// What others read of a run while it is alive.
+fn note(worker: &str, follow: &Follow) -> String {
+    match follow {
+        Follow::Plans(_) => format!("run {worker}\n"),
+        Follow::Queues(queues) => {
+            let queues = queues.iter().map(|queue| format!("queue {queue}\n"));
+            format!("worker {worker}\n{}", queues.collect::<String>())
+        }
+    }
+}
+
 impl Runner {
     /// For these plans, which are in the store already.
     pub fn new(
@@ -137,13 +211,30 @@ impl Runner {
         after_failure: AfterFailure,
         ids: Vec<PlanId>,
     ) -> Result<Self, RunError> {
+        Self::with(plans, config, around, Options { after_failure, ..Options::plans(ids) })
+    }
+
+    /// The same with wishes.
+    pub fn with(
+        plans: Arc<Plans>,
+        config: Arc<Config>,
+        around: Surroundings,
+        options: Options,
+    ) -> Result<Self, RunError> {
+        let of_store = |error: StoreError| RunError::Plan(error.into());
+        let Options { follow, after_failure, jobs, takes, patience } = options;
         let (sender, messages) = channel();
-        let scheduler = Scheduler::new(Arc::clone(&config), around.worker.clone(), after_failure);
-        let clock = Clock::new(&plans).map_err(|error| RunError::Plan(error.into()))?;
+        let changed = Arc::new(AtomicBool::new(false));
+        // Before anything is read, so that nothing falls between the two.
+        follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
+        let keeper = Box::new(FileSlots::new(around.logs.with_file_name("queues")));
+        let bounds = Bounds { jobs, takes, keeper };
+        let scheduler = Scheduler::bounded(Arc::clone(&config), around.worker.clone(), after_failure, bounds);
+        let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
         // Where no file can be made, a later run has only the marks of the processes to go by.
-        let vigil = Vigil::begin(&runs(&around), &around.worker).ok();
+        let vigil = Vigil::begin(&runs(&around), &around.worker, &note(&around.worker, &follow)).ok();
         let mut runner = Self {
             _vigil: vigil,
             plans,
@@ -151,12 +242,15 @@ impl Runner {
             workshop: Arc::new(Workshop::new(around, sender.clone())),
             scheduler,
             reporters,
-            ids,
+            offers: Offers::of(&follow),
+            patience,
+            changed,
+            aside: false,
+            others_wrote: false,
             handles: BTreeMap::new(),
             sender,
             messages,
             clock,
-            looked: now,
             leases_looked: now,
             heartbeat: now,
             shown: None,
@@ -164,10 +258,7 @@ impl Runner {
             hold_until: None,
             asked_to_end: None,
         };
-        for id in runner.ids.clone() {
-            let plan = runner.plans.look(&id, Plan::clone).map_err(RunError::Plan)?;
-            runner.handle(Input::Adopted(Box::new(plan)));
-        }
+        runner.begin(follow)?;
         runner.look_for_lost()?;
         Ok(runner)
     }
@@ -186,8 +277,10 @@ impl Runner {
                 handle.stop(crate::scheduler::Force::Kill);
             }
         }
-        let unreported = self.reporters.finish();
-        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported })
+        let aside = std::mem::take(&mut self.aside);
+        // One that is only left for a moment goes on reporting.
+        let unreported = if aside { Vec::new() } else { self.reporters.finish() };
+        ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported, aside })
     }
 
     fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
@@ -197,11 +290,13 @@ impl Runner {
             }
             self.act(watcher)?;
             self.show(watcher);
-            if self.hold_until.is_none() {
-                let rest = self.scheduler.rest();
-                if rest == Rest::Over || rest == Rest::Waiting && self.asked_to_end.is_some() {
-                    return Ok(rest);
-                }
+            if self.aside {
+                return Ok(self.scheduler.rest());
+            }
+            if self.hold_until.is_none()
+                && let Some(rest) = self.is_over()
+            {
+                return Ok(rest);
             }
             match self.messages.recv_timeout(self.patience(watcher)) {
                 Ok(message) => self.take(message, watcher),
@@ -209,6 +304,20 @@ impl Runner {
             }
             self.look_around()?;
         }
+    }
+
+    /// How it ends, if it does now.
+    fn is_over(&self) -> Option<Rest> {
+        let rest = self.scheduler.rest();
+        let over = match (rest, self.patience) {
+            (Rest::Busy, _) => false,
+            (Rest::Waiting | Rest::Over, _) if self.asked_to_end.is_some() => true,
+            (_, Patience::UntilAsked) => false,
+            (Rest::Over, Patience::UntilOver | Patience::UntilIdle) => true,
+            (Rest::Waiting, Patience::UntilOver) => false,
+            (Rest::Waiting, Patience::UntilIdle) => !self.scheduler.others_work(),
+        };
+        over.then_some(rest)
     }
 
     fn handle(&mut self, input: Input) {
@@ -231,6 +340,12 @@ impl Runner {
                 watcher.asked_to_end(control);
                 self.handle(Input::Control(control));
             }
+            Message::StoreChanged => {
+                // First said, then looked: what is written from now on is told of again.
+                self.changed.store(false, Ordering::Release);
+                self.others_wrote = true;
+            }
+            Message::Aside => self.aside = true,
         }
     }
 
@@ -248,6 +363,8 @@ impl Runner {
             for action in actions {
                 match action {
                     Action::Write(id, commands) => self.write(&id, commands)?,
+                    Action::WritePossible(id, commands) => self.write_possible(&id, commands)?,
+                    Action::CatchUp(id) => self.tolerate(|runner| runner.catch_up(&id))?,
                     Action::Read(id) => self.read(&id, watcher)?,
                     Action::Prepare(key) => self.prepare(key),
                     Action::Start(key) => self.start(key),
@@ -268,15 +385,34 @@ impl Runner {
         }
     }
 
-    fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
-        let request = WriteRequest {
+    fn request(&self, id: &PlanId, commands: Vec<Command>) -> WriteRequest {
+        WriteRequest {
             plan: id.clone(),
             by: self.scheduler.actor().clone(),
             commands,
             known_version: None,
             lease_seconds: Some(self.config.lease_seconds),
-        };
-        match self.plans.write(request) {
+        }
+    }
+
+    fn write_possible(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
+        match self.plans.write_what_can_be(self.request(id, commands)) {
+            Ok(committed) => {
+                self.store_failures = 0;
+                let refusals = committed.left_out.into_iter().map(|(_, refusal)| refusal).collect();
+                self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
+                Ok(())
+            }
+            Err(WriteError::Store(error)) => {
+                self.handle(Input::Unknown(id.clone()));
+                self.store_failed(error)
+            }
+            Err(error) => Err(RunError::Plan(error)),
+        }
+    }
+
+    fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
+        match self.plans.write(self.request(id, commands)) {
             Ok(committed) => {
                 self.store_failures = 0;
                 self.handle(Input::Written(id.clone(), committed.version));
@@ -357,7 +493,7 @@ impl Runner {
     fn patience(&self, watcher: &dyn Watcher) -> Duration {
         let until_shown =
             watcher.interval().saturating_sub(self.shown.map_or(Duration::ZERO, |at| at.elapsed()));
-        let mut patience = LOOK_INTERVAL.saturating_sub(self.looked.elapsed()).min(until_shown);
+        let mut patience = LEASES_INTERVAL.saturating_sub(self.leases_looked.elapsed()).min(until_shown);
         if let Some(wake_at) = self.scheduler.wake_at() {
             let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
             patience = patience.min(Duration::from_micros(micros as u64));
@@ -373,7 +509,7 @@ impl Runner {
             return;
         }
         self.shown = Some(Instant::now());
-        let plans = self.ids.iter().filter_map(|id| self.scheduler.plan(id)).collect();
+        let plans = self.scheduler.followed().filter_map(|id| self.scheduler.plan(id)).collect();
         let running = self.scheduler.running().collect();
         let waits = self.scheduler.rest() == Rest::Waiting;
         watcher.look(&View { plans, running, now: self.clock.now(), waits });
@@ -381,13 +517,14 @@ impl Runner {
 
     /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
     fn look_around(&mut self) -> Result<(), RunError> {
-        if self.looked.elapsed() >= LOOK_INTERVAL {
-            self.looked = Instant::now();
+        if std::mem::take(&mut self.others_wrote) {
             self.tolerate(Self::read_others)?;
+            self.tolerate(Self::make_room)?;
         }
         if self.leases_looked.elapsed() >= LEASES_INTERVAL {
             self.leases_looked = Instant::now();
             self.tolerate(|runner| runner.clock.set(&runner.plans))?;
+            self.others_wrote = true;
             self.look_for_lost()?;
         }
         if self.heartbeat.elapsed() >= Duration::from_secs(u64::from(self.config.heartbeat_seconds)) {
@@ -405,26 +542,10 @@ impl Runner {
         }
     }
 
-    fn read_others(&mut self) -> Result<(), StoreError> {
-        for id in self.ids.clone() {
-            let Some(known) = self.scheduler.plan(&id).map(Plan::version) else { continue };
-            let mut current = 0;
-            self.plans.store().read(&mut |read| {
-                current = read.head(&id)?.map_or(0, |head| head.version);
-                Ok(())
-            })?;
-            if current > known {
-                let entries = self.plans.history(&id, known, VERSIONS_MAX)?;
-                self.handle(Input::Advanced(id, entries));
-            }
-        }
-        Ok(())
-    }
-
     /// Attempts of others whose lease has ended, or whose process is known to be dead.
     fn look_for_lost(&mut self) -> Result<(), RunError> {
         let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
-        for id in &self.ids {
+        for id in self.scheduler.followed() {
             let Some(plan) = self.scheduler.plan(id) else { continue };
             for task in plan.running() {
                 let worker = task.state.worker.clone().unwrap_or_default();
@@ -487,19 +608,19 @@ impl Runner {
 
 /// The store's time, carried on by a clock that nobody sets.
 #[derive(Debug)]
-struct Clock {
+pub(crate) struct Clock {
     base: Timestamp,
     since: Instant,
 }
 
 impl Clock {
-    fn new(plans: &Plans) -> Result<Self, StoreError> {
+    pub(crate) fn new(plans: &Plans) -> Result<Self, StoreError> {
         let mut clock = Self { base: Timestamp::from_micros(0), since: Instant::now() };
         clock.set(plans)?;
         Ok(clock)
     }
 
-    fn set(&mut self, plans: &Plans) -> Result<(), StoreError> {
+    pub(crate) fn set(&mut self, plans: &Plans) -> Result<(), StoreError> {
         let mut now = self.base;
         plans.store().read(&mut |read| {
             now = read.now();
@@ -509,7 +630,7 @@ impl Clock {
         Ok(())
     }
 
-    fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         let passed = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(self.base.as_micros().saturating_add(passed))
     }

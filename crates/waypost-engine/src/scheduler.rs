@@ -10,18 +10,23 @@ mod choose;
 mod ended;
 mod live;
 mod notice;
+mod shared;
+mod slots;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
 
 pub use live::{AttemptKey, Ending, Force};
 pub use notice::Notice;
+pub(crate) use notice::of as notices_of;
+pub use slots::{SlotKeeper, Unshared};
 
 use crate::config::Config;
 use live::{Live, Stage};
+use slots::Slots;
 
 /// Commands of tasks that end at once which one write may hold.
 const INSTANT_COMMANDS_MAX: usize = 2_000;
@@ -59,6 +64,8 @@ pub enum Input {
     Advanced(PlanId, Vec<Entry>),
     /// A write is durable, and made this version.
     Written(PlanId, u64),
+    /// What was possible of a write is durable, and the plan is at this version; the rest was refused.
+    PartlyWritten(PlanId, u64, Vec<Refusal>),
     /// A write was refused; nothing of it happened.
     Refused(PlanId, Refusal),
     /// Nobody knows what became of a write.
@@ -80,6 +87,10 @@ pub enum Input {
 pub enum Action {
     /// Write these commands as one version, then say how it went.
     Write(PlanId, Vec<Command>),
+    /// Write those of these commands that are possible as one version, then say how it went.
+    WritePossible(PlanId, Vec<Command>),
+    /// Read the versions of the plan that the copy has not seen, then hand them in.
+    CatchUp(PlanId),
     /// Read the plan from the store, then hand it in.
     Read(PlanId),
     /// Put an attempt in line, whose start is durable: it begins when one of its queue ends, or when it is started.
@@ -113,9 +124,39 @@ pub enum AfterFailure {
     FailFast,
 }
 
+/// Which tasks a run takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Takes {
+    /// Only those of these executors; nothing: of all.
+    pub executors: Option<BTreeSet<String>>,
+    /// Whether tasks that the configuration does not allow are left to workers with another one. Otherwise they fail.
+    pub leaves_unknown: bool,
+    /// Whether only what this run itself does is told of.
+    pub tells_own_only: bool,
+}
+
+/// How a run differs from one that has its queues to itself and takes whatever it finds.
+#[derive(Debug)]
+pub struct Bounds {
+    /// Programs of all queues that it may have at the same time.
+    pub jobs: Option<u32>,
+    /// Which tasks it takes.
+    pub takes: Takes,
+    /// Who keeps the slots of queues.
+    pub keeper: Box<dyn SlotKeeper>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { jobs: None, takes: Takes::default(), keeper: Box::new(Unshared) }
+    }
+}
+
 /// A write that was handed out and not answered yet.
 #[derive(Debug, Default)]
 struct Pending {
+    /// Of a shared plan: the version that the write left the plan at, once that is known.
+    written: Option<u64>,
     starts: Vec<AttemptKey>,
     finishes: Vec<(AttemptKey, Live)>,
     notices: Vec<Notice>,
@@ -130,6 +171,8 @@ struct Followed {
     stale: bool,
     /// Asked for, and not come yet.
     reading: bool,
+    /// Until when it is written as a plan that others write too.
+    shared_until: Option<Timestamp>,
     gone: Vec<(AttemptKey, Loss)>,
     /// Tasks that another process is in the way of, until when they are not tried.
     parked: BTreeMap<TaskId, Timestamp>,
@@ -152,8 +195,8 @@ pub struct Scheduler {
     locks: LockTable,
     /// The one task that newcomers may not overtake: two could wait for each other.
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
-    /// Slots of queues that programs have now.
-    slots: BTreeMap<String, u32>,
+    slots: Slots,
+    takes: Takes,
     /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
     waiting: BTreeMap<String, VecDeque<AttemptKey>>,
     pace: ahead::Pace,
@@ -176,7 +219,18 @@ fn holder(plan: &PlanId, task: &TaskId) -> String {
 impl Scheduler {
     /// For a run that writes as `worker`.
     pub fn new(config: Arc<Config>, worker: impl Into<String>, after_failure: AfterFailure) -> Self {
+        Self::bounded(config, worker, after_failure, Bounds::default())
+    }
+
+    /// The same within bounds.
+    pub fn bounded(
+        config: Arc<Config>,
+        worker: impl Into<String>,
+        after_failure: AfterFailure,
+        bounds: Bounds,
+    ) -> Self {
         let worker = worker.into();
+        let Bounds { jobs, takes, keeper } = bounds;
         Self {
             by: Actor::worker(worker.clone()),
             config,
@@ -186,7 +240,8 @@ impl Scheduler {
             live: BTreeMap::new(),
             locks: LockTable::default(),
             reserved: None,
-            slots: BTreeMap::new(),
+            slots: Slots::new(keeper, jobs),
+            takes,
             waiting: BTreeMap::new(),
             pace: ahead::Pace::default(),
             draining: false,
@@ -237,14 +292,18 @@ impl Scheduler {
             Input::Adopted(_)
             | Input::Advanced(..)
             | Input::Refused(..)
+            | Input::PartlyWritten(..)
             | Input::Unknown(_)
             | Input::Gone(..)
             | Input::Control(_) => self.look_at_live = true,
         }
         match input {
             Input::Adopted(plan) => self.adopt(now, *plan),
-            Input::Advanced(id, entries) => self.advance(&id, &entries),
+            Input::Advanced(id, entries) => self.advance(now, &id, &entries),
             Input::Written(id, version) => self.written(now, &id, version),
+            Input::PartlyWritten(id, version, refusals) => {
+                self.partly_written(now, &id, version, &refusals);
+            }
             Input::Refused(id, refusal) => self.refused(now, &id, &refusal),
             Input::Unknown(id) => {
                 if let Some(followed) = self.plans.get_mut(&id) {
@@ -277,60 +336,27 @@ impl Scheduler {
         let mut plan = plan;
         plan.take_touched();
         let known = self.plans.remove(&id);
-        let (pending, gone, parked, lock_waits, served) = match known {
-            Some(known) => (known.pending, known.gone, known.parked, known.lock_waits, known.served),
-            None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0),
+        let (pending, gone, parked, lock_waits, served, shared_until) = match known {
+            Some(known) => {
+                let Followed { pending, gone, parked, lock_waits, served, shared_until, .. } = known;
+                (pending, gone, parked, lock_waits, served, shared_until)
+            }
+            None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
         };
-        let worker = self.worker.clone();
-        let is_ours = |key: &AttemptKey| live::is_running(&plan, key, Some(&worker));
-        let pending = pending.unwrap_or_default();
-        for key in pending.starts {
-            if is_ours(&key) {
-                self.begin_or_wait(now, key);
-            } else {
-                self.forget(&key);
-            }
-        }
-        for (key, live) in pending.finishes {
-            if is_ours(&key) {
-                // Nothing of the write happened, its starts included, so the locks are free for whoever had them.
-                let _same_as_before = self.locks.acquire(&holder(&key.plan, &key.task), &live.locks);
-                self.live.insert(key, live);
-            }
-        }
-        let running = self.live.keys().filter(|key| key.plan == id).count() as u32;
         let followed = Followed {
             plan,
             pending: None,
             stale: false,
             reading: false,
+            shared_until,
             gone,
             parked,
             lock_waits,
             served,
-            running,
+            running: 0,
         };
-        self.plans.insert(id, followed);
-    }
-
-    fn advance(&mut self, id: &PlanId, entries: &[Entry]) {
-        let Some(followed) = self.plans.get_mut(id) else { return };
-        if followed.pending.is_some() || followed.stale {
-            followed.stale = true;
-            return;
-        }
-        for entry in entries {
-            match entry.version.cmp(&(followed.plan.version() + 1)) {
-                std::cmp::Ordering::Less => {}
-                std::cmp::Ordering::Equal => {
-                    followed.plan.advance(&entry.events, entry.at);
-                    let touched = followed.plan.take_touched();
-                    let notices = notice::of(&followed.plan, &entry.events, &touched);
-                    self.told.extend(notices.into_iter().map(Action::Tell));
-                }
-                std::cmp::Ordering::Greater => followed.stale = true,
-            }
-        }
+        self.plans.insert(id.clone(), followed);
+        self.resolve(now, &id, pending.unwrap_or_default());
     }
 
     fn written(&mut self, now: Timestamp, id: &PlanId, version: u64) {
@@ -338,6 +364,9 @@ impl Scheduler {
         if version != followed.plan.version() {
             // Somebody wrote in between: the commands were decided on a plan that this copy has not seen.
             followed.stale = true;
+            followed.share(now);
+            let notices = followed.pending.as_mut().map(|pending| std::mem::take(&mut pending.notices));
+            self.told.extend(notices.into_iter().flatten().map(Action::Tell));
             return;
         }
         let Some(pending) = followed.pending.take() else { return };
@@ -361,6 +390,8 @@ impl Scheduler {
             | Refusal::WrongStatus { task, .. } => Some(task),
             _ => None,
         };
+        // Somebody else is at work: from now on a refusal does not cost the whole plan.
+        followed.share(now);
         if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
             let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
             followed.parked.insert(task, until);
@@ -375,10 +406,8 @@ impl Scheduler {
 
     fn release(&mut self, key: &AttemptKey, live: &Live) {
         self.locks.release(&holder(&key.plan, &key.task), &live.locks);
-        if live.has_slot()
-            && let Some(used) = self.slots.get_mut(&live.queue)
-        {
-            *used = used.saturating_sub(1);
+        if live.has_slot() {
+            self.slots.give(&live.queue);
         }
         if let Some(followed) = self.plans.get_mut(&key.plan) {
             followed.running = followed.running.saturating_sub(1);
@@ -389,6 +418,8 @@ impl Scheduler {
     pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.told);
         self.wake_at = None;
+        self.slots.ask_again();
+        self.fill_slots(now);
         self.stop_what_must_end(now, &mut actions);
         let ids: Vec<PlanId> = self.plans.keys().cloned().collect();
         let mut writes: BTreeMap<PlanId, Draft> = BTreeMap::new();
@@ -401,14 +432,18 @@ impl Scheduler {
                 }
                 continue;
             }
+            if followed.pending.as_ref().is_some_and(|pending| pending.written.is_some()) {
+                actions.push(Action::CatchUp(id.clone()));
+                continue;
+            }
+            let shared = followed.is_shared(now);
             if followed.pending.is_none() && !self.may_linger(now, id) {
-                let mut draft = Draft::default();
+                let mut draft = Draft { shared, ..Draft::default() };
                 self.write_what_ended(now, id, &mut draft);
                 writes.insert(id.clone(), draft);
             }
         }
-        let failed = |event: &Event| matches!(event, Event::TaskFailed { again_at: None, .. });
-        if writes.values().any(|draft| draft.events.iter().any(failed)) {
+        if writes.values().any(|draft| draft.events.iter().any(is_failure)) {
             self.draining |= self.after_failure == AfterFailure::FailFast;
         }
         if !self.draining {
@@ -419,12 +454,20 @@ impl Scheduler {
             if draft.commands.is_empty() {
                 continue;
             }
+            if draft.shared {
+                let Draft { commands, starts, finishes, .. } = draft;
+                followed.pending = Some(Pending { starts, finishes, ..Pending::default() });
+                actions.push(Action::WritePossible(id, commands));
+                continue;
+            }
             followed.plan.seal(now.max(followed.plan.state().updated_at.unwrap_or(now)));
             let touched = followed.plan.take_touched();
             let notices = notice::of(&followed.plan, &draft.events, &touched);
-            followed.pending = Some(Pending { starts: draft.starts, finishes: draft.finishes, notices });
+            let Draft { starts, finishes, .. } = draft;
+            followed.pending = Some(Pending { starts, finishes, notices, written: None });
             actions.push(Action::Write(id, draft.commands));
         }
+        self.slots.give_back_unused();
         actions.append(&mut self.told);
         actions
     }
@@ -434,6 +477,10 @@ impl Scheduler {
         let Some(followed) = self.plans.get_mut(id) else { return false };
         let at = now.max(followed.plan.state().updated_at.unwrap_or(now));
         match followed.plan.decide(&self.by, at, &command) {
+            Ok(_) if draft.shared => {
+                draft.commands.push(command);
+                true
+            }
             Ok(events) => {
                 for event in &events {
                     followed.plan.evolve(event, at);
@@ -467,19 +514,78 @@ impl Scheduler {
             }
             let is_active = followed.plan.state().phase == Phase::Active;
             for task in followed.plan.ready() {
-                match &task.spec.work {
-                    _ if task.state.reported().is_some() && is_active => return Rest::Busy,
+                match self.whose(task) {
                     // Whoever it is for will find it on the list.
-                    None => {}
-                    Some(work) => match crate::admit::resolve(&self.config, work) {
-                        Ok(crate::admit::Means::Human) => rest = Rest::Waiting,
-                        Ok(_) | Err(_) if is_active => return Rest::Busy,
-                        Ok(_) | Err(_) => {}
-                    },
+                    Whose::Others => {}
+                    Whose::APersons => rest = Rest::Waiting,
+                    Whose::Ours if is_active => return Rest::Busy,
+                    Whose::Ours => {}
                 }
             }
         }
         rest
+    }
+
+    fn whose(&self, task: &Task) -> Whose {
+        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
+            let unknown = crate::admit::resolve_check(&self.config, check).is_err();
+            let left = unknown && self.takes.leaves_unknown || !self.takes.executor(&check.executor);
+            return if left { Whose::Others } else { Whose::Ours };
+        }
+        let Some(work) = &task.spec.work else { return Whose::Others };
+        match crate::admit::resolve(&self.config, work) {
+            Ok(crate::admit::Means::Human) => Whose::APersons,
+            _ if !self.takes.executor(&work.executor) => Whose::Others,
+            Err(_) if self.takes.leaves_unknown => Whose::Others,
+            Ok(_) | Err(_) => Whose::Ours,
+        }
+    }
+
+    /// Whether a plan is worth following: something could be started here, or runs and may be lost.
+    pub fn wants(&self, plan: &Plan) -> bool {
+        let is_ours = |task: &Task| self.whose(task) == Whose::Ours;
+        let (state, runs) = (plan.state(), plan.running().next().is_some());
+        state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
+    }
+
+    /// Whether machines elsewhere work on tasks of the plans that are followed.
+    pub fn others_work(&self) -> bool {
+        let by_machine = |task: &Task| task.spec.work.is_some() && self.whose(task) != Whose::APersons;
+        let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
+        active.flat_map(|followed| followed.plan.running()).any(by_machine)
+    }
+
+    /// The plans that are followed.
+    pub fn followed(&self) -> impl Iterator<Item = &PlanId> {
+        self.plans.keys()
+    }
+
+    /// Whether nothing of a plan runs here or is on its way, so that it can be let go.
+    pub fn is_idle(&self, id: &PlanId) -> bool {
+        let rests =
+            |followed: &Followed| followed.pending.is_none() && !followed.stale && followed.gone.is_empty();
+        self.plans.get(id).is_some_and(rests) && !self.live.keys().any(|key| key.plan == *id)
+    }
+
+    /// Lets a plan go of which nothing runs here.
+    pub fn let_go(&mut self, id: &PlanId) {
+        if self.is_idle(id) {
+            self.plans.remove(id);
+        }
+    }
+}
+
+/// Who a ready task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    APersons,
+    Others,
+}
+
+impl Takes {
+    fn executor(&self, name: &str) -> bool {
+        self.executors.as_ref().is_none_or(|executors| executors.contains(name))
     }
 }
 
@@ -490,6 +596,15 @@ struct Draft {
     events: Vec<Event>,
     starts: Vec<AttemptKey>,
     finishes: Vec<(AttemptKey, Live)>,
+    /// Others write the plan too: nothing is decided here, and the copy stays as it is.
+    shared: bool,
+    /// The starts of a shared plan have been chosen: what they lead to is seen only later.
+    chosen: bool,
+}
+
+/// Whether a task has failed for good.
+fn is_failure(event: &Event) -> bool {
+    matches!(event, Event::TaskFailed { again_at: None, .. })
 }
 
 fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {

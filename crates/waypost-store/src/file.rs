@@ -6,6 +6,7 @@
 //! history/ID.jsonl      its versions, one a line: the truth
 //! leases.json           until when running tasks are believed to be worked on
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
+//! .bell                 opened and closed by writers, so that those who watch the folder hear of it
 //! .lock                 held by writers alone, by readers together
 //! .journal.json         a commit that is being carried out; whoever finds one completes it
 //! .pending/             files that a commit will put into their places
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
 use crate::store::{Look, Store, StoreError, Work};
+use crate::watch::{Bell, Watch};
 use disk::{Guard, corrupt};
 use known::Cache;
 use session::Session;
@@ -40,7 +42,7 @@ const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
 const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
-const IGNORED: &str = ".lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n";
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n";
 
 /// The places of everything in the folder.
 #[derive(Clone, Debug)]
@@ -57,6 +59,9 @@ impl Layout {
     }
     fn lock(&self) -> PathBuf {
         self.root.join(".lock")
+    }
+    fn bell(&self) -> PathBuf {
+        self.root.join(".bell")
     }
     fn journal(&self) -> PathBuf {
         self.root.join(".journal.json")
@@ -123,6 +128,7 @@ impl StoreFile {
 pub struct FileStore {
     layout: Layout,
     cache: Mutex<Cache>,
+    bell: Bell,
 }
 
 impl FileStore {
@@ -136,7 +142,8 @@ impl FileStore {
             disk::make_folder(folder)?;
             disk::is_plain_folder(folder)?;
         }
-        let store = Self { layout, cache: Mutex::default() };
+        let bell = Bell::new(layout.bell());
+        let store = Self { layout, cache: Mutex::default(), bell };
         if disk::read(&store.layout.store())?.is_none() {
             let _guard = Guard::alone(&store.layout.lock())?;
             store.make()?;
@@ -187,15 +194,28 @@ impl Store for FileStore {
     }
 
     fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
-        let _guard = self.alone()?;
+        let guard = self.alone()?;
         let mut session = Session::new(&self.layout, &self.cache);
         work(&mut session)?;
-        session.commit()
+        let wrote = session.has_changed_versions();
+        if wrote {
+            self.bell.hold();
+        }
+        session.commit()?;
+        drop(guard);
+        if wrote {
+            self.bell.ring();
+        }
+        Ok(())
     }
 
     fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
         let _guard = self.shared()?;
         look(&mut Session::new(&self.layout, &self.cache))
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.bell.watch())
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -5,6 +5,7 @@
 //! memory, and commits writers who wait together in one go.
 
 mod clock;
+mod deliver;
 mod file;
 mod files;
 mod group;
@@ -16,6 +17,7 @@ mod plans;
 mod record;
 mod sqlite;
 mod store;
+mod watch;
 
 pub use file::FileStore;
 pub use history::{Finding, HISTORY_PAGE};
@@ -24,9 +26,10 @@ pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
-    Wait,
+    Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
+pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};

@@ -8,6 +8,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
 use crate::store::{Append, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
+use crate::watch::{MemoryBell, Watch};
 use crate::{clock, list};
 
 /// Says what time it is.
@@ -17,6 +18,7 @@ type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 pub struct MemoryStore {
     tables: RwLock<Tables>,
     clock: Clock,
+    bell: MemoryBell,
 }
 
 impl Default for MemoryStore {
@@ -33,7 +35,7 @@ impl MemoryStore {
 
     /// An empty store that goes by this clock.
     pub fn with_clock(clock: Clock) -> Self {
-        Self { tables: RwLock::default(), clock }
+        Self { tables: RwLock::default(), clock, bell: MemoryBell::default() }
     }
 }
 
@@ -47,13 +49,23 @@ impl Store for MemoryStore {
         let mut tables = self.tables.write().unwrap_or_else(PoisonError::into_inner);
         let undo = Undo(&mut tables);
         work(&mut Session { tables: &mut *undo.0, clock: &self.clock })?;
+        let wrote = undo.0.has_changed_versions();
         undo.0.keep();
+        drop(undo);
+        drop(tables);
+        if wrote {
+            self.bell.ring();
+        }
         Ok(())
     }
 
     fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
         let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
         look(&mut Session { tables: &*tables, clock: &self.clock })
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.bell.watch())
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -149,6 +161,11 @@ struct Tables {
 }
 
 impl Tables {
+    /// Whether the running transaction has appended a version or purged a plan.
+    fn has_changed_versions(&self) -> bool {
+        !self.log.before.is_empty() || !self.plans.before.is_empty()
+    }
+
     fn keep(&mut self) {
         self.plans.keep();
         self.log.keep();
@@ -274,6 +291,10 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         let later =
             self.tables.log.rows.range((Bound::Excluded(after), Bound::Unbounded)).map(|(_, entry)| entry);
         Ok(later.filter(|entry| filter.admits(entry)).take(limit).cloned().collect())
+    }
+
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        Ok(!self.tables.waits.rows.is_empty())
     }
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {

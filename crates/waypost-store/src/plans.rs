@@ -5,13 +5,17 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use waypost_core::{
-    Actor, ActorKind, Command, Difference, Draft, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp,
-    differences,
+    Actor, ActorKind, Command, Difference, Draft, Elsewhere, Event, LockMode, Plan, PlanId, Refusal, TaskId,
+    Timestamp, differences,
 };
 
+use crate::deliver::deliver;
 use crate::group::Group;
-use crate::record::{Entry, Head, HeldLock, IndexChanges, LogFilter, Page, Query, ReadyTask, Sort};
+use crate::record::{
+    Entry, Head, HeldLock, IndexChanges, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince,
+};
 use crate::store::{Append, Read, Store, StoreError, Transaction};
+use crate::watch::Watch;
 
 /// Plans that a process keeps in memory at the most.
 const PLANS_CACHED_MAX: usize = 64;
@@ -67,6 +71,8 @@ pub struct Committed {
     pub sequence: u64,
     /// Whether anything was written: what is as asked already makes no version.
     pub changed: bool,
+    /// Of [`Plans::write_what_can_be`]: the commands that were refused, by their place in the request.
+    pub left_out: Vec<(usize, Refusal)>,
 }
 
 /// The plan has moved on since the caller looked.
@@ -150,6 +156,7 @@ impl WriteError {
 enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<WriteRequest>),
+    WritePossible(Box<WriteRequest>),
     Purge(PlanId, Actor),
 }
 
@@ -157,7 +164,7 @@ enum Job {
 pub type Answer = Result<Committed, WriteError>;
 
 /// Why a job of a group was not done.
-enum Trouble {
+pub(crate) enum Trouble {
     /// It concerns this job alone.
     OfTheJob(WriteError),
     /// It happened while something was written: it concerns all.
@@ -170,11 +177,11 @@ impl<E: Into<WriteError>> From<E> for Trouble {
     }
 }
 
-type Done = Result<Committed, Trouble>;
+pub(crate) type Done = Result<Committed, Trouble>;
 
 /// Plans in memory, each at the version that this process has seen.
 #[derive(Default)]
-struct Cache {
+pub(crate) struct Cache {
     plans: HashMap<PlanId, Cached>,
     uses: u64,
 }
@@ -185,12 +192,31 @@ struct Cached {
     used: u64,
     /// How many versions had to be replayed to load it. Whoever had to replay many spares the next one that.
     replayed: u64,
+    /// What its latest version means to other plans.
+    news: Option<News>,
+}
+
+/// What a version means to tasks that wait for tasks of other plans.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// Tasks that ended.
+    pub(crate) finished: Vec<TaskId>,
+    /// Tasks that now wait for something elsewhere.
+    pub(crate) waits: Vec<(TaskId, Vec<Elsewhere>)>,
 }
 
 impl Cache {
+    pub(crate) fn get(&self, plan: &PlanId) -> Option<&Plan> {
+        self.plans.get(plan).map(|cached| &cached.plan)
+    }
+
+    pub(crate) fn take_news(&mut self, plan: &PlanId) -> Option<News> {
+        self.plans.get_mut(plan)?.news.take()
+    }
+
     fn put(&mut self, plan: Plan, replayed: u64) {
         self.uses += 1;
-        self.plans.insert(plan.id().clone(), Cached { plan, used: self.uses, replayed });
+        self.plans.insert(plan.id().clone(), Cached { plan, used: self.uses, replayed, news: None });
         if self.plans.len() > PLANS_CACHED_MAX {
             let oldest = self.plans.iter().min_by_key(|(_, cached)| cached.used).map(|(id, _)| id.clone());
             if let Some(oldest) = oldest {
@@ -241,6 +267,11 @@ impl Plans {
         &self.store
     }
 
+    /// Begins to watch for writes by anybody.
+    pub fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        self.store.watch()
+    }
+
     /// Makes a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
         let NewPlan { id, by, draft, approval_required } = new;
@@ -250,6 +281,12 @@ impl Plans {
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
         self.queue_one(Job::Write(Box::new(request)))
+    }
+
+    /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
+    /// plan: another one may have been faster with one task, and the rest is worth writing.
+    pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
+        self.queue_one(Job::WritePossible(Box::new(request)))
     }
 
     /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
@@ -293,8 +330,12 @@ impl Plans {
             }
             for job in &jobs {
                 let answer = match job {
-                    Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command),
-                    Job::Write(request) => write(transaction, &mut cache, request),
+                    Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
+                        .and_then(|done| and_tell(transaction, &mut cache, by, done)),
+                    Job::Write(request) => write(transaction, &mut cache, request)
+                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
+                    Job::WritePossible(request) => write_possible(transaction, &mut cache, request)
+                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
                     Job::Purge(plan, by) => purge(transaction, &mut cache, plan, by),
                 };
                 answers.push(match answer {
@@ -392,6 +433,26 @@ impl Plans {
         Ok(entries)
     }
 
+    /// The number of the latest version in the log; 0 when there is none.
+    pub fn latest(&self) -> Result<u64, StoreError> {
+        let mut latest = 0;
+        self.store.read(&mut |read| {
+            latest = read.latest()?;
+            Ok(())
+        })?;
+        Ok(latest)
+    }
+
+    /// The plans that the versions after `after`, at most `limit` of them, belong to.
+    pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        let mut written = WrittenSince::default();
+        self.store.read(&mut |read| {
+            written = read.written_since(after, limit)?;
+            Ok(())
+        })?;
+        Ok(written)
+    }
+
     /// Tasks that could start now on `queue` in plans that run or may, at most `limit`: the most urgent first, then those
     /// of the oldest plan.
     pub fn ready(&self, queue: Option<&str>, limit: usize) -> Result<Vec<ReadyTask>, WriteError> {
@@ -463,7 +524,12 @@ impl Plans {
 }
 
 /// Brings a plan in the cache to the version that is stored.
-fn catch_up(read: &mut dyn Read, cache: &mut Cache, id: &PlanId, version: u64) -> Result<(), StoreError> {
+pub(crate) fn catch_up(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    id: &PlanId,
+    version: u64,
+) -> Result<(), StoreError> {
     cache.uses += 1;
     let uses = cache.uses;
     match cache.plans.get_mut(id) {
@@ -546,10 +612,83 @@ fn create(
     let mut plan = Plan::blank(id);
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
-    let mut cached = Cached { plan, used: 0, replayed: 0 };
+    let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
+    let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
+    if let Some(made) = cache.plans.get_mut(&id) {
+        made.news = news;
+    }
     Ok(committed)
+}
+
+/// Lets other plans hear of what was written.
+fn and_tell(transaction: &mut dyn Transaction, cache: &mut Cache, by: &Actor, mut done: Committed) -> Done {
+    if let Some(news) = cache.take_news(&done.plan) {
+        deliver(transaction, cache, by, &done.plan, news)?;
+        // It may have heard something itself.
+        if let Some(plan) = cache.get(&done.plan) {
+            done.version = plan.version();
+        }
+    }
+    Ok(done)
+}
+
+/// The same as [`write`] for each command by itself: what is refused is left out.
+pub(crate) fn write_possible(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+) -> Done {
+    let not_found = || WriteError::NotFound(request.plan.to_string());
+    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
+    catch_up(transaction, cache, &request.plan, version)?;
+    let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
+    let plan = &mut cached.plan;
+    let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
+    let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, command) in request.commands.iter().enumerate() {
+        let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
+        let possible = decided.and_then(|events| {
+            locks_are_free(transaction, plan, &events)?;
+            Ok(events)
+        });
+        match possible {
+            Ok(events) => {
+                for event in &events {
+                    plan.evolve(event, at);
+                }
+                all.extend(events);
+                names.push(command.name());
+            }
+            Err(WriteError::Refused(refusal)) => left_out.push((place, refusal)),
+            Err(error) => {
+                // What the commands before it did to this copy never happened.
+                cache.plans.remove(&request.plan);
+                return Err(error.into());
+            }
+        }
+    }
+    if all.is_empty() {
+        plan.take_touched();
+        let plan = request.plan.clone();
+        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out });
+    }
+    plan.seal(at);
+    let name = joined(names);
+    let committed = append(transaction, cached, &request.by, &name, &all, request.lease_seconds, at)?;
+    Ok(Committed { left_out, ..committed })
+}
+
+/// A long list of small edits is named once each.
+fn joined(all: Vec<&str>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join("+")
 }
 
 fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRequest) -> Done {
@@ -576,23 +715,11 @@ fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRe
     };
     if events.is_empty() {
         plan.take_touched();
-        return Ok(Committed { plan: request.plan.clone(), version, sequence: 0, changed: false });
+        let plan = request.plan.clone();
+        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out: Vec::new() });
     }
     plan.seal(at);
-    let names: Vec<&str> = request.commands.iter().map(Command::name).collect();
-    let name = match names.as_slice() {
-        [one] => (*one).to_owned(),
-        // A long list of small edits is named once each.
-        many => {
-            let mut names: Vec<&str> = Vec::new();
-            for name in many {
-                if !names.contains(name) {
-                    names.push(name);
-                }
-            }
-            names.join("+")
-        }
-    };
+    let name = joined(request.commands.iter().map(Command::name).collect());
     append(transaction, cached, &request.by, &name, &events, request.lease_seconds, at)
 }
 
@@ -665,8 +792,11 @@ fn append(
     at: Timestamp,
 ) -> Done {
     let plan = &mut cached.plan;
-    let touched = plan.take_touched();
+    let mut touched = plan.take_touched();
+    let finished = std::mem::take(&mut touched.finished);
     let index = IndexChanges::of(plan, touched, lease_seconds, at);
+    let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
+    cached.news = Some(News { finished, waits });
     let head = Head::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
     let sequence = transaction.append(&append).map_err(Trouble::OfTheStore)?;
@@ -683,7 +813,8 @@ fn append(
         transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(Trouble::OfTheStore)?;
         cached.replayed = 0;
     }
-    Ok(Committed { plan: plan.id().clone(), version: plan.version(), sequence, changed: true })
+    let (id, version) = (plan.id().clone(), plan.version());
+    Ok(Committed { plan: id, version, sequence, changed: true, left_out: Vec::new() })
 }
 
 fn conflict(
@@ -723,7 +854,8 @@ fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: &PlanId, by
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
     transaction.purge(plan).map_err(Trouble::OfTheStore)?;
     cache.plans.remove(plan);
-    Ok(Committed { plan: plan.clone(), version: head.version, sequence: 0, changed: true })
+    let (plan, version) = (plan.clone(), head.version);
+    Ok(Committed { plan, version, sequence: 0, changed: true, left_out: Vec::new() })
 }
 
 /// An id that no plan has had: ten characters that are easy to read aloud.

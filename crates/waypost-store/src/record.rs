@@ -302,6 +302,17 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+/// Which plans were written after a number of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenSince {
+    /// Each with its latest version.
+    pub plans: Vec<(PlanId, u64)>,
+    /// The number of the log up to which this is all.
+    pub up_to: u64,
+    /// Whether there are more behind that number.
+    pub more: bool,
+}
+
 /// Which versions of which plans to read from the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {

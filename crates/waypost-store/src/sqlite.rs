@@ -13,10 +13,11 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
 
 use self::pending::Pending;
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
+use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince};
 use crate::store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
+use crate::watch::{Bell, Watch, bell_beside, pause};
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +33,7 @@ pub enum Durability {
 pub struct SqliteStore {
     path: PathBuf,
     durability: Durability,
+    bell: Bell,
     writer: Mutex<Option<Connection>>,
     reader: Mutex<Option<Connection>>,
 }
@@ -48,6 +50,17 @@ impl From<rusqlite::Error> for StoreError {
     }
 }
 
+/// Waits until others may have written, `tries` times before; `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
+/// millisecond or two, and SQLite's own handler soon sleeps for tens of them.
+fn wait_for_others(tries: i32) -> bool {
+    const SHORT: (i32, u64) = (50, 200);
+    const LONG_MICROS: u64 = 2_000;
+    const TRIES_MAX: u64 = BUSY_SECONDS_MAX * 1_000_000 / LONG_MICROS;
+    let (short_tries, short_micros) = SHORT;
+    pause(Duration::from_micros(if tries < short_tries { short_micros } else { LONG_MICROS }));
+    u64::try_from(tries).is_ok_and(|tries| tries < TRIES_MAX)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -58,8 +71,14 @@ impl SqliteStore {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::files::make_folder(folder)?;
         }
-        let store =
-            Self { path: path.to_owned(), durability, writer: Mutex::new(None), reader: Mutex::new(None) };
+        let bell = Bell::new(bell_beside(path));
+        let store = Self {
+            path: path.to_owned(),
+            durability,
+            bell,
+            writer: Mutex::new(None),
+            reader: Mutex::new(None),
+        };
         let mut connection = store.connect()?;
         schema::bring_up_to_date(&mut connection, &store.location())?;
         *lock(&store.writer) = Some(connection);
@@ -82,8 +101,8 @@ impl SqliteStore {
             StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
             other => other,
         };
-        let connection = Connection::open(&self.path).map_err(named)?;
-        connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(named)?;
+        let mut connection = Connection::open(&self.path).map_err(named)?;
+        connection.busy_handler(Some(wait_for_others)).map_err(named)?;
         let synchronous = match self.durability {
             Durability::Full => "FULL",
             Durability::Relaxed => "NORMAL",
@@ -118,11 +137,20 @@ impl Store for SqliteStore {
             let mut rows = Rows::of(&transaction);
             work(&mut rows)?;
             rows.flush()?;
+            let wrote = rows.wrote;
+            if wrote {
+                self.bell.hold();
+            }
             transaction.commit()?;
-            Ok(())
+            Ok(wrote)
         })();
         *slot = Some(connection);
-        outcome
+        drop(slot);
+        // Whoever hears it reads what was committed.
+        if outcome.as_ref().is_ok_and(|&wrote| wrote) {
+            self.bell.ring();
+        }
+        outcome.map(drop)
     }
 
     fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
@@ -146,6 +174,10 @@ impl Store for SqliteStore {
         outcome
     }
 
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.bell.watch())
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.connect()?;
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
@@ -164,11 +196,13 @@ struct Rows<'a> {
     pending: Pending,
     /// The latest number of the log, once it is known to this transaction.
     sequence: Option<i64>,
+    /// Whether a version was appended or a plan purged.
+    wrote: bool,
 }
 
 impl<'a> Rows<'a> {
     fn of(connection: &'a Connection) -> Self {
-        Self { connection, pending: Pending::default(), sequence: None }
+        Self { connection, pending: Pending::default(), sequence: None, wrote: false }
     }
 
     /// Writes what is pending, so that the tables say what is true.
@@ -298,6 +332,39 @@ impl Read for Rows<'_> {
         Ok(entries)
     }
 
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
+        Ok(statement.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        // The events stand behind all other columns: they are not read.
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, max(l.version), max(l.sequence), count(*)
+             FROM (SELECT plan, version, sequence FROM log WHERE sequence > ?1 ORDER BY sequence LIMIT ?2) l
+             JOIN plans p ON p.key = l.plan GROUP BY l.plan ORDER BY 3",
+        )?;
+        let mut found = statement.query(params![after as i64, limit as i64])?;
+        let mut written = WrittenSince { up_to: after, ..WrittenSince::default() };
+        let mut count = 0;
+        while let Some(row) = found.next()? {
+            let version = row.get::<_, i64>(1)? as u64;
+            written.plans.push((rows::plan_id(row.get(0)?)?, version));
+            written.up_to = written.up_to.max(row.get::<_, i64>(2)? as u64);
+            count += row.get::<_, i64>(3)? as usize;
+        }
+        written.more = count == limit;
+        Ok(written)
+    }
+
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        if self.pending.has_waits() {
+            return Ok(true);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
+        Ok(statement.query_row([], |row| row.get(0))?)
+    }
+
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.flush()?;
         let mut statement = self.connection.prepare_cached(
@@ -362,6 +429,7 @@ impl Read for Rows<'_> {
 impl Transaction for Rows<'_> {
     fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
         let head = append.head;
+        self.wrote = true;
         let events =
             serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
         if self.pending.get(&head.id).is_none() {
@@ -433,6 +501,7 @@ impl Transaction for Rows<'_> {
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.wrote = true;
         self.flush()?;
         let key = self.known_key(plan)?;
         let now = self.now().as_micros();

@@ -7,7 +7,10 @@ use std::path::PathBuf;
 
 use waypost_core::{PlanId, Timestamp};
 
-use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
+use crate::record::{
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince,
+};
+use crate::watch::Watch;
 
 /// Seconds that a writer waits for other processes before it gives up.
 pub const BUSY_SECONDS_MAX: u64 = 60;
@@ -114,6 +117,40 @@ pub trait Read {
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
+    /// The number of the latest version in the log; 0 when there is none. Numbers have no gaps, so it can be searched for.
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        let (mut known, mut beyond) = (0u64, 1u64);
+        let mut is_there =
+            |number: u64| self.log(number - 1, &LogFilter::default(), 1).map(|found| !found.is_empty());
+        while is_there(beyond)? {
+            (known, beyond) = (beyond, beyond.saturating_mul(2));
+        }
+        while beyond - known > 1 {
+            let middle = known + (beyond - known) / 2;
+            if is_there(middle)? { known = middle } else { beyond = middle }
+        }
+        Ok(known)
+    }
+
+    /// The plans that the versions after `after`, at most `limit` of them, belong to.
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        let entries = self.log(after, &LogFilter::default(), limit)?;
+        let mut written = WrittenSince { up_to: after, more: entries.len() == limit, plans: Vec::new() };
+        for entry in entries {
+            written.up_to = entry.sequence;
+            match written.plans.iter_mut().find(|(plan, _)| *plan == entry.plan) {
+                Some((_, version)) => *version = entry.version,
+                None => written.plans.push((entry.plan, entry.version)),
+            }
+        }
+        Ok(written)
+    }
+
+    /// Whether anybody waits for a task elsewhere at all, as far as that is known without much ado.
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
     /// Leases that ended before `before`; all of them when that is not given.
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError>;
 
@@ -208,6 +245,9 @@ pub trait Store: Send + Sync {
 
     /// Runs `look` on one state of the store, at the same time as others read and write.
     fn read(&self, look: Look<'_>) -> Result<(), StoreError>;
+
+    /// Begins to watch for writes by anybody. Only versions count: a lease that is renewed wakes nobody.
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
 
     /// Looks for damage below the level of plans; one line for each.
     fn check(&self) -> Result<Vec<String>, StoreError>;

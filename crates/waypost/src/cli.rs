@@ -23,6 +23,7 @@ Examples:
   waypost new 'Move to JWT' --task 'Read the auth module' --task 'Add the crate'
   waypost import plan.json
   waypost run plan.json
+  waypost submit plan.json
   waypost list
   waypost show kq3
   waypost next kq3 --claim
@@ -89,6 +90,12 @@ pub(crate) enum Command {
     Import(command::import::Import),
     /// Run a plan
     Run(command::run::Run),
+    /// Give a plan to the workers, and do not wait for it
+    Submit(command::submit::Submit),
+    /// Run the plans of queues, whoever submits them
+    Worker(command::worker::Worker),
+    /// Show how work goes on that others do
+    Watch(command::watch::Watch),
     /// List plans
     #[command(visible_alias = "ls")]
     List(command::list::List),

@@ -72,6 +72,40 @@ pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
     written.map_err(failed)
 }
 
+/// Replaces a file that holds `expected`, as a whole and with the same permissions. `false`: it holds something else, and was
+/// left alone. Somebody may write it in the very moment in which it is replaced, so what was there is looked at afterwards
+/// and put back.
+pub(crate) fn replace(path: &Path, expected: &str, text: &str) -> Outcome<bool> {
+    let failed = |error: io::Error| Failure::file(path, &error);
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
+    let permissions = fs::metadata(path).map_err(failed)?.permissions();
+    let written = put(&temporary, text)
+        .and_then(|()| fs::set_permissions(&temporary, permissions))
+        .and_then(|()| exchange(path, &temporary, expected));
+    let _gone = fs::remove_file(&temporary);
+    written.map_err(failed)
+}
+
+fn exchange(path: &Path, temporary: &Path, expected: &str) -> io::Result<bool> {
+    let is_expected = |path: &Path| fs::read(path).is_ok_and(|bytes| bytes == expected.as_bytes());
+    if !is_expected(path) {
+        return Ok(false);
+    }
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let exchange = || renameat_with(CWD, temporary, CWD, path, RenameFlags::EXCHANGE);
+        match exchange() {
+            Ok(()) if is_expected(temporary) => return Ok(true),
+            Ok(()) => return exchange().map(|()| false).map_err(io::Error::from),
+            // Not every file system can.
+            Err(_) => {}
+        }
+    }
+    fs::rename(temporary, path).map(|()| true)
+}
+
 fn put(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
     file.write_all(text.as_bytes())?;

@@ -57,7 +57,33 @@ pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialec
         let found = context.find(word).map_err(|failure| or_file(word, failure))?;
         return found.look(|plan| plan.to_draft());
     }
-    let source = Source::file(word, dialect)?;
+    Ok(file_plan(context, word, dialect)?.draft)
+}
+
+/// The one plan of a file, with what it was read from.
+pub(crate) struct FilePlan {
+    /// The plan.
+    pub(crate) draft: Draft,
+    /// The format that it was read as.
+    pub(crate) dialect: Dialect,
+    /// The text of the file.
+    pub(crate) text: String,
+}
+
+/// The one plan that a file holds.
+pub(crate) fn file_plan(context: &mut Context, path: &str, dialect: Option<Dialect>) -> Outcome<FilePlan> {
+    let text = files::read(path)?;
+    file_plan_of(context, path, text, dialect)
+}
+
+/// The same of a text that was read already.
+pub(crate) fn file_plan_of(
+    context: &mut Context,
+    path: &str,
+    text: String,
+    dialect: Option<Dialect>,
+) -> Outcome<FilePlan> {
+    let source = Source::text(path, &text, dialect)?;
     let problems = source.problems();
     if !problems.is_empty() {
         return Err(Failure::invalid("the plan", &problems));
@@ -65,10 +91,10 @@ pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialec
     for note in &source.reading.notes {
         context.out.note(format!("{}: {note}", source.name));
     }
-    let count = source.reading.drafts.len();
+    let (count, dialect) = (source.reading.drafts.len(), source.reading.dialect);
     let mut drafts = source.reading.drafts.into_iter();
     match (drafts.next(), drafts.next()) {
-        (Some(draft), None) => Ok(draft),
+        (Some(draft), None) => Ok(FilePlan { draft, dialect, text }),
         (_, _) => {
             let message = format!("{} holds {count} plans, and one is needed", source.name);
             Err(Failure::usage(message, "import it, then name the plan"))

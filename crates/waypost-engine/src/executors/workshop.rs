@@ -4,7 +4,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 
 use super::Surroundings;
-use super::attempt::{Handle, State, run};
+use super::attempt::{Handle, State, lock, run};
 use super::job::Job;
 use super::line::Line;
 use super::threads::Threads;
@@ -47,8 +47,10 @@ impl Workshop {
             let mut next = Some(attempt);
             while let Some(attempt) = next {
                 let job = attempt.job;
+                // Whoever was stopped before it began may have no slot that it could pass on.
+                let has_slot = !matches!(*lock(&attempt.state), State::Stopped);
                 let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
-                next = workshop.line.next(&job.queue);
+                next = if has_slot { workshop.line.next(&job.queue) } else { None };
                 let successor = next.as_ref().map(|next| next.job.key.clone());
                 // Nobody listens any more when the run is over.
                 let _over = workshop.sender.send(Message::Ended(job.key, ending, successor));

@@ -64,10 +64,8 @@ impl Scheduler {
     pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: Ending) {
         let Some(live) = self.live.get_mut(key) else { return };
         self.pace.note(now.as_micros() - live.since.as_micros());
-        if live.has_slot()
-            && let Some(used) = self.slots.get_mut(&live.queue)
-        {
-            *used = used.saturating_sub(1);
+        if live.has_slot() {
+            self.slots.give(&live.queue);
         }
         live.stage = Stage::Ended;
         live.ended_at = Some(now);
@@ -88,26 +86,31 @@ impl Scheduler {
             waiting.retain(|waiting| waiting != next);
         }
         match self.live.get_mut(ended).filter(|live| live.has_slot()) {
-            Some(ended) => ended.ahead = true,
-            None => *self.slots.entry(queue).or_default() += 1,
+            Some(ended) => {
+                ended.ahead = true;
+                self.slots.passed_on(&queue);
+            }
+            None => self.slots.take_anyway(&queue),
         }
     }
 
     /// Gives free slots to those who wait for one.
-    fn fill_slots(&mut self, now: Timestamp) {
+    pub(super) fn fill_slots(&mut self, now: Timestamp) {
         for (queue, waiting) in &mut self.waiting {
             let concurrency = self.config.queues.get(queue).map_or(0, |queue| queue.concurrency);
-            while !waiting.is_empty() {
-                let used = self.slots.entry(queue.clone()).or_default();
-                if *used >= concurrency {
-                    break;
-                }
-                let Some(key) = waiting.pop_front() else { break };
-                let Some(live) = self.live.get_mut(&key).filter(|live| live.stage == Stage::Waiting) else {
+            while let Some(key) = waiting.front() {
+                let Some(live) = self.live.get_mut(key).filter(|live| live.stage == Stage::Waiting) else {
+                    waiting.pop_front();
                     continue;
                 };
-                *used += 1;
-                live.ahead = false;
+                // What was stopped before it began is over the moment it is started, and needs no slot for that.
+                if live.stop.is_none() {
+                    if !self.slots.take(queue, concurrency) {
+                        break;
+                    }
+                    live.ahead = false;
+                }
+                let Some(key) = waiting.pop_front() else { break };
                 live.begin(now);
                 self.live_wake_at = earlier(self.live_wake_at, live.deadline);
                 self.told.push(Action::Start(key));

@@ -11,7 +11,8 @@ use waypost_core::{
 
 use super::ended::retry_of;
 use super::live::{AttemptKey, Live, Stage};
-use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, earlier, holder};
+use super::slots::Slots;
+use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, Takes, earlier, holder};
 use crate::admit::{Means, resolve, resolve_check};
 use crate::config::Config;
 use crate::proof::{self, Claim, Verdict};
@@ -47,6 +48,9 @@ impl Scheduler {
                 let Some(draft) = writes.get_mut(&one.plan) else { continue };
                 again |= self.start(now, one, draft);
             }
+            for draft in writes.values_mut().filter(|draft| draft.shared) {
+                draft.chosen = true;
+            }
             if !again {
                 return;
             }
@@ -56,22 +60,18 @@ impl Scheduler {
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
         let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
-        let Self { config, worker, plans, locks, slots, wake_at, served, reserved, .. } = self;
+        let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
         let mut waits: Vec<(PlanId, TaskId)> = Vec::new();
         let mut lasts: BTreeMap<PlanId, u64> = BTreeMap::new();
         let mut turns = Vec::new();
         for (id, followed) in plans.iter() {
-            let room = writes.get(id).is_some_and(|draft| draft.commands.len() < INSTANT_COMMANDS_MAX);
+            let room = writes
+                .get(id)
+                .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active {
-                turns.push((
-                    id,
-                    followed,
-                    followed.plan.ready().peekable(),
-                    followed.running,
-                    followed.served,
-                ));
+                turns.push((id, followed, followed.ready(now, worker), followed.running, followed.served));
             }
         }
         // Whoever newcomers may not overtake goes first.
@@ -80,7 +80,8 @@ impl Scheduler {
         if let Some((plan, task)) = &first
             && let Some(turn) = turns.iter_mut().find(|turn| turn.0 == plan)
             && let Some(found) = turn.1.plan.task(task.as_str())
-            && let Ok(Some(one)) = admit(config, worker, slots, &mut ahead_left, locks, &turn.1.plan, found)
+            && let Ok(Some(one)) =
+                admit(config, (takes, worker), slots, &mut ahead_left, locks, &turn.1.plan, found)
         {
             (*reserved, chosen_first) = (None, true);
             turn.3 += 1;
@@ -104,7 +105,7 @@ impl Scheduler {
                 *wake_at = earlier(*wake_at, Some(until));
                 continue;
             }
-            match admit(config, worker, slots, &mut ahead_left, locks, &followed.plan, task) {
+            match admit(config, (takes, worker), slots, &mut ahead_left, locks, &followed.plan, task) {
                 Ok(Some(one)) => {
                     *served += 1;
                     (*running, *last) = (*running + 1, *served);
@@ -193,8 +194,8 @@ impl Scheduler {
         let Some(instant) = instant.filter(|_| started) else {
             if !started {
                 self.locks.release(&holder(&plan, &task), &locks);
-                if let Some(used) = self.slots.get_mut(&queue).filter(|_| has_slot) {
-                    *used = used.saturating_sub(1);
+                if has_slot {
+                    self.slots.give(&queue);
                 }
                 return false;
             }
@@ -213,9 +214,15 @@ impl Scheduler {
             }
             Instant::Ask(ask) => Command::AskQuestion { task: of, attempt, ask: Box::new(ask) },
         };
-        self.apply(now, &plan, end, draft);
+        if draft.shared {
+            // It cannot be decided before the start, which this copy does not see.
+            draft.commands.push(end);
+        } else {
+            self.apply(now, &plan, end, draft);
+        }
         self.locks.release(&holder(&plan, &task), &locks);
-        true
+        // What a shared plan's tasks lead to is seen only once they are written.
+        !draft.shared
     }
 }
 
@@ -240,7 +247,7 @@ enum Errand {
 }
 
 impl Errand {
-    fn of(config: &Config, worker: &str, task: &Task) -> Self {
+    fn of(config: &Config, takes: &Takes, worker: &str, task: &Task) -> Self {
         let finish = |outcome| Self::Instant(Instant::Finish(outcome, retry_of(config, Some(task))));
         // The plan was changed after it was looked at: the task fails, and says why.
         let failed = |wrong| {
@@ -252,6 +259,8 @@ impl Errand {
         let spec = &task.spec;
         if let (Some(report), Some(check)) = (task.state.reported(), &spec.check) {
             return match resolve_check(config, check) {
+                _ if !takes.executor(&check.executor) => Self::NotOurs,
+                Err(_) if takes.leaves_unknown => Self::NotOurs,
                 Ok(Means::Noop) => finish(proved(check, &report.into(), worker)),
                 Ok(Means::Human) => match proof::by_person(task, check, report) {
                     Verdict::Ask(ask) => Self::Instant(Instant::Ask(ask)),
@@ -264,6 +273,8 @@ impl Errand {
         let Some(work) = &spec.work else { return Self::NotOurs };
         let check = spec.check.as_deref().map(|check| (check, resolve_check(config, check)));
         match (resolve(config, work), check) {
+            _ if !takes.executor(&work.executor) => Self::NotOurs,
+            (Err(_), _) | (_, Some((_, Err(_)))) if takes.leaves_unknown => Self::NotOurs,
             (Ok(Means::Human), _) => Self::NotOurs,
             (Ok(Means::Worker(doer)), _) => Self::Run(doer.timeout_seconds()),
             // A person is asked once it is reported.
@@ -286,33 +297,37 @@ fn proved(check: &Work, claim: &Claim, worker: &str) -> Outcome {
 /// Takes a slot and the locks of a task that may start; nothing when it is not for a machine.
 fn admit(
     config: &Config,
-    worker: &str,
-    slots: &mut BTreeMap<String, u32>,
+    (takes, worker): (&Takes, &str),
+    slots: &mut Slots,
     ahead_left: &mut usize,
     locks: &mut LockTable,
     plan: &Plan,
     task: &Task,
 ) -> Result<Option<Chosen>, Obstacle> {
-    let (instant, timeout) = match Errand::of(config, worker, task) {
+    let (instant, timeout) = match Errand::of(config, takes, worker, task) {
         Errand::NotOurs => return Ok(None),
         Errand::Instant(instant) => (Some(instant), None),
         Errand::Run(timeout) => (None, timeout),
     };
     let queue = queue_of(plan);
     let concurrency = config.queues.get(&queue).map_or(0, |queue| queue.concurrency);
-    let full = instant.is_none() && slots.get(&queue).copied().unwrap_or(0) >= concurrency;
+    let has_slot = instant.is_none() && slots.take(&queue, concurrency);
+    let full = instant.is_none() && !has_slot;
+    // Where others have all slots, nobody knows when one is free.
+    let soon = *ahead_left > 0 && slots.has_any(&queue) && !slots.are_wanted(&queue);
     // One whose author counts attempts is not started before it can really start: it may have to be given back.
-    if full && (*ahead_left == 0 || concurrency == 0 || task.spec.retry.is_some()) {
+    if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }
     let name = holder(plan.id(), &task.spec.id);
     if !task.spec.locks.is_empty() && locks.acquire(&name, &task.spec.locks).is_err() {
+        if has_slot {
+            slots.give(&queue);
+        }
         return Err(Obstacle::Locks);
     }
     if full {
         *ahead_left -= 1;
-    } else if instant.is_none() {
-        *slots.entry(queue).or_default() += 1;
     }
     Ok(Some(Chosen {
         plan: plan.id().clone(),

@@ -15,6 +15,7 @@ impl Scheduler {
             self.look_at_live = false;
             self.live_wake_at = None;
             self.look_at_all(now, actions);
+            self.fill_slots(now);
         }
         self.wake_at = earlier(self.wake_at, self.live_wake_at);
     }
@@ -95,7 +96,9 @@ impl Scheduler {
         let ours =
             followed.plan.running().filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
         let ours = ours.map(|task| AttemptKey::new(id, &task.spec.id, task.state.attempt));
-        gone.extend(ours.filter(|key| !self.live.contains_key(key)).map(|key| (key, Loss::Died)));
+        let written = |key: &AttemptKey| draft.finishes.iter().any(|(written, _)| written == key);
+        let lost = ours.filter(|key| !self.live.contains_key(key) && !written(key));
+        gone.extend(lost.map(|key| (key, Loss::Died)));
         for (key, loss) in gone {
             let retry = Some(retry_of_lost(&self.config, loss));
             let command = Command::LoseTask { task: key.task, attempt: key.attempt, retry };

@@ -114,7 +114,7 @@ pub enum Notice {
 }
 
 /// What a version is told as, given the plan after it.
-pub(super) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice> {
+pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice> {
     let id = || plan.id().clone();
     let mut notices = Vec::new();
     for event in events {

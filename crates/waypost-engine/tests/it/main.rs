@@ -12,6 +12,7 @@ mod kubernetes;
 mod processes;
 mod scheduler;
 mod server;
+mod several;
 mod shapes;
 mod simulation;
 mod strangers;

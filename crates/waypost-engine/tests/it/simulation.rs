@@ -9,7 +9,7 @@ use crate::strangers::Strangers;
 use crate::world::{Fate, World, checked, config, job};
 
 /// Seeds that one test tries. `WAYPOST_SEEDS` makes it more, `WAYPOST_SEED` repeats one.
-fn seeds() -> Vec<u64> {
+pub(crate) fn seeds() -> Vec<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     match number("WAYPOST_SEED") {
         Some(seed) => vec![seed],

@@ -169,6 +169,24 @@ impl World {
         Ok(version)
     }
 
+    /// The same for each command by itself.
+    fn commit_possible(&mut self, by: &Actor, commands: &[Command]) -> (u64, Vec<Refusal>) {
+        let (mut possible, mut refusals) = (Vec::new(), Vec::new());
+        for command in commands {
+            possible.push(command.clone());
+            let before = (self.truth.clone(), self.log.len());
+            if let Err(refusal) = self.commit(by, &possible) {
+                possible.pop();
+                refusals.push(refusal);
+            } else {
+                // Only to see whether it is possible after those before it.
+                self.truth = before.0;
+                self.log.truncate(before.1);
+            }
+        }
+        (self.commit(by, &possible).unwrap_or(self.truth.version()), refusals)
+    }
+
     /// What must hold after every version.
     fn hold(&mut self) {
         let running: Vec<_> = self.truth.running().collect();
@@ -243,6 +261,21 @@ impl World {
                 };
                 self.scheduler.handle(self.now, input);
             }
+            Action::WritePossible(id, commands) => {
+                self.writes += 1;
+                let by = self.scheduler.actor().clone();
+                let fate = std::mem::replace(&mut self.fate, Fate::Works);
+                let (version, refusals) = match fate {
+                    Fate::FailsBefore => (0, Vec::new()),
+                    Fate::Works | Fate::FailsAfter => self.commit_possible(&by, &commands),
+                };
+                let input = match fate {
+                    Fate::Works => Input::PartlyWritten(id, version, refusals),
+                    Fate::FailsBefore | Fate::FailsAfter => Input::Unknown(id),
+                };
+                self.scheduler.handle(self.now, input);
+            }
+            Action::CatchUp(_) => self.look(),
             Action::Read(_) => self.read(),
             Action::Prepare(key) => self.line.push_back((key, false)),
             Action::Start(key) => match self.line.iter().position(|(waiting, _)| *waiting == key) {
@@ -271,7 +304,6 @@ impl World {
         assert!(self.started.insert(key.clone()), "{key:?} starts twice");
         if stopped {
             let error = "it was stopped before it began".to_owned();
-            self.gives_its_slot_on(&key);
             self.scheduler.handle(self.now, Input::Ended(key, Ending::Failed { error }));
             return;
         }

@@ -171,6 +171,11 @@ impl<'a> Session<'a> {
         Ok(last + 1)
     }
 
+    /// Whether a version was appended or a plan purged.
+    pub(super) fn has_changed_versions(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
     /// Makes all changes durable, or none.
     pub(super) fn commit(mut self) -> Result<(), StoreError> {
         let mut intent = Intent::default();

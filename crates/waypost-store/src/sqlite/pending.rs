@@ -35,6 +35,11 @@ impl Pending {
         self.plans.get_mut(plan)
     }
 
+    /// Whether any of them changes who waits for tasks elsewhere.
+    pub(super) fn has_waits(&self) -> bool {
+        self.plans.values().any(|plan| plan.waits.values().any(|waits| !waits.is_empty()))
+    }
+
     /// Takes a plan up whose row has this number.
     pub(super) fn begin(&mut self, key: i64, head: &Head, replay_bytes: u64) -> &mut PendingPlan {
         self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan {

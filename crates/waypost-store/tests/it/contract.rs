@@ -1,11 +1,13 @@
 //! What every backend promises. A backend joins with one line in `promises!`.
 
+mod across;
 mod lists;
 mod log;
 mod names;
 mod tables;
 mod together;
 mod versions;
+mod watching;
 
 use crate::place::Place;
 
@@ -53,6 +55,7 @@ promises! {
         lists::heads_say_what_the_plans_say
         log::the_log_has_no_gaps_and_follows_the_commits
         log::the_log_can_be_read_by_plan_by_actor_and_page_by_page
+        log::the_log_tells_which_plans_were_written_since
         tables::the_tables_follow_random_histories
         tables::ready_tasks_come_by_urgency_and_only_from_plans_that_may_run
         tables::a_lock_that_another_plan_holds_is_refused_and_its_holder_named
@@ -67,5 +70,12 @@ promises! {
         together::readers_see_whole_versions_only
         together::two_processes_see_each_others_writes
         together::a_transaction_that_fails_leaves_nothing
+        across::what_ends_later_is_told_to_whoever_waits_for_it
+        across::what_has_ended_already_is_told_at_once
+        across::of_commands_for_themselves_only_the_refused_are_left_out
+        watching::a_write_by_another_wakes
+        watching::no_write_is_missed_between_reading_and_waiting
+        watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases
+        watching::a_busy_writer_does_not_wake_too_often
     }
 }

@@ -71,7 +71,10 @@ fn the_files_have_exactly_this_shape() {
         (history(&place, "moon"), include_str!("../fixtures/file-store/history/moon.jsonl")),
         (root(&place).join("store.json"), include_str!("../fixtures/file-store/store.json")),
         (root(&place).join("leases.json"), include_str!("../fixtures/file-store/leases.json")),
-        (root(&place).join(".gitignore"), ".lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n"),
+        (
+            root(&place).join(".gitignore"),
+            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n",
+        ),
     ];
     for (path, expected) in shapes {
         assert_eq!(text(&path), expected, "{}", path.display());

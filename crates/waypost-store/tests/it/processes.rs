@@ -99,6 +99,37 @@ fn sixty_four_processes_on_one_folder_lose_nothing() {
     sixty_four_processes_lose_nothing(&Place::file());
 }
 
+/// Whoever watches hears of everything that another process writes, also of what it wrote last before it was killed.
+fn the_writes_of_another_process_wake(place: &Place) {
+    let plans = place.plans();
+    create_small(&plans, "p");
+    let mut watch = plans.watch().unwrap();
+    let mut child = spawn(place, "c", 20);
+    while now(&plans, "p").version() < 21 {
+        assert!(watch.wait(PATIENCE).unwrap(), "a write was missed");
+    }
+    assert!(child.wait().unwrap().success());
+    let mut child = spawn(place, "d", 100_000);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let last = lines.by_ref().filter_map(|line| acknowledged(&line)).nth(20).unwrap().0;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let latest = lines.filter_map(|line| acknowledged(&line)).last().map_or(last, |(version, _)| version);
+    while now(&plans, "p").version() < latest {
+        assert!(watch.wait(PATIENCE).unwrap(), "the last write was missed");
+    }
+}
+
+#[test]
+fn the_writes_of_another_process_to_a_sqlite_file_wake() {
+    the_writes_of_another_process_wake(&Place::sqlite());
+}
+
+#[test]
+fn the_writes_of_another_process_to_a_folder_wake() {
+    the_writes_of_another_process_wake(&Place::file());
+}
+
 /// Processes open a store at the same moment that none of them has made.
 fn a_store_can_be_made_by_many_at_once(place: &Place) {
     // Without a plan they fail, but only after all have opened, and perhaps made, the store.

@@ -66,6 +66,10 @@ impl Store for Wrapped {
         self.inner.read(look)
     }
 
+    fn watch(&self) -> Result<Box<dyn waypost_store::Watch>, StoreError> {
+        self.inner.watch()
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check()
     }

@@ -1,7 +1,6 @@
 //! `waypost events`: what happened in all plans, in the order in which it was written; with --follow, as it happens.
 
 use std::io::{self, Write};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use clap::Args;
@@ -17,8 +16,8 @@ use crate::view::{events, text};
 const VERSIONS_PAGE: usize = 100;
 /// Versions that one answer holds at the most.
 const VERSIONS_MAX: usize = 10_000;
-/// Between two looks at the store.
-const FOLLOW_INTERVAL: Duration = Duration::from_millis(200);
+/// How long one wait for the next version lasts at the most.
+const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Each line has the number of a version in the log of the whole store; numbers have no gaps.
@@ -58,7 +57,7 @@ impl Events {
         if self.follow {
             let after = match self.after {
                 Some(after) => after,
-                None => last(&plans)?,
+                None => plans.latest()?,
             };
             return follow(context, &plans, &filter, after);
         }
@@ -77,26 +76,11 @@ impl Events {
     }
 }
 
-/// The number of the latest version. Numbers have no gaps, so it can be searched for.
-fn last(plans: &Plans) -> Outcome<u64> {
-    let is_there = |number: u64| {
-        plans.log(number.saturating_sub(1), &LogFilter::default(), 1).map(|found| !found.is_empty())
-    };
-    let (mut known, mut beyond) = (0u64, 1u64);
-    while is_there(beyond)? {
-        (known, beyond) = (beyond, beyond.saturating_mul(2));
-    }
-    while beyond - known > 1 {
-        let middle = known + (beyond - known) / 2;
-        if is_there(middle)? { known = middle } else { beyond = middle }
-    }
-    Ok(known)
-}
-
 fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) -> Outcome {
-    // Nothing is ever sent: it is only for the wait.
-    let (_sender, nothing) = channel::<()>();
+    // Begun before the first look, so that nothing falls between the two.
+    let mut watch = plans.watch()?;
     loop {
+        let latest = plans.latest()?;
         let entries = plans.log(after, filter, VERSIONS_PAGE)?;
         let mut stdout = io::stdout().lock();
         for entry in &entries {
@@ -110,11 +94,10 @@ fn follow(context: &Context, plans: &Plans, filter: &LogFilter, mut after: u64) 
             return Ok(());
         }
         drop(stdout);
-        if entries.is_empty() {
-            match nothing.recv_timeout(FOLLOW_INTERVAL) {
-                Ok(()) | Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(()),
-            }
+        if entries.len() < VERSIONS_PAGE {
+            // What was left out is not looked at again.
+            after = after.max(latest);
+            watch.wait(FOLLOW_WAIT)?;
         }
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn report_losses(
 }
 
 /// What was lost, by field: of the plan, and of how many tasks.
-fn loss_lines(losses: &[Loss]) -> Vec<String> {
+pub(crate) fn loss_lines(losses: &[Loss]) -> Vec<String> {
     let mut of_plan: Vec<&str> = Vec::new();
     let mut of_tasks: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for loss in losses {

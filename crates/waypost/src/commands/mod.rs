@@ -23,14 +23,17 @@ pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod show;
 pub(crate) mod status;
+pub(crate) mod submit;
 pub(crate) mod task_add;
 pub(crate) mod task_options;
 pub(crate) mod task_place;
 pub(crate) mod task_revise;
 pub(crate) mod update;
 pub(crate) mod validate;
+pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod work;
+pub(crate) mod worker;
 
 use crate::cli::{Command, Task};
 use crate::context::Context;
@@ -42,6 +45,9 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::New(asked) => asked.run(context),
         Command::Import(asked) => asked.run(context),
         Command::Run(asked) => asked.run(context),
+        Command::Submit(asked) => asked.run(context),
+        Command::Worker(asked) => asked.run(context),
+        Command::Watch(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),
         Command::Next(asked) => asked.run(context),

@@ -66,7 +66,13 @@ impl Start {
             Err(WriteError::Refused(Refusal::AlreadyRunning { worker: holder, .. })) if holder == worker => {
                 renew(&found, &task, self.lease)?;
                 let version = found.look(waypost_core::Plan::version)?;
-                waypost_store::Committed { plan: found.id.clone(), version, sequence: 0, changed: false }
+                waypost_store::Committed {
+                    plan: found.id.clone(),
+                    version,
+                    sequence: 0,
+                    changed: false,
+                    left_out: Vec::new(),
+                }
             }
             answer => answer?,
         };

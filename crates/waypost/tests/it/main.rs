@@ -11,7 +11,9 @@ mod run_crash;
 mod run_reporters;
 mod run_security;
 mod transcript;
+mod workers;
 mod workspaces;
+mod write_back;
 
 use transcript::check;
 

@@ -59,3 +59,31 @@ pub(super) fn the_log_can_be_read_by_plan_by_actor_and_page_by_page(place: &Plac
         "the same entry as in the history"
     );
 }
+
+pub(super) fn the_log_tells_which_plans_were_written_since(place: &Place) {
+    let plans = place.plans();
+    assert_eq!(plans.latest().unwrap(), 0);
+    for round in 0..7 {
+        for name in ["a", "b", "c"].into_iter().take(1 + round % 3) {
+            match round {
+                0..3 if plans.resolve(name).is_err() => drop(create_small(&plans, name)),
+                _ => drop(write(&plans, name, add(&format!("task-{round}"))).unwrap()),
+            }
+        }
+    }
+    let entries = log(&plans);
+    assert_eq!(plans.latest().unwrap(), entries.len() as u64);
+    for after in 0..=entries.len() {
+        for limit in [1, 3, 100] {
+            let page: Vec<_> = entries.iter().skip(after).take(limit).collect();
+            let written = plans.written_since(after as u64, limit).unwrap();
+            let mut expected: std::collections::BTreeMap<_, u64> = std::collections::BTreeMap::new();
+            for entry in &page {
+                expected.insert(entry.plan.clone(), entry.version);
+            }
+            assert_eq!(written.plans.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(), expected);
+            assert_eq!(written.up_to, page.last().map_or(after as u64, |entry| entry.sequence));
+            assert_eq!(written.more, page.len() == limit);
+        }
+    }
+}

@@ -15,7 +15,7 @@ fn work(executor: &str) -> Work {
 }
 
 /// Gives every task of a draft that has neither work nor children to an executor.
-pub(super) fn in_draft(draft: &mut Draft, executor: &str) {
+pub(crate) fn in_draft(draft: &mut Draft, executor: &str) {
     let parents: BTreeSet<TaskId> = draft.tasks.iter().filter_map(|task| task.spec.parent.clone()).collect();
     for task in &mut draft.tasks {
         if task.spec.work.is_none() && !parents.contains(&task.spec.id) {
@@ -26,7 +26,7 @@ pub(super) fn in_draft(draft: &mut Draft, executor: &str) {
 
 /// The same in a plan of the store, for what is not done yet. What an agent wrote down as a list of things to do was
 /// never meant for machines, so giving it to them needs a person's approval.
-pub(super) fn in_plan(plans: &Plans, id: &PlanId, executor: &str, by: &Actor, yes: bool) -> Outcome {
+pub(crate) fn in_plan(plans: &Plans, id: &PlanId, executor: &str, by: &Actor, yes: bool) -> Outcome {
     let (mut commands, phase, asks) = plans.look(id, |plan| {
         let state = plan.state();
         let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);

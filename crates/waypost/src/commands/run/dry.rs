@@ -90,13 +90,14 @@ fn quoted(command: &[String]) -> String {
 }
 
 /// Prints the whole of it.
-pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft) -> Outcome {
+pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs: Option<u32>) -> Outcome {
     let batches = levels(draft).map_err(|problem| Failure::invalid("the plan", &[(None, problem)]))?;
     let find = |id: &waypost_core::TaskId| draft.tasks.iter().find(|task| task.spec.id == *id);
     let is_parent =
         |id: &waypost_core::TaskId| draft.tasks.iter().any(|task| task.spec.parent.as_ref() == Some(id));
     let queue = Config::queue_name(&draft.spec.queue);
     let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+    let concurrency = jobs.map_or(concurrency, |jobs| jobs.min(concurrency));
     let mut shown = Vec::new();
     for batch in &batches {
         let tasks = batch.iter().filter(|id| !is_parent(id)).filter_map(find);

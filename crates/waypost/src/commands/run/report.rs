@@ -4,7 +4,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use waypost_core::{Evidence, PlanId, Status, TaskId};
+use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_engine::config::{Report, Reporter};
 use waypost_engine::{Config, Control, Notice, View, Watcher, reports};
 
@@ -14,6 +14,8 @@ use crate::view::{self, text};
 
 /// Lines of running tasks that are drawn at the most.
 const RUNNING_DRAWN_MAX: usize = 8;
+/// Plans whose progress is drawn at the most.
+const PLANS_DRAWN_MAX: usize = 5;
 /// Between two drawings.
 const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two words about what is waited for, where nothing is drawn.
@@ -22,8 +24,37 @@ const WORD_INTERVAL: Duration = Duration::from_secs(1);
 /// Characters of a digest that are shown.
 const DIGEST_CHARACTERS: usize = 19;
 
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One plan, and what is said ends with it.
+    One(PlanId),
+    /// One plan that may go on after its end.
+    Staying(PlanId),
+    /// Whatever plans there are.
+    Many,
+}
+
+impl Scope {
+    /// How a task is named.
+    fn name(&self, plan: &PlanId, task: &TaskId) -> String {
+        match self {
+            Self::One(_) | Self::Staying(_) => task.to_string(),
+            Self::Many => format!("{plan}/{task}"),
+        }
+    }
+
+    /// Whether the phase of a plan has to be told, because nothing else will.
+    fn tells_phases(&self) -> bool {
+        match self {
+            Self::One(_) => false,
+            Self::Staying(_) | Self::Many => true,
+        }
+    }
+}
+
 /// The watcher that suits where the output goes.
-pub(super) fn watcher(context: &Context, id: &PlanId, config: &Config) -> Box<dyn Watcher> {
+pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn Watcher> {
     if context.out.json {
         return Box::new(Programs);
     }
@@ -33,9 +64,9 @@ pub(super) fn watcher(context: &Context, id: &PlanId, config: &Config) -> Box<dy
     if io::stderr().is_terminal() {
         let painted = |(verb, look)| (verb, context.out.talk_paint(&format!("{verb:>7}"), look));
         let verbs = VERBS.map(painted);
-        return Box::new(Terminal { columns: context.out.columns, drawn: 0, verbs, console });
+        return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs, console });
     }
-    Box::new(Lines { plan: id.clone(), waited: false, console })
+    Box::new(Lines { scope, waited: false, console })
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -60,19 +91,22 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
 }
 
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn words(notice: &Notice) -> Option<(&'static str, String)> {
+fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
     match notice {
-        Notice::TaskStarted { task, attempt, .. } => {
+        Notice::TaskStarted { plan, task, attempt, .. } => {
+            let task = scope.name(plan, task);
             let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
             Some((verb(Status::Running), format!("{task}{attempt}")))
         }
-        Notice::TaskWillRetry { task, error, evidence: Some(_), .. } => {
+        Notice::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
+            let task = scope.name(plan, task);
             Some((verb(Status::Pending), format!("{task} is sent back: {}", text::one_line(error))))
         }
-        Notice::TaskWillRetry { task, error, again_at, evidence: None, .. } => {
+        Notice::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
+            let task = scope.name(plan, task);
             let line = format!(
                 "{task} will be tried again at {}: {}",
                 text::moment(*again_at),
@@ -95,10 +129,12 @@ fn words(notice: &Notice) -> Option<(&'static str, String)> {
         Notice::QuestionAnswered { task, answer, by, .. } => {
             Some(("answer", format!("{task}: {} ({by})", text::one_line(answer))))
         }
-        Notice::TaskProgressed { task, progress, .. } => {
+        Notice::TaskProgressed { plan, task, progress } => {
+            let task = scope.name(plan, task);
             Some((verb(Status::Running), format!("{task}: {}", text::one_line(progress))))
         }
-        Notice::TaskEnded { task, status, seconds, why, evidence, .. } => {
+        Notice::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
+            let task = scope.name(plan, task);
             let took = seconds.map(|seconds| format!(" ({})", span(seconds))).unwrap_or_default();
             let proof = evidence.as_ref().filter(|evidence| evidence.passed);
             let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
@@ -134,7 +170,7 @@ fn verb(status: Status) -> &'static str {
 }
 
 /// How long, in the unit that suits: `0.3s`, `12s`, `2m05s`.
-pub(super) fn span(seconds: f64) -> String {
+pub(crate) fn span(seconds: f64) -> String {
     if seconds < 10.0 {
         format!("{seconds:.1}s")
     } else if seconds < 60.0 {
@@ -171,7 +207,7 @@ impl Console {
 
 /// A line on stdout for each event.
 struct Lines {
-    plan: PlanId,
+    scope: Scope,
     waited: bool,
     console: Console,
 }
@@ -182,12 +218,15 @@ impl Watcher for Lines {
         if !self.console.shows(notice) {
             return;
         }
-        let line = match (words(notice), notice) {
+        let line = match (words(&self.scope, notice), notice) {
             (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
             (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
             }
             (Some((verb, words)), _) => format!("{verb:<8} {words}"),
+            (None, Notice::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+                format!("{:<8} {plan} is {}", "plan", phase.word())
+            }
             (None, _) => return,
         };
         let _gone = writeln!(io::stdout().lock(), "{line}");
@@ -196,10 +235,12 @@ impl Watcher for Lines {
         let _gone = writeln!(io::stdout().lock(), "{:<8} {}", "ending", ending_words(control));
     }
     fn look(&mut self, view: &View<'_>) {
-        if view.waits && !self.waited {
+        if view.waits
+            && !self.waited
+            && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
+        {
             self.waited = true;
-            let _gone =
-                writeln!(io::stdout().lock(), "{:<8} plan {}: {}", "waiting", self.plan, waits_for(view));
+            let _gone = writeln!(io::stdout().lock(), "{:<8} plan {plan}: {}", "waiting", waits_for(view));
         }
     }
     fn interval(&self) -> Duration {
@@ -234,6 +275,7 @@ fn waits_for(view: &View<'_>) -> String {
 
 /// Drawn in place on stderr.
 struct Terminal {
+    scope: Scope,
     columns: usize,
     drawn: usize,
     /// The verbs with their colours.
@@ -247,26 +289,58 @@ impl Terminal {
         self.drawn = 0;
         format!("{up}\r\u{1b}[J")
     }
+
+    /// How far the plans are, a line each.
+    fn bars(&self, view: &View<'_>) -> Vec<String> {
+        if self.scope != Scope::Many {
+            let bars = view.plans.first().map(|plan| view::progress(&plan.counts()));
+            return bars.map(|bar| text::short_line(&bar, self.columns - 1)).into_iter().collect();
+        }
+        let active = || view.plans.iter().filter(|plan| plan.state().phase == waypost_core::Phase::Active);
+        let bar = |plan: &&Plan| {
+            let line = format!("{} {}", plan.id(), view::progress(&plan.counts()));
+            text::short_line(&line, self.columns - 1)
+        };
+        let mut lines: Vec<String> = active().take(PLANS_DRAWN_MAX).map(bar).collect();
+        match active().count() {
+            0 => lines.push("no plan is active".to_owned()),
+            count if count > PLANS_DRAWN_MAX => {
+                lines.push(format!("and {} more plans", count - PLANS_DRAWN_MAX));
+            }
+            _ => {}
+        }
+        lines
+    }
 }
 
 impl Watcher for Terminal {
     fn told(&mut self, notice: &Notice) {
         // What starts and goes on is drawn while it runs; what has ended stays.
+        if !self.console.shows(notice) {
+            return;
+        }
         let behind = match notice {
-            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } | Notice::PlanIs { .. } => return,
+            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } => return,
+            Notice::PlanIs { .. } if !self.scope.tells_phases() => return,
             Notice::QuestionAsked { plan, task, .. } => format!("\n        {}", answer_words(plan, task)),
             Notice::TaskEnded { .. }
             | Notice::TaskWillRetry { .. }
             | Notice::TaskReported { .. }
             | Notice::TaskReleased { .. }
-            | Notice::QuestionAnswered { .. } => String::new(),
+            | Notice::QuestionAnswered { .. }
+            | Notice::PlanIs { .. } => String::new(),
         };
-        if !self.console.shows(notice) {
-            return;
-        }
-        let Some((verb, words)) = words(notice) else { return };
-        let verb = self.verbs.iter().find(|(known, _)| *known == verb).map_or("", |(_, verb)| verb.as_str());
-        let line = format!("{verb} {}{behind}", text::short(&words, self.columns.saturating_sub(9)));
+        let line = match (notice, words(&self.scope, notice)) {
+            (Notice::PlanIs { plan, phase }, _) => {
+                text::short_line(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+            }
+            (_, Some((verb, words))) => {
+                let known = self.verbs.iter().find(|(known, _)| *known == verb);
+                let verb = known.map_or("", |(_, verb)| verb.as_str());
+                format!("{verb} {}{behind}", text::short(&words, self.columns.saturating_sub(9)))
+            }
+            (_, None) => return,
+        };
         let erased = self.erase();
         let _gone = writeln!(io::stderr().lock(), "{erased}{line}");
     }
@@ -277,22 +351,23 @@ impl Watcher for Terminal {
     }
 
     fn look(&mut self, view: &View<'_>) {
-        let Some(plan) = view.plans.first() else { return };
-        let mut lines = vec![text::short_line(&view::progress(&plan.counts()), self.columns - 1)];
+        let mut lines = self.bars(view);
         let count = view.running.len();
         for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {
             let seconds = (view.now.as_micros() - since.as_micros()).max(0) as f64 / 1e6;
-            let task = plan.task(key.task.as_str());
+            let plan = view.plans.iter().find(|plan| *plan.id() == key.plan);
+            let task = plan.and_then(|plan| plan.task(key.task.as_str()));
             let progress = task.and_then(|task| task.state.progress.clone());
             let about =
                 progress.or_else(|| task.map(|task| task.spec.description.clone())).unwrap_or_default();
-            let line = format!("  {:>6} {} {}", span(seconds), key.task, text::one_line(&about));
+            let name = self.scope.name(&key.plan, &key.task);
+            let line = format!("  {:>6} {name} {}", span(seconds), text::one_line(&about));
             lines.push(text::short_line(line.trim_end(), self.columns - 1));
         }
         if count > RUNNING_DRAWN_MAX {
             lines.push(format!("         and {} more", count - RUNNING_DRAWN_MAX));
         }
-        if view.waits {
+        if view.waits && self.scope != Scope::Many {
             lines.push(text::short_line(&format!("  waiting: {}", waits_for(view)), self.columns - 1));
         }
         let erased = self.erase();

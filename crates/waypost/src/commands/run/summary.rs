@@ -25,7 +25,7 @@ fn seconds(task: &Task) -> Option<f64> {
 }
 
 /// Prints it, and says by the exit code whether the plan is completed.
-pub(super) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Outcome {
+pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Outcome {
     let (phase, counts, id) = (plan.state().phase, plan.counts(), plan.id());
     let path = critical_path(plan);
     let path_seconds: f64 = path.iter().filter_map(|task| plan.task(task.as_str())).filter_map(seconds).sum();

@@ -1,0 +1,291 @@
+//! Waiting until somebody may have written, without looking again and again. Knows nothing of what was written.
+//!
+//! Beside a store on a disk lies a bell: a file that every writer opens and closes once its commit can be seen. Watching
+//! the database's own files would not do: they change before the commit can be seen, and nothing tells when it can.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::store::StoreError;
+
+/// The least time between two reports of a watch: a busy writer wakes nobody more than a hundred times a second.
+pub const WATCH_PAUSE: Duration = Duration::from_millis(10);
+/// Between two reports where the system tells nothing about writes, as on network file systems.
+pub const WATCH_SLOWLY: Duration = Duration::from_secs(1);
+
+/// Tells that somebody, this process included, may have written.
+pub trait Watch: Send {
+    /// Waits until something may have been written since the last report, or since the watch began; at most so long. Returns
+    /// whether something may have been. What is written after a report and before the next call is reported by that call,
+    /// so that whoever reads after each report misses nothing.
+    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError>;
+}
+
+/// Rung by writers of a store on a disk.
+#[derive(Debug)]
+pub(crate) struct Bell {
+    path: PathBuf,
+    /// Open from the first write on: if this process dies between a commit and the ring, the system closes it, and that
+    /// rings.
+    held: OnceLock<Option<File>>,
+}
+
+impl Bell {
+    pub(crate) fn new(path: PathBuf) -> Self {
+        Self { path, held: OnceLock::new() }
+    }
+
+    fn open(&self) -> io::Result<File> {
+        OpenOptions::new().create(true).truncate(false).write(true).open(&self.path)
+    }
+
+    /// To be called before the first commit.
+    pub(crate) fn hold(&self) {
+        self.held.get_or_init(|| self.open().ok());
+    }
+
+    /// Wakes whoever watches. Closing a file that could have been written is an event although nothing is written to the disk.
+    /// Where it cannot be opened, those who watch find out more slowly.
+    pub(crate) fn ring(&self) {
+        drop(self.open());
+    }
+
+    pub(crate) fn watch(&self) -> Box<dyn Watch> {
+        // The file has to be there for nobody; its folder is watched, so that it may come and go.
+        match system::Ears::at(&self.path) {
+            Some(ears) => Box::new(BellWatch { ears, reported: None }),
+            None => Box::new(SlowWatch { reported: Instant::now() }),
+        }
+    }
+}
+
+pub(crate) use system::pause;
+
+/// How long from now until `until`, if that is later.
+fn left(until: Instant) -> Option<Duration> {
+    Some(until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero())
+}
+
+struct BellWatch {
+    ears: system::Ears,
+    reported: Option<Instant>,
+}
+
+impl Watch for BellWatch {
+    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+        let until = Instant::now() + at_most;
+        if let Some(rest) = self.reported.and_then(|at| left((at + WATCH_PAUSE).min(until))) {
+            system::pause(rest);
+        }
+        loop {
+            if self.reported.is_none_or(|at| left(at + WATCH_PAUSE).is_none()) && self.ears.has_heard() {
+                self.reported = Some(Instant::now());
+                return Ok(true);
+            }
+            let Some(rest) = left(until) else { return Ok(false) };
+            self.ears.listen(rest);
+        }
+    }
+}
+
+/// Where nothing tells about writes.
+struct SlowWatch {
+    reported: Instant,
+}
+
+impl Watch for SlowWatch {
+    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+        let due = self.reported + WATCH_SLOWLY;
+        let until = (Instant::now() + at_most).min(due);
+        while let Some(rest) = left(until) {
+            system::pause(rest);
+        }
+        let is_due = left(due).is_none();
+        if is_due {
+            self.reported = Instant::now();
+        }
+        Ok(is_due)
+    }
+}
+
+/// Rung by writers of a store in memory.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct MemoryBell(Arc<(Mutex<u64>, Condvar)>);
+
+impl MemoryBell {
+    pub(crate) fn ring(&self) {
+        let (rings, changed) = &*self.0;
+        *rings.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        changed.notify_all();
+    }
+
+    pub(crate) fn watch(&self) -> Box<dyn Watch> {
+        let heard = *self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        Box::new(MemoryWatch { bell: self.clone(), heard, reported: None })
+    }
+}
+
+struct MemoryWatch {
+    bell: MemoryBell,
+    heard: u64,
+    reported: Option<Instant>,
+}
+
+impl Watch for MemoryWatch {
+    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+        let until = Instant::now() + at_most;
+        let (rings, changed) = &*self.bell.0;
+        let mut now = rings.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let pause = self.reported.and_then(|at| left(at + WATCH_PAUSE));
+            if *now != self.heard && pause.is_none() {
+                (self.heard, self.reported) = (*now, Some(Instant::now()));
+                return Ok(true);
+            }
+            let Some(rest) = left(until) else { return Ok(false) };
+            // Once something has been heard, only the pause is left to wait for.
+            let rest = if *now != self.heard { pause.unwrap_or(rest).min(rest) } else { rest };
+            now = changed.wait_timeout(now, rest).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Waits for events of a folder's files.
+#[cfg(target_os = "linux")]
+mod system {
+    use std::ffi::OsString;
+    use std::mem::MaybeUninit;
+    use std::os::fd::OwnedFd;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::fs::{inotify, statfs};
+    use rustix::io::Errno;
+
+    use super::{WATCH_SLOWLY, left};
+
+    /// File systems whose files others change without this system hearing of it: NFS, SMB, CIFS, AFS, 9P, Ceph, FUSE.
+    const DEAF: [u32; 8] =
+        [0x6969, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x5346_414f, 0x0102_1997, 0x00c3_6400, 0x6573_5546];
+
+    pub(super) struct Ears {
+        inotify: OwnedFd,
+        name: OsString,
+        /// The folder is gone, and with it whatever could be heard: from then on it is looked slowly.
+        deaf: Option<Instant>,
+    }
+
+    impl Ears {
+        pub(super) fn at(bell: &Path) -> Option<Self> {
+            let folder = bell.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = folder.unwrap_or(Path::new("."));
+            if statfs(folder).is_ok_and(|found| DEAF.contains(&(found.f_type as u32))) {
+                return None;
+            }
+            let inotify =
+                inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).ok()?;
+            let events = inotify::WatchFlags::CLOSE_WRITE
+                | inotify::WatchFlags::MOVED_TO
+                | inotify::WatchFlags::ONLYDIR;
+            inotify::add_watch(&inotify, folder, events).ok()?;
+            Some(Self { inotify, name: bell.file_name()?.to_owned(), deaf: None })
+        }
+
+        /// Whether the bell was rung since this was last asked.
+        pub(super) fn has_heard(&mut self) -> bool {
+            if let Some(since) = self.deaf {
+                let is_due = left(since + WATCH_SLOWLY).is_none();
+                if is_due {
+                    self.deaf = Some(Instant::now());
+                }
+                return is_due;
+            }
+            let mut buffer = [MaybeUninit::uninit(); 4096];
+            let mut reader = inotify::Reader::new(&self.inotify, &mut buffer);
+            let mut heard = false;
+            loop {
+                match reader.next() {
+                    Ok(event) => {
+                        let lost = event
+                            .events()
+                            .intersects(inotify::ReadFlags::QUEUE_OVERFLOW | inotify::ReadFlags::IGNORED);
+                        if event.events().contains(inotify::ReadFlags::IGNORED) {
+                            self.deaf = Some(Instant::now());
+                        }
+                        let is_bell =
+                            event.file_name().is_some_and(|name| name.to_bytes() == self.name.as_bytes());
+                        heard |= lost || is_bell;
+                    }
+                    Err(Errno::INTR) => {}
+                    Err(_) => return heard,
+                }
+            }
+        }
+
+        /// Waits until there may be something to hear.
+        pub(super) fn listen(&self, at_most: Duration) {
+            if self.deaf.is_some() {
+                return pause(at_most.min(WATCH_SLOWLY));
+            }
+            let _either = poll(&mut [PollFd::new(&self.inotify, PollFlags::IN)], Some(&timespec(at_most)));
+        }
+    }
+
+    fn timespec(span: Duration) -> Timespec {
+        Timespec {
+            tv_sec: i64::try_from(span.as_secs()).unwrap_or(i64::MAX),
+            tv_nsec: i64::from(span.subsec_nanos()),
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pause(span: Duration) {
+        let _interrupted = poll(&mut [], Some(&timespec(span)));
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use rustix::event::{Timespec, poll};
+
+    /// Nothing is heard here.
+    pub(super) enum Ears {}
+
+    impl Ears {
+        pub(super) fn at(_: &Path) -> Option<Self> {
+            None
+        }
+        pub(super) fn has_heard(&mut self) -> bool {
+            match *self {}
+        }
+        pub(super) fn listen(&self, _: Duration) {
+            match *self {}
+        }
+    }
+
+    /// Lets time pass.
+    pub(crate) fn pause(span: Duration) {
+        let span = Timespec { tv_sec: span.as_secs() as _, tv_nsec: span.subsec_nanos() as _ };
+        let _interrupted = poll(&mut [], Some(&span));
+    }
+}
+
+/// Watches a file that others write or replace, as editors do. Each report means that it may be another one now.
+pub fn watch_file(path: &Path) -> Box<dyn Watch> {
+    Bell::new(path.to_owned()).watch()
+}
+
+/// The bell of a database file.
+pub(crate) fn bell_beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push("-bell");
+    path.with_file_name(name)
+}

@@ -1,0 +1,97 @@
+//! Tasks that wait for tasks of other plans hear of them: what has happened already, and what happens later.
+
+use waypost_core::{Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskSpec};
+use waypost_store::Plans;
+use waypost_testkit::{id, plan_of, task};
+
+use crate::kit::*;
+use crate::place::Place;
+
+fn waiting(name: &str, agent: Option<&str>, on: Option<&str>, for_task: &str) -> TaskSpec {
+    let there = Elsewhere { agent: agent.map(str::to_owned), plan: on.map(plan), task: id(for_task) };
+    TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(there))], ..task(name, &[]) }
+}
+
+fn owned(owner: &str, mut draft: Draft) -> Draft {
+    draft.spec.owner = owner.to_owned();
+    draft
+}
+
+fn standing(plans: &Plans, name: &str, task: &str) -> Option<Standing> {
+    plans.look(&plan(name), |plan| plan.standing(task)).unwrap()
+}
+
+fn output(plans: &Plans, name: &str, task: &str) -> Option<Json> {
+    let find = |plan: &Plan| plan.task(task)?.state.received.values().next()?.output.clone();
+    plans.look(&plan(name), find).unwrap()
+}
+
+pub(super) fn what_ends_later_is_told_to_whoever_waits_for_it(place: &Place) {
+    let (plans, other) = (place.plans(), place.plans());
+    create(&plans, "lib", owned("builder", plan_of([task("build", &[]), task("pack", &[])])));
+    create(&plans, "app", plan_of([waiting("link", None, Some("lib"), "build")]));
+    create(&plans, "doc", plan_of([waiting("print", Some("builder"), None, "build")]));
+    create(&plans, "far", plan_of([waiting("read", None, Some("doc"), "print")]));
+    for name in ["app", "doc", "far"] {
+        write(&plans, name, Command::Activate).unwrap();
+    }
+    assert_eq!(standing(&other, "app", "link"), Some(Standing::Blocked));
+    write(&plans, "lib", finish("pack")).unwrap();
+    assert_eq!(now(&other, "app").version(), 2, "nobody waits for that");
+    write(&plans, "lib", finish("build")).unwrap();
+    for plans in [&plans, &other] {
+        assert_eq!(standing(plans, "app", "link"), Some(Standing::Ready));
+        assert_eq!(standing(plans, "doc", "print"), Some(Standing::Ready));
+        assert_eq!(output(plans, "app", "link"), Some(Json::of(&"build")));
+        assert_eq!(standing(plans, "far", "read"), Some(Standing::Blocked));
+    }
+    // What follows from the news is news again.
+    let failed = waypost_core::Outcome::Failed { error: "no paper".to_owned(), evidence: None };
+    let fail = Command::FinishTask { task: id("print"), attempt: None, outcome: failed, retry: None };
+    write(&other, "doc", fail).unwrap();
+    let heard = now(&plans, "far").task("read").unwrap().state.received.values().next().unwrap().status;
+    assert_eq!(heard, Status::Failed);
+    assert_ne!(standing(&plans, "far", "read"), Some(Standing::Ready));
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+}
+
+pub(super) fn what_has_ended_already_is_told_at_once(place: &Place) {
+    let plans = place.plans();
+    create(&plans, "lib", owned("builder", plan_of([task("build", &[])])));
+    write(&plans, "lib", finish("build")).unwrap();
+    let made = create(
+        &plans,
+        "app",
+        plan_of([
+            waiting("link", None, Some("lib"), "build"),
+            waiting("print", Some("builder"), None, "build"),
+            waiting("never", Some("builder"), None, "unheard-of"),
+        ]),
+    );
+    assert_eq!(made.version, now(&plans, "app").version(), "the answer tells where the plan stands");
+    write(&plans, "app", Command::Activate).unwrap();
+    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Ready));
+    assert_eq!(standing(&plans, "app", "print"), Some(Standing::Ready));
+    assert_eq!(standing(&plans, "app", "never"), Some(Standing::Blocked));
+    let added = Command::AddTasks {
+        tasks: vec![waiting("late", None, Some("lib"), "build")],
+        place: waypost_core::Where::Last,
+    };
+    write(&plans, "app", added).unwrap();
+    assert_eq!(standing(&place.plans(), "app", "late"), Some(Standing::Ready));
+}
+
+pub(super) fn of_commands_for_themselves_only_the_refused_are_left_out(place: &Place) {
+    let plans = place.plans();
+    create(&plans, "p", plan_of([task("a", &[]), task("b", &["a"]), task("c", &[])]));
+    let asked = request("p", vec![start("a"), start("b"), finish("a"), start("b"), start("a"), start("c")]);
+    let committed = plans.write_what_can_be(asked).unwrap();
+    let left_out: Vec<usize> = committed.left_out.iter().map(|(place, _)| *place).collect();
+    assert_eq!((committed.version, left_out), (2, vec![1, 4]));
+    let again = plans.write_what_can_be(request("p", vec![start("b"), start("c")])).unwrap();
+    assert_eq!((again.version, again.changed, again.left_out.len()), (2, false, 2));
+    let fresh = now(&place.plans(), "p");
+    let statuses: Vec<Status> = fresh.tasks().map(|(task, _)| task.state.status).collect();
+    assert_eq!(statuses, [Status::Done, Status::Running, Status::Running]);
+    assert_eq!(replayed(&plans, "p").to_draft(), fresh.to_draft());
+}

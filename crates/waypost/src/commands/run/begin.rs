@@ -1,0 +1,242 @@
+//! From a file or a name to an active plan in the store: what is allowed, what is there already, who has to be asked.
+//! Runs nothing.
+
+use waypost_core::{
+    ActorKind, Command, Draft, Phase, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong, differences,
+};
+use waypost_engine::{Config, admit};
+use waypost_store::{NewPlan, Plans, WriteError, WriteRequest};
+
+use super::{assign, dry};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output;
+use crate::source;
+use crate::view::{differences as difference_lines, text};
+
+/// Tasks that a question names.
+const TASKS_NAMED_MAX: usize = 10;
+/// Differences that a message names.
+const DIFFERENCES_NAMED_MAX: usize = 8;
+
+/// What is to be brought into the store.
+pub(crate) struct Begin<'a> {
+    /// The word on the command line: a file or a plan.
+    pub(crate) what: &'a str,
+    /// The queue that it is to be placed on.
+    pub(crate) queue: Option<&'a str>,
+    /// Whether the person who asks approves.
+    pub(crate) yes: bool,
+    /// Who does the tasks that are only words.
+    pub(crate) executor: Option<&'a str>,
+}
+
+/// A plan of the store that was brought there, or was there already.
+pub(crate) struct Entered {
+    pub(crate) plans: Plans,
+    pub(crate) id: PlanId,
+    /// Whether it is new.
+    pub(crate) made: bool,
+}
+
+/// How a plan that needs approval is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approval {
+    /// It is active.
+    Given,
+    /// A person has to give it later.
+    Awaited,
+}
+
+/// Everything in a draft that the configuration does not allow, as a failure.
+pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
+    let problems = admit::problems(config, draft);
+    if problems.is_empty() { Ok(()) } else { Err(not_allowed(config, &problems)) }
+}
+
+impl Begin<'_> {
+    /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
+    pub(crate) fn enter(&self, context: &Context, config: &Config, draft: Draft) -> Outcome<Entered> {
+        if !source::is_file(self.what) {
+            let found = context.find(self.what)?;
+            if let Some(queue) = self.queue {
+                let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
+                write(context, &found.plans, &found.id, Command::RevisePlan(Box::new(changes)))?;
+            }
+            return Ok(Entered { plans: found.plans, id: found.id, made: false });
+        }
+        let plans = context.plans_to_add_to()?;
+        if let Some(id) = &draft.id {
+            let mut known = plans.look(id, Plan::to_draft);
+            if let (Ok(known), Some(executor)) = (&mut known, self.executor) {
+                assign::in_draft(known, executor);
+            }
+            match known {
+                Ok(known) if asks_the_same(&known, &draft) => {
+                    let id = id.clone();
+                    return Ok(Entered { plans, id, made: false });
+                }
+                Ok(known) => return Err(self.other_content(id, &known, &draft)),
+                Err(WriteError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let by = context.actor()?;
+        let approval_required = config.approval.required();
+        let made = plans.create(NewPlan { id: draft.id.clone(), by, draft, approval_required })?;
+        Ok(Entered { plans, id: made.plan, made: true })
+    }
+
+    fn other_content(&self, id: &PlanId, known: &Draft, draft: &Draft) -> Failure {
+        let what = self.what;
+        let message = format!("plan {id} is in the store already, and {what} asks for something else");
+        let hint = format!(
+            "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
+        );
+        let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
+        let found = differences(&asked(known), &asked(draft));
+        let lines = difference_lines::lines(&found, &difference_lines::Style::short());
+        failure.details =
+            lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
+        if lines.len() > DIFFERENCES_NAMED_MAX {
+            failure.details.push(format!("  … and {} more", lines.len() - DIFFERENCES_NAMED_MAX));
+        }
+        failure.with_fact("plan", id.as_str())
+    }
+
+    /// Makes the plan active, with a person's approval where one is needed and can be had.
+    pub(crate) fn activate(
+        &self,
+        context: &Context,
+        config: &Config,
+        plans: &Plans,
+        id: &PlanId,
+    ) -> Outcome<Approval> {
+        let (phase, version, draft) = plans.look(id, |plan| {
+            let state = plan.state();
+            let needed = state.approval_required && state.approval.is_none();
+            (state.phase, plan.version(), needed.then(|| plan.to_draft()))
+        })?;
+        match (phase, draft) {
+            (Phase::Active, _) => Ok(Approval::Given),
+            (_, None) => write(context, plans, id, Command::Activate).map(|()| Approval::Given),
+            (_, Some(draft)) => self.approve(context, config, plans, id, version, &draft),
+        }
+    }
+
+    fn approve(
+        &self,
+        context: &Context,
+        config: &Config,
+        plans: &Plans,
+        id: &PlanId,
+        version: u64,
+        draft: &Draft,
+    ) -> Outcome<Approval> {
+        let by = context.actor()?;
+        if by.kind != ActorKind::Person {
+            return Ok(Approval::Awaited);
+        }
+        if !self.yes {
+            if !output::can_ask() || context.out.json {
+                return Ok(Approval::Awaited);
+            }
+            show_work(context, config, id, draft);
+            if !says_yes("approve and run it? [y/N]") {
+                return Err(Failure::failed(format!("plan {id} was not approved, and nothing ran"), ""));
+            }
+        }
+        // Of the version that was shown: if somebody has changed it since, nothing is approved.
+        write(context, plans, id, Command::Approve { version, note: String::new() })?;
+        Ok(Approval::Given)
+    }
+}
+
+/// What a plan would have machines do.
+pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
+    context
+        .out
+        .say(format!("plan {id} ({}) gives work to machines:", text::count(draft.tasks.len(), "task")));
+    let work: Vec<String> = dry::commands(config, draft);
+    for line in work.iter().take(TASKS_NAMED_MAX) {
+        context.out.say(format!("  {}", text::short(line, context.out.columns.saturating_sub(2))));
+    }
+    if work.len() > TASKS_NAMED_MAX {
+        context.out.say(format!("  … and {} more (--dry-run shows all)", work.len() - TASKS_NAMED_MAX));
+    }
+}
+
+/// Asks a person; anything but yes is no.
+pub(super) fn says_yes(question: &str) -> bool {
+    let answer = output::ask(question).unwrap_or_default();
+    matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
+}
+
+/// Why a plan that nobody could approve does not run.
+pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
+    let by = context.actor()?;
+    if by.kind != ActorKind::Person {
+        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
+        let mut failure: Failure = refusal.into();
+        failure.message =
+            format!("plan {id} runs nothing before a person has approved it: {}", failure.message);
+        failure.hint = format!("ask a person to look at it and to say `waypost approve {id}`");
+        return Ok(failure);
+    }
+    let message =
+        format!("plan {id} runs nothing before a person has approved it, and nobody can be asked here");
+    let hint =
+        format!("look at it with `waypost run {id} --dry-run`, then say --yes or `waypost approve {id}`");
+    Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
+}
+
+/// Writes one command as whoever asks.
+pub(crate) fn write(context: &Context, plans: &Plans, id: &PlanId, command: Command) -> Outcome {
+    let request = WriteRequest {
+        plan: id.clone(),
+        by: context.actor()?,
+        commands: vec![command],
+        known_version: None,
+        lease_seconds: None,
+    };
+    plans.write(request)?;
+    Ok(())
+}
+
+/// Whether a file says nothing else than the plan in the store: the same tasks, each asking the same.
+fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
+    known.tasks.len() == draft.tasks.len()
+        && draft.tasks.iter().all(|task| {
+            let other = known.tasks.iter().find(|other| other.spec.id == task.spec.id);
+            other.is_some_and(|other| other.spec.asks_the_same_as(&task.spec))
+        })
+}
+
+/// A draft without anything that has happened, so that only what is asked for is compared.
+fn asked(draft: &Draft) -> Draft {
+    let mut asked = draft.clone();
+    for task in &mut asked.tasks {
+        task.state = Default::default();
+    }
+    asked.spec = Default::default();
+    asked
+}
+
+fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
+    let listed: Vec<(Option<String>, Problem)> =
+        problems.iter().map(|problem| (None, problem.clone())).collect();
+    let mut failure = Failure::invalid("the plan", &listed);
+    let what = match problems {
+        [one] => one.to_string(),
+        many => text::count(many.len(), "problem"),
+    };
+    failure.message = format!("the configuration does not allow this plan, and nothing ran: {what}");
+    if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
+        let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
+        failure.hint = format!(
+            "the configuration has the executors {}; docs/configuration.md tells how to add one",
+            names.join(", ")
+        );
+    }
+    failure
+}

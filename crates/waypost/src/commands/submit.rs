@@ -1,0 +1,121 @@
+//! `waypost submit`: brings a plan into the store for workers to run, and does not wait for it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Map, Value};
+use waypost_core::{Command, Phase};
+use waypost_dialects::Dialect;
+use waypost_engine::{Config, workers};
+use waypost_store::Committed;
+
+use super::run::assign;
+use super::run::begin::{self, Approval, Begin};
+use crate::cli::dialect;
+use crate::context::{Context, Found};
+use crate::error::Outcome;
+use crate::setup::{self, Folders};
+use crate::source;
+
+const EXAMPLES: &str = "\
+The plan is validated, stored, approved where a person has to, and made active; workers run it (`waypost worker`).
+The same file again is the same plan: nothing is made twice. Without approval it waits for `waypost approve`.
+
+Examples:
+  waypost submit plan.json
+  waypost submit plan.json --queue nightly --yes
+  waypost submit kq3
+  waypost watch kq3";
+
+// What to submit, and where to.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Submit {
+    /// A file of any format, or a plan of the store
+    #[arg(value_name = "FILE|PLAN|-")]
+    what: String,
+    /// The file's format (otherwise it is found out)
+    #[arg(long, value_name = "FORMAT", value_parser = dialect())]
+    format: Option<Dialect>,
+    /// Place the plan on this queue
+    #[arg(long)]
+    queue: Option<String>,
+    /// Approve the plan as the person who submits it
+    #[arg(short, long)]
+    yes: bool,
+    /// A file of configuration over all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl Submit {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        let config = setup::config(&folders, self.config.as_deref())?;
+        let mut draft = source::one_plan(context, &self.what, self.format)?;
+        if let Some(queue) = &self.queue {
+            draft.spec.queue.clone_from(queue);
+        }
+        let executor = config.default_executor.as_deref();
+        if let Some(executor) = executor {
+            assign::in_draft(&mut draft, executor);
+        }
+        begin::is_allowed(&config, &draft)?;
+        let begin = Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor };
+        let entered = begin.enter(context, &config, draft)?;
+        let found = Found { plans: entered.plans, id: entered.id };
+        if let Some(executor) = executor {
+            assign::in_plan(&found.plans, &found.id, executor, &context.actor()?, self.yes)?;
+        }
+        let phase = found.look(|plan| plan.state().phase)?;
+        let mut said = if entered.made {
+            "submitted".to_owned()
+        } else {
+            "the same plan is in the store already".to_owned()
+        };
+        let mut runs = false;
+        match phase {
+            Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => {
+                said.push_str(&format!(", and is {}", phase.word()));
+            }
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
+                match begin.activate(context, &config, &found.plans, &found.id)? {
+                    Approval::Given => runs = true,
+                    Approval::Awaited => {
+                        if phase == Phase::Draft {
+                            begin::write(
+                                context,
+                                &found.plans,
+                                &found.id,
+                                Command::RequestApproval { message: String::new() },
+                            )?;
+                        }
+                        said.push_str(", and waits for a person's approval");
+                        context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
+                    }
+                }
+            }
+        }
+        let (version, queue) = found.look(|plan| (plan.version(), plan.spec().queue.clone()))?;
+        let queue = Config::queue_name(&queue).to_owned();
+        let all = workers(&folders.own.join("runs"));
+        let alive = all.iter().filter(|worker| worker.queues.contains(&queue)).count();
+        if runs && alive == 0 {
+            context.out.note(format!(
+                "no worker of queue {queue} is known to run on this machine: `waypost worker --queue {queue}` starts one"
+            ));
+        }
+        let committed = Committed {
+            plan: found.id.clone(),
+            version,
+            sequence: 0,
+            changed: entered.made,
+            left_out: Vec::new(),
+        };
+        let mut more: Map<String, Value> = Map::new();
+        more.insert("created".to_owned(), entered.made.into());
+        more.insert("queue".to_owned(), queue.into());
+        more.insert("workers".to_owned(), alive.into());
+        context.answer(&found, &committed, &said, None, more)
+    }
+}

@@ -1,0 +1,71 @@
+//! `waypost watch`: how work goes on that others do. Runs nothing and writes nothing.
+
+use std::sync::Arc;
+
+use clap::Args;
+use waypost_core::Plan;
+use waypost_engine::{Observer, Rest, Summary};
+
+use super::run::report::{self, Scope};
+use super::run::{Signals, failed_run, listen, summary};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+Of one plan, it ends with the plan: exit code 0 when it is completed, 1 otherwise.
+Without a plan it shows all that are active, until Ctrl-C.
+
+Examples:
+  waypost watch kq3
+  waypost watch
+  waypost watch kq3 --json";
+
+// What to watch.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Watch {
+    /// The plan (otherwise all that are active)
+    plan: Option<String>,
+    /// Go on when the plan has ended: it may be retried or changed
+    #[arg(long, requires = "plan")]
+    forever: bool,
+}
+
+impl Watch {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if context.place()?.is_absent() {
+            return Err(Failure::not_found(
+                "there is no store here yet, so that nothing can be watched",
+                "`waypost submit FILE` makes one; `waypost -C DIR watch` looks elsewhere",
+            ));
+        }
+        let config = setup::config(&Folders::find(context)?, None)?;
+        let plans = Arc::new(context.plans()?);
+        let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;
+        let heard = listen(observer.controller(), Signals::CountAll)?;
+        let scope = match &only {
+            None => {
+                context.out.say("watching all active plans; Ctrl-C ends it");
+                Scope::Many
+            }
+            Some(id) => {
+                let total = plans.look(id, |plan| plan.counts().total as usize)?;
+                context
+                    .out
+                    .say(format!("watching plan {id} ({}); Ctrl-C ends it", text::count(total, "task")));
+                if self.forever { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) }
+            }
+        };
+        let mut watcher = report::watcher(context, scope, &config);
+        let forever = self.forever;
+        let over = move |plan: &Plan| !forever && plan.state().phase.is_finished();
+        observer.observe(watcher.as_mut(), over).map_err(failed_run)?;
+        drop(watcher);
+        let Some(id) = only.filter(|_| !heard.anything()) else { return Ok(()) };
+        let summary = Summary { asked_to_end: None, rest: Rest::Over, unreported: Vec::new(), aside: false };
+        plans.look(&id, |plan| summary::print(context, plan, &summary))?
+    }
+}

@@ -1,0 +1,148 @@
+//! `waypost worker`: runs the active plans of its queues, whoever submits them, until it is told to stop.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::Status;
+use waypost_engine::{
+    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Runner, Takes, View, Watcher,
+};
+
+use super::run::report::{self, Scope};
+use super::run::{Signals, failed_run, listen};
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::setup::{self, Folders};
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
+Tasks of executors that it does not know, or does not take, are left to other workers.
+Ctrl-C or SIGTERM once: start nothing new and wait for what runs; again: stop the work. Exit code 0, or 130 when stopped.
+
+Examples:
+  waypost worker
+  waypost worker --queue nightly -j 2
+  waypost worker --executor tests --executor noop
+  waypost worker --until-idle --json";
+
+// What to run.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Worker {
+    /// Run plans of this queue (otherwise of all that are configured)
+    #[arg(long, value_name = "Q")]
+    queue: Vec<String>,
+    /// Take tasks of this executor only
+    #[arg(long, value_name = "E")]
+    executor: Vec<String>,
+    /// Run at most so many tasks at the same time; the bounds of queues hold as well
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    jobs: Option<u32>,
+    /// End when nothing is left to do
+    #[arg(long)]
+    until_idle: bool,
+    /// A file of configuration over all others
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+/// Names that the configuration does not have are mistakes.
+fn known<'a>(asked: &'a [String], what: &str, have: impl Iterator<Item = &'a String> + Clone) -> Outcome {
+    let names: Vec<&str> = have.clone().map(String::as_str).collect();
+    match asked.iter().find(|asked| !names.contains(&asked.as_str())) {
+        None => Ok(()),
+        Some(name) => Err(Failure::new(
+            Exit::Invalid,
+            format!("no {what} is called {name}"),
+            format!("the configuration has {}", names.join(", ")),
+        )),
+    }
+}
+
+impl Worker {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        let config = setup::config(&folders, self.config.as_deref())?;
+        known(&self.queue, "queue", config.queues.keys())?;
+        known(&self.executor, "executor", config.executors.keys())?;
+        let queues: Vec<String> =
+            if self.queue.is_empty() { config.queues.keys().cloned().collect() } else { self.queue.clone() };
+        let executors =
+            (!self.executor.is_empty()).then(|| self.executor.iter().cloned().collect::<BTreeSet<String>>());
+        let plans = Arc::new(context.plans_to_add_to()?);
+        let options = Options {
+            follow: Follow::Queues(queues.clone()),
+            after_failure: AfterFailure::KeepGoing,
+            jobs: self.jobs,
+            takes: Takes { executors, leaves_unknown: true, tells_own_only: true },
+            patience: if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked },
+        };
+        self.greet(context, &config, &queues);
+        let config = Arc::new(config);
+        let mut runner =
+            Runner::with(plans, Arc::clone(&config), folders.surroundings(), options).map_err(failed_run)?;
+        listen(runner.controller(), Signals::CountAll)?;
+        let mut watcher = Counting { inner: report::watcher(context, Scope::Many, &config), counts: [0; 6] };
+        let summary = runner.run(&mut watcher).map_err(failed_run)?;
+        let Counting { inner, counts } = watcher;
+        drop(inner);
+        let [done, failed] =
+            [Status::Done, Status::Failed].map(|status| Status::ALL.iter().position(|one| *one == status));
+        let count = |place: Option<usize>| place.map_or(0, |place| counts[place]);
+        if context.out.json {
+            let line = json!({ "event": "worker_ended", "done": count(done), "failed": count(failed) });
+            context.out.line(line.to_string());
+        } else {
+            let done = text::count(count(done), "task");
+            context.out.line(format!("the worker ended: {done} done, {} failed", count(failed)));
+        }
+        match summary.asked_to_end {
+            Some(Control::Stop) => {
+                let hint = "the tasks that it ran are started again by the next worker";
+                Err(Failure::new(Exit::Interrupted, "the worker was stopped", hint))
+            }
+            Some(Control::Drain) | None => Ok(()),
+        }
+    }
+
+    fn greet(&self, context: &Context, config: &Config, queues: &[String]) {
+        let bound = |queue: &String| {
+            let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+            format!("{queue} (at most {concurrency} at the same time)")
+        };
+        let queues: Vec<String> = queues.iter().map(bound).collect();
+        let ends = if self.until_idle { "ends when nothing is left to do" } else { "Ctrl-C ends it" };
+        context.out.say(format!("working on queue {}; {ends}", queues.join(", ")));
+    }
+}
+
+/// Counts how tasks ended.
+struct Counting {
+    inner: Box<dyn Watcher>,
+    counts: [usize; 6],
+}
+
+impl Watcher for Counting {
+    fn told(&mut self, notice: &Notice) {
+        if let Notice::TaskEnded { status, .. } = notice
+            && let Some(place) = Status::ALL.iter().position(|one| one == status)
+        {
+            self.counts[place] += 1;
+        }
+        self.inner.told(notice);
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        self.inner.asked_to_end(control);
+    }
+    fn look(&mut self, view: &View<'_>) {
+        self.inner.look(view);
+    }
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
+}

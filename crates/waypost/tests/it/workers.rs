@@ -1,0 +1,248 @@
+//! Work that several processes share: `submit`, `worker`, `watch`, `events --follow`, and queues that hold across them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+/// How long a test waits for other processes before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn plan(id: &str, tasks: usize, executor: &str) -> String {
+    let task = |number: usize| serde_json::json!({ "id": format!("t{number}"), "work": { "executor": executor, "inputs": {} } });
+    let tasks: Vec<serde_json::Value> = (0..tasks).map(task).collect();
+    serde_json::json!({ "format": "waypost/1", "id": id, "title": id, "tasks": tasks }).to_string()
+}
+
+fn put(workspace: &Workspace, name: &str, text: &str) {
+    fs::write(workspace.work().join(name), text).unwrap();
+}
+
+/// A process of the program that is ended with the test.
+struct Running(Child);
+
+impl Running {
+    fn start(workspace: &Workspace, words: &[&str]) -> Self {
+        let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        Self(command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
+        BufReader::new(self.0.stdout.take().unwrap()).lines().map_while(Result::ok)
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.0.id() as i32).unwrap(), signal).unwrap();
+    }
+
+    /// The exit code, which comes within a bounded time.
+    fn ends(&mut self) -> Option<i32> {
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.0.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(began.elapsed() < PATIENCE, "the process does not end");
+            std::thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _gone = self.0.kill();
+        let _gone = self.0.wait();
+        if let Some(stderr) = self.0.stderr.as_mut().filter(|_| std::thread::panicking()) {
+            let mut said = String::new();
+            let _lost = stderr.read_to_string(&mut said);
+            let _lost = writeln!(std::io::stderr(), "the process said: {said}");
+        }
+    }
+}
+
+const QUICK: &str = "[executors.run]\nkind = \"process\"\ncommand = [\"true\"]\n";
+
+#[test]
+fn a_file_that_is_submitted_twice_is_one_plan_and_another_content_is_a_conflict() {
+    let workspace = Workspace::new();
+    configure(&workspace, QUICK);
+    put(&workspace, "p.json", &plan("p", 2, "run"));
+    let first = workspace.waypost(&["submit", "p.json"]);
+    let (out, err) = text(&first);
+    assert_eq!(first.status.code(), Some(0), "{err}");
+    assert!(out.contains("submitted") && out.contains("ready next: t0, t1"), "{out}");
+    assert!(err.contains("`waypost worker --queue default` starts one"), "{err}");
+    let again = workspace.waypost(&["submit", "p.json", "--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
+    assert_eq!(again.status.code(), Some(0));
+    assert_eq!((&answer["created"], &answer["phase"]), (&false.into(), &"active".into()), "{answer}");
+    assert_eq!(answer["version"], 2, "nothing was written again");
+    put(&workspace, "p.json", &plan("p", 3, "run"));
+    let other = workspace.waypost(&["submit", "p.json"]);
+    let (_, err) = text(&other);
+    assert_eq!(other.status.code(), Some(1), "{err}");
+    assert!(err.contains("+ t2") && err.contains("waypost update p --from-file p.json"), "{err}");
+}
+
+#[test]
+fn an_agents_plan_waits_for_a_person_and_then_for_nobody() {
+    let workspace = Workspace::new();
+    configure(&workspace, QUICK);
+    put(&workspace, "p.json", &plan("p", 1, "run"));
+    let mut worker = Running::start(&workspace, &["worker"]);
+    let mut lines = worker.lines();
+    let submitted = workspace.waypost(&["--as", "agent:x", "submit", "p.json", "--yes"]);
+    let (out, err) = text(&submitted);
+    assert_eq!(submitted.status.code(), Some(0), "{err}");
+    assert!(out.contains("waits for a person's approval") && err.contains("waypost approve p"), "{out}{err}");
+    assert!(workspace.waypost(&["approve", "p"]).status.success());
+    assert_eq!(lines.next().as_deref(), Some("start    p/t0"));
+    assert!(lines.next().unwrap().starts_with("done     p/t0"));
+    assert_eq!(lines.next().as_deref(), Some("plan     p is completed"));
+    worker.signal(Signal::TERM);
+    assert_eq!(lines.by_ref().last().as_deref(), Some("the worker ended: 1 task done, 0 failed"));
+    assert_eq!(worker.ends(), Some(0));
+}
+
+#[test]
+fn a_worker_runs_what_comes_and_whoever_watches_sees_it() {
+    let workspace = Workspace::new();
+    configure(&workspace, &format!("{QUICK}[queues.slow]\nconcurrency = 1\n"));
+    put(&workspace, "first.json", &plan("first", 1, "run"));
+    assert!(workspace.waypost(&["submit", "first.json"]).status.success());
+    let mut worker = Running::start(&workspace, &["worker", "--queue", "default"]);
+    let mut lines = worker.lines();
+    assert_eq!(lines.next().as_deref(), Some("start    first/t0"));
+    let mut events = Running::start(&workspace, &["events", "--follow", "--after", "0"]);
+    let mut followed = events.lines();
+    assert!(followed.next().unwrap().contains("first v1"));
+    put(&workspace, "other.json", &plan("other", 1, "run"));
+    assert!(workspace.waypost(&["submit", "other.json", "--queue", "slow"]).status.success());
+    put(&workspace, "second.json", &plan("second", 30, "run"));
+    let (_, err) = text(&workspace.waypost(&["submit", "second.json"]));
+    assert!(!err.contains("no worker"), "{err}");
+    let watched = workspace.waypost(&["watch", "second"]);
+    let (out, err) = text(&watched);
+    assert_eq!(watched.status.code(), Some(0), "{err}");
+    assert!(out.ends_with("30 done\n"), "{out}");
+    assert!(followed.any(|line| line.contains(" second v1 ")), "the log is followed as it is written");
+    let (show, _) = text(&workspace.waypost(&["show", "other", "--json"]));
+    let other: serde_json::Value = serde_json::from_str(&show).unwrap();
+    assert_eq!(other["counts"]["ready"], 1, "a plan of another queue is left alone");
+    worker.signal(Signal::INT);
+    assert_eq!(worker.ends(), Some(0));
+}
+
+#[test]
+fn a_failed_plan_is_watched_to_its_end_with_exit_code_1() {
+    let workspace = Workspace::new();
+    configure(&workspace, "[executors.run]\nkind = \"process\"\ncommand = [\"false\"]\n");
+    put(&workspace, "p.json", &plan("p", 2, "run"));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let mut watch = Running::start(&workspace, &["watch", "p", "--json"]);
+    let lines = watch.lines();
+    assert_eq!(workspace.waypost(&["worker", "--until-idle"]).status.code(), Some(0));
+    let events: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    assert_eq!(watch.ends(), Some(1));
+    assert_eq!(events.last().unwrap()["phase"], "failed", "{events:?}");
+    assert_eq!(events.iter().filter(|event| event["status"] == "failed").count(), 2, "{events:?}");
+}
+
+#[test]
+fn a_worker_takes_only_what_it_is_told_to_and_leaves_what_it_does_not_know() {
+    let workspace = Workspace::new();
+    configure(&workspace, &format!("{QUICK}[executors.odd]\nkind = \"process\"\ncommand = [\"true\"]\n"));
+    let mut value: serde_json::Value = serde_json::from_str(&plan("p", 2, "run")).unwrap();
+    value["tasks"][1]["work"]["executor"] = "odd".into();
+    put(&workspace, "p.json", &value.to_string());
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let counts = || {
+        let (show, _) = text(&workspace.waypost(&["show", "p", "--json"]));
+        let shown: serde_json::Value = serde_json::from_str(&show).unwrap();
+        (shown["counts"]["done"].as_u64().unwrap(), shown["counts"]["ready"].as_u64().unwrap())
+    };
+    assert!(workspace.waypost(&["worker", "--until-idle", "--executor", "noop"]).status.success());
+    assert_eq!(counts(), (0, 2));
+    assert!(workspace.waypost(&["worker", "--until-idle", "--executor", "odd"]).status.success());
+    assert_eq!(counts(), (1, 1));
+    configure(&workspace, "[executors.odd]\nkind = \"process\"\ncommand = [\"true\"]\n");
+    assert!(workspace.waypost(&["worker", "--until-idle"]).status.success());
+    assert_eq!(counts(), (1, 1), "somebody else may know the executor");
+    configure(&workspace, QUICK);
+    assert!(workspace.waypost(&["worker", "--until-idle"]).status.success());
+    assert_eq!(counts(), (2, 0));
+    let wrong = workspace.waypost(&["worker", "--queue", "none"]);
+    assert_eq!(wrong.status.code(), Some(4));
+    assert!(text(&wrong).1.contains("no queue is called none"), "{wrong:?}");
+}
+
+/// Start and end of every task, as its program noted them, in the order of time.
+fn spans(workspace: &Workspace) -> Vec<(u128, i32)> {
+    let noted = fs::read_to_string(workspace.work().join("times")).unwrap();
+    let mut spans: Vec<(u128, i32)> = noted
+        .lines()
+        .map(|line| {
+            let (what, at) = line.split_once(' ').unwrap();
+            (at.parse().unwrap(), if what == "start" { 1 } else { -1 })
+        })
+        .collect();
+    spans.sort();
+    spans
+}
+
+#[test]
+fn workers_share_a_plan_and_a_queues_bound_holds_for_all_of_them() {
+    let workspace = Workspace::new();
+    let note = |what: &str| format!("echo \"{what} $(date +%s%N)\" >> times");
+    let line = format!("{}; sleep 0.03; {}", note("start"), note("end"));
+    configure(
+        &workspace,
+        &format!(
+            "[queues.default]\nconcurrency = 2\n[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line:?}]\n"
+        ),
+    );
+    put(&workspace, "p.json", &plan("p", 40, "run"));
+    put(&workspace, "q.json", &plan("q", 20, "run"));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let words = ["worker", "--until-idle", "--json"];
+    let mut workers: Vec<Running> = (0..3).map(|_| Running::start(&workspace, &words)).collect();
+    let mut run = Running::start(&workspace, &["run", "q.json"]);
+    let outputs: Vec<Vec<String>> = workers.iter_mut().map(|worker| worker.lines().collect()).collect();
+    for worker in &mut workers {
+        assert_eq!(worker.ends(), Some(0));
+    }
+    let told: Vec<String> = run.lines().collect();
+    assert_eq!(run.ends(), Some(0), "{told:?}");
+    let mut most = 0;
+    let mut now = 0;
+    for (_, change) in spans(&workspace) {
+        now += change;
+        most = most.max(now);
+    }
+    assert_eq!(most, 2, "two run at the same time, and never more");
+    assert_eq!(spans(&workspace).len(), 2 * 60, "every task ran once");
+    let at_work = outputs.iter().filter(|lines| lines.iter().any(|line| line.contains("task_started")));
+    assert!(at_work.count() >= 2, "they share the work: {outputs:?}");
+}
+
+#[test]
+fn a_task_that_waits_for_another_plan_starts_when_another_process_has_done_that() {
+    let workspace = Workspace::new();
+    configure(&workspace, QUICK);
+    let mut app: serde_json::Value = serde_json::from_str(&plan("app", 1, "run")).unwrap();
+    app["tasks"][0]["depends_on"] = serde_json::json!([{ "plan": "lib", "task": "t0" }]);
+    put(&workspace, "app.json", &app.to_string());
+    put(&workspace, "lib.json", &plan("lib", 1, "run"));
+    let submitted = workspace.waypost(&["submit", "app.json"]);
+    assert!(submitted.status.success(), "{submitted:?}");
+    let mut worker = Running::start(&workspace, &["worker"]);
+    let mut lines = worker.lines();
+    assert_eq!(workspace.waypost(&["run", "lib.json"]).status.code(), Some(0));
+    let started = lines.find(|line| line.starts_with("start    app/"));
+    assert_eq!(started.as_deref(), Some("start    app/t0"));
+}

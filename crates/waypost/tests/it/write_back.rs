@@ -1,0 +1,199 @@
+//! `run --write-back` and `run --watch`: the file that a plan comes from, while it runs and afterwards.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::run::{configure, text};
+use crate::transcript::Workspace;
+
+const COUNTING: &str = "[executors.run]\nkind = \"process\"\nshell = true\ncommand = [\"echo $WAYPOST_TASK >> ran\"]\n\
+                        [executors.dispatch]\nkind = \"dispatch\"\n[executors.dispatch.workers.edit]\nshell = true\ncommand = [\"echo $WAYPOST_TASK >> ran\"]\n";
+
+fn put(workspace: &Workspace, name: &str, text: &str) {
+    fs::write(workspace.work().join(name), text).unwrap();
+}
+
+fn get(workspace: &Workspace, name: &str) -> String {
+    fs::read_to_string(workspace.work().join(name)).unwrap_or_default()
+}
+
+fn ran(workspace: &Workspace) -> Vec<String> {
+    let mut ran: Vec<String> = get(workspace, "ran").lines().map(str::to_owned).collect();
+    ran.sort();
+    ran
+}
+
+fn native(tasks: &[(&str, &str)]) -> String {
+    let tasks: Vec<serde_json::Value> = tasks
+        .iter()
+        .map(|(id, status)| {
+            serde_json::json!({ "id": id, "status": status, "work": { "executor": "run", "inputs": {} } })
+        })
+        .collect();
+    serde_json::json!({ "format": "waypost/1", "title": "p", "tasks": tasks }).to_string()
+}
+
+#[test]
+fn a_half_done_file_is_resumed_written_back_and_then_done() {
+    let workspace = Workspace::new();
+    configure(&workspace, COUNTING);
+    put(
+        &workspace,
+        "p.json",
+        &native(&[("a", "done"), ("b", "running"), ("c", "pending"), ("d", "skipped")]),
+    );
+    fs::set_permissions(workspace.work().join("p.json"), fs::Permissions::from_mode(0o640)).unwrap();
+    let output = workspace.waypost(&["run", "p.json", "--write-back"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    assert_eq!(ran(&workspace), ["b", "c"], "what was done or skipped is not run again");
+    let written: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json")).unwrap();
+    let statuses: Vec<&str> = written["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["state"]["status"].as_str().unwrap())
+        .collect();
+    assert_eq!(statuses, ["done", "done", "done", "skipped"], "{written}");
+    let mode = fs::metadata(workspace.work().join("p.json")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o640);
+    // In another store, too: the file alone says what is done.
+    let elsewhere = workspace.waypost(&["--store", "memory:", "run", "p.json", "--write-back"]);
+    assert_eq!(elsewhere.status.code(), Some(0), "{elsewhere:?}");
+    assert_eq!(ran(&workspace).len(), 2);
+    let leftovers: Vec<_> = fs::read_dir(workspace.work())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".tmp"))
+        .collect();
+    assert_eq!(leftovers, Vec::<String>::new());
+}
+
+/// A plan of this file of which somebody does a task is written back: the file says afterwards what was done.
+fn write_back(name: &str, before: &str, done: Option<(&str, &str)>) -> (String, String) {
+    let workspace = Workspace::new();
+    configure(&workspace, COUNTING);
+    put(&workspace, name, before);
+    if let Some((plan, task)) = done {
+        assert!(workspace.waypost(&["import", name]).status.success());
+        let output = workspace.waypost(&["done", plan, task]);
+        assert!(output.status.success(), "{output:?}");
+    }
+    let output = workspace.waypost(&["run", name, "--write-back", "--yes"]);
+    let again = workspace.waypost(&["validate", name]);
+    assert!(again.status.success(), "{again:?}");
+    assert!(!workspace.work().join(format!("{name}.waypost-new")).exists());
+    (get(&workspace, name), text(&output).1)
+}
+
+fn statuses(written: &str, list: &str) -> Vec<String> {
+    let written: serde_json::Value = serde_json::from_str(written).unwrap();
+    let tasks = written[list].as_array().unwrap();
+    tasks.iter().map(|task| task["status"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+#[test]
+fn agoras_format_is_written_back_and_says_what_it_cannot_hold() {
+    let before = serde_json::json!({
+        "id": "r1", "queue": "default",
+        "items": [{
+            "id": "one", "depends_on": [], "resourceLocks": [], "executor": "dispatch",
+            "inputs": { "subagent": "edit", "workerInput": {} },
+        }],
+    });
+    let (written, said) = write_back("r.json", &before.to_string(), None);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&written).unwrap(), before);
+    assert_eq!(said.matches("agora cannot hold all of the plan").count(), 1, "{said}");
+    assert!(said.contains("status of one"), "{said}");
+}
+
+#[test]
+fn formats_whose_tasks_are_for_people_are_written_back() {
+    let clido = serde_json::json!({
+        "meta": { "id": "c1", "goal": "g" },
+        "tasks": [{ "id": "t1", "description": "d", "status": "done", "depends_on": [] },
+                  { "id": "t2", "description": "e", "status": "pending", "depends_on": ["t1"] },
+                  { "id": "t3", "description": "f", "status": "pending", "depends_on": [] }],
+    });
+    let (written, _) = write_back("c.json", &clido.to_string(), Some(("c1", "t2")));
+    assert_eq!(statuses(&written, "tasks"), ["done", "done", "pending"], "{written}");
+    let jaato = serde_json::json!({
+        "plan_id": "j1", "title": "j", "status": "active", "started": true,
+        "steps": [{ "id": "step_1", "description": "Sand", "status": "pending" },
+                  { "id": "step_2", "description": "Paint", "status": "pending" }],
+    });
+    let (written, _) = write_back("j.json", &jaato.to_string(), Some(("j1", "step_1")));
+    assert_eq!(statuses(&written, "steps"), ["completed", "pending"], "{written}");
+    let (written, _) = write_back("list.md", "# Things\n\n- [x] one\n- [ ] two\n", None);
+    let boxes: Vec<&str> = written.lines().filter_map(|line| line.get(..5)).collect();
+    assert_eq!(boxes, ["# Thi", "- [x]", "- [ ]"], "{written}");
+}
+
+#[test]
+fn a_format_that_cannot_be_written_is_refused_before_anything_runs() {
+    let workspace = Workspace::new();
+    configure(&workspace, COUNTING);
+    put(
+        &workspace,
+        "tasks.json",
+        r#"{"master":{"tasks":[{"id":1,"title":"a","description":"","status":"pending","dependencies":[]}]}}"#,
+    );
+    let output = workspace.waypost(&["run", "tasks.json", "--format", "task-master", "--write-back"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{err}");
+    assert!(err.contains("task-master can be read but not written"), "{err}");
+    let stored = workspace.waypost(&["list", "--json"]);
+    assert!(!text(&stored).0.contains("\"id\""), "nothing was stored: {stored:?}");
+}
+
+#[test]
+fn a_file_that_somebody_else_has_changed_is_left_alone() {
+    let workspace = Workspace::new();
+    let config = "[executors.run]\nkind = \"process\"\nshell = true\ncommand = [\"[ $WAYPOST_TASK = a ] && echo mine > p.json; true\"]\n";
+    configure(&workspace, config);
+    put(&workspace, "p.json", &native(&[("a", "pending"), ("b", "pending")]));
+    let output = workspace.waypost(&["run", "p.json", "--write-back"]);
+    let (_, err) = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    assert_eq!(get(&workspace, "p.json"), "mine\n");
+    assert!(err.contains("was changed by somebody else") && err.contains("p.json.waypost-new"), "{err}");
+    let aside: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json.waypost-new")).unwrap();
+    assert_eq!(aside["tasks"][1]["state"]["status"], "done", "{aside}");
+}
+
+fn watching(workspace: &Workspace, words: &[&str]) -> (Child, impl Iterator<Item = String> + use<>) {
+    let mut command = workspace.command(env!("CARGO_BIN_EXE_waypost"));
+    let mut child = command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    (child, lines)
+}
+
+#[test]
+fn a_watched_file_is_taken_in_whenever_it_is_saved() {
+    let workspace = Workspace::new();
+    configure(&workspace, COUNTING);
+    put(&workspace, "p.json", &native(&[("a", "pending")]));
+    let (mut child, mut lines) = watching(&workspace, &["run", "p.json", "--watch"]);
+    let mut until = |wanted: &str| {
+        let found = lines.find(|line| line.starts_with(wanted));
+        assert!(found.is_some(), "{wanted} never came");
+    };
+    until("done     a");
+    // As many editors do it: a new file takes the place of the old one. First a broken one.
+    for broken in ["{", &native(&[("a", "pending"), ("a", "pending")])] {
+        put(&workspace, "p.json.new", broken);
+        fs::rename(workspace.work().join("p.json.new"), workspace.work().join("p.json")).unwrap();
+    }
+    put(&workspace, "p.json", &native(&[("a", "pending"), ("b", "pending")]));
+    until("done     b");
+    kill_process(Pid::from_raw(child.id() as i32).unwrap(), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    let mut err = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut err).unwrap();
+    assert_eq!(status.code(), Some(0), "{err}");
+    assert_eq!(ran(&workspace), ["a", "b"], "what was done is not done again: {err}");
+    assert!(err.contains("p.json was taken in"), "{err}");
+}
