@@ -82,6 +82,7 @@ impl Observer {
     ) -> Result<(), RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
         loop {
+            watcher.pause();
             self.show(watcher);
             let over = |only: &PlanId| self.watched.get(only).is_none_or(&until);
             if self.only.as_ref().is_some_and(over) {

@@ -69,6 +69,8 @@ pub struct View<'a> {
 pub trait Watcher {
     /// Something happened, and is durable.
     fn told(&mut self, notice: &Notice);
+    /// All that has happened so far was told: what was kept back to be said together is to be said.
+    fn pause(&mut self) {}
     /// Somebody asked the run to end.
     fn asked_to_end(&mut self, control: Control);
     /// How it looks now; called often enough for a clock to be shown, not more.
@@ -289,6 +291,7 @@ impl Runner {
                 self.take(message, watcher);
             }
             self.act(watcher)?;
+            watcher.pause();
             self.show(watcher);
             if self.aside {
                 return Ok(self.scheduler.rest());

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
-use waypost_core::{Draft, Phase, Plan, PlanId};
+use waypost_core::{Draft, Phase, PlanId};
 use waypost_dialects::Dialect;
 use waypost_engine::{
     AfterFailure, Config, Control, Controller, Options, Patience, RunError, Runner, Summary, Watcher,
@@ -29,7 +29,7 @@ use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::{self, Folders};
-use crate::source::{self, FilePlan};
+use crate::source;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -93,7 +93,7 @@ impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = Folders::find(context)?;
         let config = setup::config(&folders, self.config.as_deref())?;
-        let (mut draft, file) = self.source(context)?;
+        let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
@@ -106,16 +106,12 @@ impl Run {
         if self.dry_run {
             return dry::print(context, &config, &draft, self.jobs);
         }
-        let mut back = match (&file, self.write_back) {
-            (Some(file), true) => Some(WriteBack::new(&self.what, file)?),
-            (_, _) => None,
-        };
         let begin = Begin { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
         let (plans, id) = (Arc::new(entered.plans), entered.id);
         if !self.watch && self.is_over_already(context, &plans, &id)? {
             if let Some(back) = &mut back {
-                back.finish(context, &plans.look(&id, Plan::clone)?);
+                plans.look(&id, |plan| back.finish(context, plan))?;
             }
             return Ok(());
         }
@@ -126,7 +122,6 @@ impl Run {
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(begin::not_approved(context, &id)?);
         }
-        let text = file.map(|file| file.text).unwrap_or_default();
         let config = Arc::new(config);
         let summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
         for words in &summary.unreported {
@@ -147,14 +142,16 @@ impl Run {
         Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor: None }
     }
 
-    /// The plan as it is asked for, with the file that it comes from.
-    fn source(&self, context: &mut Context) -> Outcome<(Draft, Option<FilePlan>)> {
+    /// The plan as it is asked for; what its file is written back with, and the file's text to be watched.
+    fn source(&self, context: &mut Context) -> Outcome<(Draft, Option<WriteBack>, String)> {
         if source::is_file(&self.what) {
             let file = source::file_plan(context, &self.what, self.format)?;
             if self.watch && self.what == "-" {
                 return Err(Failure::usage("standard input cannot be watched", "name a file"));
             }
-            return Ok((file.draft.clone(), Some(file)));
+            let back = self.write_back.then(|| WriteBack::new(&self.what, &file)).transpose()?;
+            let text = if self.watch { file.text } else { String::new() };
+            return Ok((file.draft, back, text));
         }
         let draft = source::one_plan(context, &self.what, self.format)?;
         if self.watch || self.write_back {
@@ -162,7 +159,7 @@ impl Run {
                 format!("{} is a plan of the store, and --watch and --write-back are about files", self.what);
             return Err(Failure::usage(message, "name the file that the plan comes from"));
         }
-        Ok((draft, None))
+        Ok((draft, None, String::new()))
     }
 
     /// A bound that cannot be reached is worth a word.

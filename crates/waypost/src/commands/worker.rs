@@ -136,6 +136,9 @@ impl Watcher for Counting {
         }
         self.inner.told(notice);
     }
+    fn pause(&mut self) {
+        self.inner.pause();
+    }
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
     }

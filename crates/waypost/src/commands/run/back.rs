@@ -145,6 +145,9 @@ impl Watcher for Writing<'_> {
     fn told(&mut self, notice: &Notice) {
         self.inner.told(notice);
     }
+    fn pause(&mut self) {
+        self.inner.pause();
+    }
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
     }

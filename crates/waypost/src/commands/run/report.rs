@@ -56,7 +56,7 @@ impl Scope {
 /// The watcher that suits where the output goes.
 pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn Watcher> {
     if context.out.json {
-        return Box::new(Programs);
+        return Box::<Programs>::default();
     }
     let console = Console(
         config.reporters.values().filter(|reporter| reporter.report == Report::Console).cloned().collect(),
@@ -66,7 +66,7 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
         let verbs = VERBS.map(painted);
         return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs, console });
     }
-    Box::new(Lines { scope, waited: false, console })
+    Box::new(Lines { scope, waited: false, console, voice: Voice::default() })
 }
 
 /// What is said to whoever pressed Ctrl-C.
@@ -181,13 +181,47 @@ pub(crate) fn span(seconds: f64) -> String {
     }
 }
 
+/// Lines for stdout that are written together: whoever reads them is woken once for all that happened at once.
+#[derive(Default)]
+struct Voice(String);
+
+impl Voice {
+    /// Bytes that are kept for later at the most.
+    const BYTES_MAX: usize = 64 * 1024;
+
+    fn say(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+        if self.0.len() >= Self::BYTES_MAX {
+            self.speak();
+        }
+    }
+
+    fn speak(&mut self) {
+        if !self.0.is_empty() {
+            // Nobody reads it any more.
+            let _gone = io::stdout().lock().write_all(self.0.as_bytes());
+            self.0.clear();
+        }
+    }
+}
+
+impl Drop for Voice {
+    fn drop(&mut self) {
+        self.speak();
+    }
+}
+
 /// JSON lines on stdout.
-struct Programs;
+#[derive(Default)]
+struct Programs(Voice);
 
 impl Watcher for Programs {
     fn told(&mut self, notice: &Notice) {
-        let line = serde_json::to_string(notice).unwrap_or_default();
-        let _gone = writeln!(io::stdout().lock(), "{line}");
+        self.0.say(&serde_json::to_string(notice).unwrap_or_default());
+    }
+    fn pause(&mut self) {
+        self.0.speak();
     }
     fn asked_to_end(&mut self, _: Control) {}
     fn look(&mut self, _: &View<'_>) {}
@@ -210,6 +244,7 @@ struct Lines {
     scope: Scope,
     waited: bool,
     console: Console,
+    voice: Voice,
 }
 
 impl Watcher for Lines {
@@ -229,10 +264,13 @@ impl Watcher for Lines {
             }
             (None, _) => return,
         };
-        let _gone = writeln!(io::stdout().lock(), "{line}");
+        self.voice.say(&line);
+    }
+    fn pause(&mut self) {
+        self.voice.speak();
     }
     fn asked_to_end(&mut self, control: Control) {
-        let _gone = writeln!(io::stdout().lock(), "{:<8} {}", "ending", ending_words(control));
+        self.voice.say(&format!("{:<8} {}", "ending", ending_words(control)));
     }
     fn look(&mut self, view: &View<'_>) {
         if view.waits
@@ -240,7 +278,8 @@ impl Watcher for Lines {
             && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
         {
             self.waited = true;
-            let _gone = writeln!(io::stdout().lock(), "{:<8} plan {plan}: {}", "waiting", waits_for(view));
+            self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", waits_for(view)));
+            self.voice.speak();
         }
     }
     fn interval(&self) -> Duration {
