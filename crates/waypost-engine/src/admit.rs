@@ -1,7 +1,9 @@
 //! What of a plan the configuration allows: executors, workers, shapes and queues that it knows, and inputs that have
 //! the shape that they are said to have. Runs nothing.
 
-use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
+use std::borrow::Cow;
+
+use waypost_core::{Command, Draft, Json, Problem, TaskId, TaskSpec, Work, Wrong};
 
 use crate::config::{Config, Executor, Worker};
 
@@ -174,12 +176,12 @@ pub(crate) fn resolve<'a>(config: &'a Config, work: &Work) -> Result<Means<'a>, 
 }
 
 /// The inputs that the worker gets: those of the task, or what a dispatched worker is sent of them.
-pub(crate) fn inputs(config: &Config, work: &Work) -> serde_json::Value {
-    let inputs = work.inputs.value();
+pub(crate) fn inputs<'a>(config: &Config, work: &'a Work) -> Cow<'a, Json> {
     match config.executors.get(&work.executor) {
         Some(Executor::Dispatch(_)) => {
-            inputs.get("workerInput").cloned().unwrap_or_else(|| serde_json::json!({}))
+            let inputs = work.inputs.value();
+            Cow::Owned(inputs.get("workerInput").map_or_else(Json::empty_object, Json::of))
         }
-        Some(Executor::Noop | Executor::Human | Executor::Worker(_)) | None => inputs,
+        Some(Executor::Noop | Executor::Human | Executor::Worker(_)) | None => Cow::Borrowed(&work.inputs),
     }
 }

@@ -1,7 +1,7 @@
 //! What counts as proof: how a check's end becomes evidence, and of what. Runs nothing.
 
+use ring::digest::SHA256;
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use waypost_core::{Answer, Ask, Evidence, Json, Outcome, Report, Task, Work, limits};
 
 use crate::scheduler::Ending;
@@ -36,8 +36,8 @@ fn digest(check: &Work, claim: &Claim) -> String {
         "result": claim.result,
     });
     checked.sort_all_objects();
-    let sum = Sha256::digest(checked.to_string().as_bytes());
-    let hex: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+    let sum = ring::digest::digest(&SHA256, checked.to_string().as_bytes());
+    let hex: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hex}")
 }
 

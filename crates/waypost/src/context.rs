@@ -110,6 +110,11 @@ impl Context {
         Err(Failure::invalid("what would be written", &misfits))
     }
 
+    /// Whether a new plan needs a person's approval before machines run it; nothing where that is up to what it asks for.
+    pub(crate) fn approval_required(&self) -> Outcome<Option<bool>> {
+        Ok(self.config()?.approval.required())
+    }
+
     fn config(&self) -> Outcome<Config> {
         setup::config(&Folders::find(self)?, None)
     }

@@ -1,7 +1,10 @@
 //! All that an attempt needs, taken from the plan and the configuration before anything is started.
 
-use serde_json::{Map, Value, json};
-use waypost_core::{Json, Plan, Problem, Task, Work};
+use std::borrow::Cow;
+
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use waypost_core::{Json, Plan, PlanId, Problem, Task, TaskId, Work};
 
 use super::prompt::Facts;
 use crate::admit::{self, Means};
@@ -77,14 +80,15 @@ impl Job {
                     let told = told(config, plan, task, work, key);
                     timeout_seconds = timeout_seconds.or(worker.timeout_seconds());
                     let facts = match worker {
-                        Worker::Agent(_) => Facts::of(plan, task, &told),
+                        Worker::Agent(_) => {
+                            Facts::of(plan, task, &serde_json::from_str(&told).unwrap_or_default())
+                        }
                         Worker::Process(_)
                         | Worker::Http(_)
                         | Worker::Container(_)
                         | Worker::Kubernetes(_) => Facts::default(),
                     };
-                    let input = format!("{told}\n");
-                    parts.push(Part { worker: worker.clone(), input, facts, is_check });
+                    parts.push(Part { worker: worker.clone(), input: told, facts, is_check });
                 }
             }
         }
@@ -120,32 +124,44 @@ impl Job {
 }
 
 /// The object that a worker reads. A promise: `docs/running.md` describes it.
-fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> Value {
-    let mut outputs = Map::new();
-    for (name, output) in plan.outputs_for(key.task.as_str()) {
-        outputs.insert(name, output.value());
-    }
-    let mut told = json!({
-        "plan": key.plan,
-        "task": key.task,
-        "attempt": key.attempt,
-        "idempotency_key": idempotency_key(key),
-        "description": task.spec.description,
-        "inputs": admit::inputs(config, work),
-        "outputs": outputs,
-    });
-    if let Some(fields) = told.as_object_mut() {
-        if !task.spec.notes.is_empty() {
-            fields.insert("notes".to_owned(), Value::from(task.spec.notes.clone()));
-        }
-        if let Some(subagent) = work.inputs.value().get("subagent").filter(|name| name.is_string()) {
-            fields.insert("subagent".to_owned(), subagent.clone());
-        }
-        if !task.state.answers().is_empty() {
-            fields.insert("answers".to_owned(), task.state.answers().iter().map(answer_of).collect());
-        }
-    }
-    told
+#[derive(Serialize)]
+struct Told<'a> {
+    plan: &'a PlanId,
+    task: &'a TaskId,
+    attempt: u32,
+    idempotency_key: String,
+    description: &'a str,
+    inputs: Cow<'a, Json>,
+    #[serde(serialize_with = "as_object")]
+    outputs: Vec<(String, Json)>,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    notes: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagent: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<Value>,
+}
+
+fn as_object<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(fields.iter().map(|(name, value)| (name, value)))
+}
+
+fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey) -> String {
+    // Most inputs name no subagent, and are passed on as they are.
+    let subagent = work.inputs.as_str().contains("\"subagent\"").then(|| work.inputs.value());
+    let told = Told {
+        plan: &key.plan,
+        task: &key.task,
+        attempt: key.attempt,
+        idempotency_key: idempotency_key(key),
+        description: &task.spec.description,
+        inputs: admit::inputs(config, work),
+        outputs: plan.outputs_for(key.task.as_str()),
+        notes: &task.spec.notes,
+        subagent: subagent.and_then(|inputs| inputs.get("subagent").filter(|name| name.is_string()).cloned()),
+        answers: task.state.answers().iter().map(answer_of).collect(),
+    };
+    format!("{}\n", Json::of(&told))
 }
 
 fn answer_of(answer: &waypost_core::Answer) -> Value {

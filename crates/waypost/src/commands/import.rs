@@ -163,7 +163,8 @@ fn put(
     let own = draft.id.clone();
     let said = id.is_some();
     let wanted = id.or_else(|| own.clone());
-    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required: None };
+    let approval_required = context.approval_required()?;
+    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required };
     let committed: Committed = match plans.create(new.clone()) {
         Err(WriteError::Refused(Refusal::AlreadyExists {}) | WriteError::IdUsed(_)) if !said => {
             new.id = None;

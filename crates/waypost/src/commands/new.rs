@@ -83,7 +83,8 @@ impl New {
         // Tasks from the command line have no work, so only the queue can be unknown, which is noted.
         context.misfits(&draft)?;
         let plans = context.plans_to_add_to()?;
-        let committed = plans.create(NewPlan { id, by, draft, approval_required: None })?;
+        let approval_required = context.approval_required()?;
+        let committed = plans.create(NewPlan { id, by, draft, approval_required })?;
         let found = Found { plans, id: committed.plan.clone() };
         if context.out.json {
             let mut more: Map<String, Value> = Map::new();

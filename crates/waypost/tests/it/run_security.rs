@@ -218,3 +218,21 @@ fn an_agents_list_of_things_to_do_goes_to_machines_only_on_a_persons_word() {
     assert_eq!(place.workspace.waypost(&["run", "p", "--executor", "run"]).status.code(), Some(0));
     assert!(place.workspace.work().join("ran").exists());
 }
+
+#[test]
+fn where_every_plan_needs_approval_it_does_not_matter_how_it_came_into_the_store() {
+    let place = Place::new(&format!("approval = \"all\"\n{CONFIG}"));
+    let file = place.plan(serde_json::json!({ "executor": "run" }));
+    let person = |words: &[&str]| {
+        let mut command = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        command.args(["--as", "person:ada"]).args(words).output().unwrap()
+    };
+    check(&person(&["import", file]), 0, "");
+    check(&person(&["run", "p"]), 1, "approv");
+    check(&person(&["new", "Q", "--id", "q", "--task", "one"]), 0, "");
+    check(&person(&["task", "revise", "q", "t1", "--executor", "run"]), 0, "");
+    check(&person(&["run", "q"]), 1, "approv");
+    place.nothing_ran();
+    check(&person(&["run", "q", "--yes"]), 0, "");
+    assert!(place.workspace.work().join("ran").exists());
+}
