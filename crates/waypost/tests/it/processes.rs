@@ -22,9 +22,10 @@ fn a_reader_that_goes_away_is_no_failure() {
 #[test]
 fn ctrl_c_ends_it_as_shells_expect() {
     let workspace = Workspace::new();
+    // Whoever runs the tests in the background may ignore the signal, and children would inherit that.
     let mut child = workspace
-        .command(env!("CARGO_BIN_EXE_waypost"))
-        .args(["import", "-"])
+        .command("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_waypost"), "import", "-"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
