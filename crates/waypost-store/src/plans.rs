@@ -804,7 +804,7 @@ fn append(
     // A snapshot costs as much as the plan is large, so it waits until replaying would cost as much. A process that only
     // writes what it has in memory can wait longer than those that load the plan for every command.
     let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
-    let worthwhile = plan.len() as u64 * if often_loaded { 8 } else { 96 };
+    let worthwhile = plan.len() as u64 * if often_loaded { 8 } else { 48 };
     // The start of a plan is a small event that looks at every task, so that nobody should have to replay it.
     let begins =
         events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));

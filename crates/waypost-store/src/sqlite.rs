@@ -198,15 +198,20 @@ struct Rows<'a> {
     sequence: Option<i64>,
     /// Whether a version was appended or a plan purged.
     wrote: bool,
+    /// Whether the table of waits has rows, once it was looked at.
+    has_waits: Option<bool>,
 }
 
 impl<'a> Rows<'a> {
     fn of(connection: &'a Connection) -> Self {
-        Self { connection, pending: Pending::default(), sequence: None, wrote: false }
+        Self { connection, pending: Pending::default(), sequence: None, wrote: false, has_waits: None }
     }
 
     /// Writes what is pending, so that the tables say what is true.
     fn flush(&mut self) -> Result<(), StoreError> {
+        if self.pending.has_waits() {
+            self.has_waits = None;
+        }
         self.pending.flush(self.connection)
     }
 
@@ -361,8 +366,13 @@ impl Read for Rows<'_> {
         if self.pending.has_waits() {
             return Ok(true);
         }
+        if let Some(known) = self.has_waits {
+            return Ok(known);
+        }
         let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
-        Ok(statement.query_row([], |row| row.get(0))?)
+        let found = statement.query_row([], |row| row.get(0))?;
+        self.has_waits = Some(found);
+        Ok(found)
     }
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
@@ -497,6 +507,7 @@ impl Transaction for Rows<'_> {
         let key = self.known_key(plan)?;
         let replay_bytes = self.bytes_since_snapshot(plan)?;
         rows::put_head(self.connection, head, replay_bytes)?;
+        self.has_waits = None;
         rows::replace_index(self.connection, key, index)
     }
 
