@@ -55,7 +55,7 @@ fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &s
 }
 
 /// The first bytes of a text, whole characters only.
-fn start_of(text: &str, bytes_max: usize) -> &str {
+pub(crate) fn start_of(text: &str, bytes_max: usize) -> &str {
     let end = (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     &text[..end]
 }

@@ -9,7 +9,7 @@ use waypost_dialects::{Dialect, Form};
 use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
-use super::measure::{Report, median, side_by_side, timed};
+use super::measure::{Bare, Report, median, side_by_side, timed};
 use crate::run::{output, workshop};
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
@@ -147,17 +147,9 @@ pub(super) fn commits(report: &mut Report) -> Result<()> {
         plans.write(request(task)).expect("the task can be finished");
     };
 
-    let bare = rusqlite::Connection::open(scratch.join("bare.db"))?;
-    bare.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    bare.execute_batch("PRAGMA synchronous = FULL; CREATE TABLE row (id INTEGER PRIMARY KEY, text TEXT)")?;
-    let text = "x".repeat(120);
-    let insert = || {
-        bare.prepare_cached("INSERT INTO row (text) VALUES (?1)")
-            .and_then(|mut statement| statement.execute([&text]))
-            .expect("the row can be inserted");
-    };
+    let bare = Bare::open(&scratch)?;
     let mut tasks = ids.iter();
-    let (ours, floor) = side_by_side(1_000, || finish(tasks.next().expect("enough tasks")), insert);
+    let (ours, floor) = side_by_side(1_000, || finish(tasks.next().expect("enough tasks")), || bare.commit());
     report.note("a durable command on one task through SQLite", format!("{:.0} µs", ours * 1e6));
     report.at_most("  over a bare SQLite commit of one row", ours / floor, 1.3, "×");
 

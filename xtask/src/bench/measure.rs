@@ -1,6 +1,9 @@
 //! Medians, ratios, and a table that holds them against their budgets.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
+
+use anyhow::Result;
 
 /// The middle of some measurements.
 pub(super) fn median(mut samples: Vec<f64>) -> f64 {
@@ -23,6 +26,25 @@ pub(super) fn side_by_side(rounds: usize, mut ours: impl FnMut(), mut floor: imp
         b.push(timed(&mut floor).1.as_secs_f64());
     }
     (median(a), median(b))
+}
+
+/// The floor of a durable write: a bare SQLite database in the same mode, and commits of one row.
+pub(super) struct Bare(rusqlite::Connection);
+
+impl Bare {
+    pub(super) fn open(scratch: &Path) -> Result<Self> {
+        let bare = rusqlite::Connection::open(scratch.join("bare.db"))?;
+        bare.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        bare.execute_batch(
+            "PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS row (id INTEGER PRIMARY KEY, text TEXT)",
+        )?;
+        Ok(Self(bare))
+    }
+
+    pub(super) fn commit(&self) {
+        let inserted = self.0.prepare_cached("INSERT INTO row (text) VALUES (?1)");
+        inserted.and_then(|mut insert| insert.execute(["x".repeat(120)])).expect("the row can be inserted");
+    }
 }
 
 #[derive(Default)]

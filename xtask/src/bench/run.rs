@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::json;
 
-use super::measure::{Report, median, timed};
+use super::measure::{Bare, Report, median, timed};
 use crate::run::workshop;
 use crate::test::binary;
 
@@ -104,28 +104,14 @@ impl Rounds {
         self.layered.push(layered / ((two + three) / 2.0));
         self.floors.extend([one, two, three].map(|floor| floor / PROCESSES as f64));
         self.alone.push(floor(CHAIN, 1)? / CHAIN as f64);
-        self.commits.push(bare_commits(scratch, CHAIN)? / CHAIN as f64);
+        let bare = Bare::open(scratch)?;
+        let took = timed(|| (0..CHAIN).for_each(|_| bare.commit())).1;
+        self.commits.push(took.as_secs_f64() / CHAIN as f64);
         self.chains.push(ours(scratch, "chain")? / CHAIN as f64);
         self.instants.push(INSTANTS as f64 / ours(scratch, "instant")?);
         self.instant_chains.push(ours(scratch, "instant-chain")? / (INSTANTS / 10) as f64);
         Ok(())
     }
-}
-
-/// Seconds that so many durable commits of one row take.
-fn bare_commits(scratch: &Path, count: usize) -> Result<f64> {
-    let bare = rusqlite::Connection::open(scratch.join("bare.db"))?;
-    bare.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
-    bare.execute_batch(
-        "PRAGMA synchronous = FULL; CREATE TABLE IF NOT EXISTS row (id INTEGER PRIMARY KEY, text TEXT)",
-    )?;
-    let text = "x".repeat(120);
-    let mut insert = bare.prepare("INSERT INTO row (text) VALUES (?1)")?;
-    let (failed, took) = timed(|| (0..count).any(|_| insert.execute([&text]).is_err()));
-    if failed {
-        bail!("the row could not be inserted");
-    }
-    Ok(took.as_secs_f64())
 }
 
 pub(super) fn before(number: usize, distance: usize) -> Vec<String> {

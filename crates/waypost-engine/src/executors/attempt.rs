@@ -173,8 +173,7 @@ pub(super) fn shortened(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = (0..=bytes).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    format!("{}…", &text[..end])
+    format!("{}…", proof::start_of(text, bytes))
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use crate::processes::{Place, configured, with_inputs};
 use crate::server::{Reply, Request, Server};
 use crate::world::job;
 
-const JOBS: &str = "/apis/batch/v1/namespaces/work/jobs";
-const PODS: &str = "/api/v1/namespaces/work/pods";
+const JOBS: &str = "/apis/batch/v1/namespaces/crew/jobs";
+const PODS: &str = "/api/v1/namespaces/crew/pods";
 
 /// What becomes of every pod.
 #[derive(Clone, Default)]
@@ -53,7 +53,7 @@ impl Cluster {
             "apiVersion": "v1", "kind": "Config", "current-context": "main",
             "clusters": [{ "name": "c", "cluster": { "server": format!("http://{}", server.address) } }],
             "users": [{ "name": "u", "user": {} }],
-            "contexts": [{ "name": "main", "context": { "cluster": "c", "user": "u", "namespace": "work" } }],
+            "contexts": [{ "name": "main", "context": { "cluster": "c", "user": "u", "namespace": "crew" } }],
         });
         fs::write(place.root.join("work/kubeconfig"), kubeconfig.to_string()).unwrap();
         Self { server, state }
