@@ -4,8 +4,8 @@
 //! of it runs when its locks are given to others.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -25,8 +25,12 @@ use crate::scheduler::Ending;
 
 /// The exit code by which a worker asks to be tried again (`EX_TEMPFAIL`).
 pub(super) const EXIT_TRY_AGAIN: i32 = 75;
-/// Milliseconds after which a program whose pipes others hold open is looked at.
+/// Milliseconds after which a program is looked at whose end nothing tells of.
 const LOOK_MILLIS: i64 = 50;
+/// Bytes that every pipe takes at once: an input that is no longer is written before the program starts.
+const INPUT_BYTES_AT_ONCE: usize = 4096;
+/// Reads of what a program that has ended left in its pipes, which others may still write to.
+const LAST_READS_MAX: usize = 256;
 /// Between two words about how far a task is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -59,6 +63,9 @@ pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) ->
 /// Runs a program to its end.
 pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<Spoken, String> {
     let (mut command, secrets) = prepared(attempt, program)?;
+    let mut talk = Talk { input: program.input, output: Vec::new(), too_much: false };
+    let pipes = connected(&mut command, &mut talk);
+    let pipes = pipes.map_err(|error| format!("there are no pipes to be had: {error}"))?;
     let spawned = {
         // Held while it starts, so that an order to end either comes before or finds the group.
         let mut state = lock(attempt.state);
@@ -77,9 +84,9 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
         let name = program.process.command.first().map(String::as_str).unwrap_or_default();
         format!("{name} could not be started: {error}")
     })?;
-    let mut talk = Talk { input: program.input, output: Vec::new(), too_much: false };
-    let followed = converse(attempt, &mut child, &mut talk, &secrets);
-    let status = end(&mut child, attempt.state);
+    let ours = Ours { child: &child, command, pipes };
+    let followed = converse(attempt, ours, &mut talk, &secrets);
+    let status = end(&mut child, attempt.state, matches!(followed, Ok(Followed::ToItsEnd)));
     attempt.log.finish(&secrets);
     let unseen = |error: io::Error| format!("it could not be followed: {error}");
     followed.map_err(unseen)?;
@@ -140,13 +147,32 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
     for (name, value) in attempt.job.variables() {
         command.env(name, value);
     }
-    command
-        .env(WORKER_VARIABLE, &attempt.around.worker)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .process_group(0);
+    command.env(WORKER_VARIABLE, &attempt.around.worker).process_group(0);
     Ok((command, secrets))
+}
+
+/// The ends of a program's pipes that are ours.
+struct Pipes {
+    /// Nothing when all that it reads is in its pipe already.
+    input: Option<PipeWriter>,
+    output: PipeReader,
+    log: PipeReader,
+}
+
+/// Connects a program that is about to start.
+fn connected(command: &mut Command, talk: &mut Talk<'_>) -> io::Result<Pipes> {
+    let (reads, mut input) = io::pipe()?;
+    let (output, writes) = io::pipe()?;
+    let (log, says) = io::pipe()?;
+    command.stdin(Stdio::from(reads)).stdout(Stdio::from(writes)).stderr(Stdio::from(says));
+    let input = if talk.input.len() <= INPUT_BYTES_AT_ONCE {
+        input.write_all(talk.input)?;
+        None
+    } else {
+        rustix::io::ioctl_fionbio(&input, true)?;
+        Some(input)
+    };
+    Ok(Pipes { input, output, log })
 }
 
 /// What is said to a program and what it says.
@@ -156,17 +182,37 @@ struct Talk<'a> {
     too_much: bool,
 }
 
+/// What we have of a program that runs.
+struct Ours<'a> {
+    child: &'a Child,
+    /// Holds the ends of the pipes that the program writes to.
+    command: Command,
+    pipes: Pipes,
+}
+
+/// How far a program was followed.
+enum Followed {
+    /// It has ended.
+    ToItsEnd,
+    /// It says no more.
+    ToItsLastWord,
+}
+
 /// Writes the input and reads output and log, whichever can go on, until the program has ended or says no more.
 fn converse(
     attempt: &mut Attempt<'_>,
-    child: &mut Child,
+    ours: Ours<'_>,
     talk: &mut Talk<'_>,
     secrets: &[String],
-) -> io::Result<()> {
-    let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    if let Some(pipe) = &stdin {
-        rustix::io::ioctl_fionbio(pipe, true)?;
-    }
+) -> io::Result<Followed> {
+    let Ours { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
+    let (mut stdout, mut stderr) = (Some(output), Some(log));
+    let end = end_of(child);
+    // As long as its ends of the pipes are held here, too, nothing wakes us before there is something to read or it has
+    // ended: to hear of the end of each pipe apart would cost a short program a good part of its time.
+    let mut held = end.is_some().then_some(command);
+    let mut has_ended_now = false;
+    let mut last_reads = 0;
     let mut told: Option<Instant> = None;
     let mut buffer = [0u8; 8 * 1024];
     while stdout.is_some() || stderr.is_some() {
@@ -182,10 +228,19 @@ fn converse(
                 stdin = None;
             }
         }
-        let (can_write, can_read, can_log) = ready(
-            stdin.as_ref().map(AsFd::as_fd),
-            stdout.as_ref().map(AsFd::as_fd),
-            stderr.as_ref().map(AsFd::as_fd),
+        let patience = match (&held, has_ended_now, &attempt.log.progress) {
+            (_, true, _) => Some(0),
+            (Some(_), false, None) => None,
+            (Some(_), false, Some(_)) | (None, false, _) => Some(LOOK_MILLIS),
+        };
+        let [can_write, can_read, can_log, ended] = ready(
+            [
+                (stdin.as_ref().map(AsFd::as_fd), PollFlags::OUT),
+                (stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (end.as_ref().filter(|_| held.is_some()).map(AsFd::as_fd), PollFlags::IN),
+            ],
+            patience,
         )?;
         if let Some(pipe) = stdout.as_mut().filter(|_| can_read) {
             match pipe.read(&mut buffer) {
@@ -212,36 +267,54 @@ fn converse(
                 attempt.progressed(&progress);
             }
         }
+        if ended {
+            (held, stdin, has_ended_now) = (None, None, true);
+            continue;
+        }
         // Others may hold the pipes open when the program itself has long ended.
-        if !(can_write || can_read || can_log) && has_ended(child) {
-            return Ok(());
+        last_reads += usize::from(has_ended_now);
+        let is_quiet = !(can_write || can_read || can_log);
+        if has_ended_now && (is_quiet || last_reads > LAST_READS_MAX) {
+            return Ok(Followed::ToItsEnd);
+        }
+        if is_quiet && has_ended(child) {
+            return Ok(Followed::ToItsEnd);
         }
     }
-    Ok(())
+    Ok(if has_ended_now { Followed::ToItsEnd } else { Followed::ToItsLastWord })
 }
 
-/// Which of the pipes can go on; none of them when the time of a look has passed.
-fn ready(
-    stdin: Option<BorrowedFd<'_>>,
-    stdout: Option<BorrowedFd<'_>>,
-    stderr: Option<BorrowedFd<'_>>,
-) -> io::Result<(bool, bool, bool)> {
-    let places = [(stdin, PollFlags::OUT), (stdout, PollFlags::IN), (stderr, PollFlags::IN)];
-    let mut watched = Vec::with_capacity(3);
-    let mut at = [None; 3];
+/// What tells of a program's end, where the system has such a thing.
+#[cfg(target_os = "linux")]
+fn end_of(child: &Child) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_raw(child.id() as i32)?, PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_of(_child: &Child) -> Option<OwnedFd> {
+    None
+}
+
+/// Which of these can go on; none of them when so many milliseconds have passed.
+fn ready<const COUNT: usize>(
+    places: [(Option<BorrowedFd<'_>>, PollFlags); COUNT],
+    patience: Option<i64>,
+) -> io::Result<[bool; COUNT]> {
+    let mut watched = Vec::with_capacity(COUNT);
+    let mut at = [None; COUNT];
     for (place, (pipe, flags)) in places.into_iter().enumerate() {
         if let Some(pipe) = pipe {
             at[place] = Some(watched.len());
             watched.push(PollFd::from_borrowed_fd(pipe, flags));
         }
     }
-    let patience = Timespec { tv_sec: 0, tv_nsec: LOOK_MILLIS * 1_000_000 };
-    match poll(&mut watched, Some(&patience)) {
+    let patience = patience.map(|millis| Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 });
+    match poll(&mut watched, patience.as_ref()) {
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    let fired = at.map(|at| at.is_some_and(|at| !watched[at].revents().is_empty()));
-    Ok((fired[0], fired[1], fired[2]))
+    Ok(at.map(|at| at.is_some_and(|at| !watched[at].revents().is_empty())))
 }
 
 /// Whether a program has ended. Its number stays its own until [`end`] takes note.
@@ -252,9 +325,9 @@ fn has_ended(child: &Child) -> bool {
 }
 
 /// Waits for the program, ends what it left behind in its group, and gives its number back.
-fn end(child: &mut Child, state: &Mutex<State>) -> io::Result<ExitStatus> {
+fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<ExitStatus> {
     let process = Pid::from_raw(child.id() as i32);
-    if let Some(process) = process {
+    if let Some(process) = process.filter(|_| !has_ended) {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), options) {}
     }
