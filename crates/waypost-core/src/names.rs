@@ -14,10 +14,6 @@ impl Names {
         Self(HashTable::with_capacity(capacity))
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.0.len()
-    }
-
     pub(crate) fn find<'a>(&self, name: &str, name_of: impl Fn(u32) -> &'a str) -> Option<u32> {
         self.0.find(hash(name), |&number| name_of(number) == name).copied()
     }

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use super::index::Index;
 use super::ripple::{Ripple, forget_outcome};
-use super::{NONE, Numbers, Plan, Slot, id_in};
-use crate::names::Names;
+use super::{NONE, Numbers, Plan, Slot};
 use crate::{
     Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Report, Status, Task, TaskId,
     TaskSpec, Thinking, Timestamp,
@@ -334,7 +334,7 @@ impl Plan {
     ) {
         self.spec = spec;
         self.state = state;
-        self.names = Names::with_capacity(tasks.len());
+        self.index = Index::with_capacity(tasks.len());
         self.slots.reserve(tasks.len());
         for task in tasks {
             self.push_slot(task);
@@ -360,15 +360,6 @@ impl Plan {
         self.slots.push(slot);
         self.add_name(number);
         number
-    }
-
-    pub(super) fn add_name(&mut self, number: u32) {
-        let (slots, ids) = (&self.slots, &self.ids);
-        // A sound plan has no two tasks of one name; a later one would be unreachable, not harmful.
-        let _taken = self.names.add(number, |number| id_in(ids, slots[number as usize].id));
-        if let Some(digits) = Self::number_of(self.id_of(number)) {
-            self.next_number = self.next_number.max(digits.saturating_add(1));
-        }
     }
 
     /// Works out all that is derived, for slots that know their parents and what they depend on.
@@ -614,7 +605,7 @@ impl Plan {
             self.counts[self.slot(number).status as usize] -= 1;
         }
         self.state.attempts_gone = self.state.attempts_gone.max(self.at(number).state.attempt);
-        self.names.remove(id.as_str(), number);
+        self.remove_name(number);
         if self.slot(number).elsewhere > 0 {
             self.marks.gone.push(id);
         }

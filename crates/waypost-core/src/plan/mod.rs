@@ -7,6 +7,7 @@
 
 mod decide;
 mod evolve;
+mod index;
 mod read;
 mod ripple;
 mod snapshot;
@@ -20,8 +21,9 @@ use smallvec::SmallVec;
 pub use read::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 
+use self::index::Index;
 use self::ripple::Ripple;
-use crate::names::{Names, nearest};
+use crate::names::nearest;
 use crate::{
     Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId,
     TaskSpec, When,
@@ -152,7 +154,9 @@ pub struct Plan {
     slots: Vec<Slot>,
     /// Ids of all tasks that the plan has had, one behind the other.
     ids: String,
-    names: Names,
+    index: Index,
+    /// How many tasks there are.
+    live: u32,
     /// The latest snapshot: tasks are read from it when they are asked for, and the next one is made from it.
     bytes: Arc<Vec<u8>>,
     roots: Numbers,
@@ -180,7 +184,8 @@ impl Plan {
             state: PlanState::default(),
             slots: Vec::new(),
             ids: String::new(),
-            names: Names::default(),
+            index: Index::default(),
+            live: 0,
             bytes: Arc::default(),
             roots: Numbers::new(),
             ready: BTreeSet::new(),
@@ -262,10 +267,6 @@ impl Plan {
 
     fn task_id(&self, number: u32) -> TaskId {
         TaskId::trusted(self.id_of(number))
-    }
-
-    fn find(&self, task: &str) -> Option<u32> {
-        self.names.find(task, |number| self.id_of(number))
     }
 
     fn number(&self, task: &TaskId) -> Result<u32, Refusal> {

@@ -188,7 +188,7 @@ impl Plan {
 
     /// How many tasks there are, parents included.
     pub fn len(&self) -> usize {
-        self.names.len()
+        self.live as usize
     }
 
     /// Whether it has no tasks.

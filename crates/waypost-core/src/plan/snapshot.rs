@@ -7,7 +7,6 @@ use std::sync::Arc;
 use bitcode::{Decode, Encode};
 
 use super::{NONE, Plan, Slot};
-use crate::names::Names;
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
@@ -160,12 +159,7 @@ impl Plan {
         let mut plan = Self::blank(graph.id.clone());
         plan.take_graph(graph, tasks_start, bytes.len())?;
         plan.bytes = Arc::new(bytes);
-        plan.names = Names::with_capacity(plan.slots.len());
-        let next_number = plan.next_number;
-        for number in 0..plan.slots.len() as u32 {
-            plan.add_name(number);
-        }
-        plan.next_number = next_number;
+        plan.live = plan.slots.len() as u32;
         plan.connect();
         plan.marks = super::Marks::default();
         Ok(plan)
