@@ -7,6 +7,7 @@
 pub mod admit;
 pub mod config;
 
+mod claim;
 mod executors;
 mod identity;
 mod observe;
@@ -18,6 +19,7 @@ mod scheduler;
 mod shapes;
 mod vigil;
 
+pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path};
 pub use identity::worker_name;

@@ -49,7 +49,7 @@ pub(crate) struct Cli {
 }
 
 // What every command takes.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The store: sqlite:PATH, file:DIR or memory: (otherwise the repository's own, .waypost/waypost.db)
@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Submit(command::submit::Submit),
     /// Run the plans of queues, whoever submits them
     Worker(command::worker::Worker),
+    /// Serve plans to an agent over the Model Context Protocol
+    Mcp(command::mcp::Mcp),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
     /// List plans

@@ -40,6 +40,11 @@ impl Context {
         Self { out: Output::new(global.json, global.color), global }
     }
 
+    /// The same for a server, which outlives the command that started it.
+    pub(crate) fn for_server(&self) -> Self {
+        Self::new(self.global.clone())
+    }
+
     /// Goes to the folder that was named.
     pub(crate) fn enter(&self) -> Outcome {
         let Some(folder) = &self.global.directory else { return Ok(()) };

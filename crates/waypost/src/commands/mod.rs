@@ -16,6 +16,7 @@ pub(crate) mod instructions;
 pub(crate) mod leave;
 pub(crate) mod list;
 pub(crate) mod log;
+pub(crate) mod mcp;
 pub(crate) mod migrate;
 pub(crate) mod new;
 pub(crate) mod next;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Run(asked) => asked.run(context),
         Command::Submit(asked) => asked.run(context),
         Command::Worker(asked) => asked.run(context),
+        Command::Mcp(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Actor, Command, Plan, PlanId, Refusal, TaskId, Timestamp};
-use waypost_store::{Committed, Plans, WriteError, WriteRequest};
+use waypost_core::{Actor, PlanId, TaskId, Timestamp};
+use waypost_engine::{Claim, Claimed, claim, on_offer};
+use waypost_store::{Committed, Plans};
 
 use super::work::lease;
 use crate::cli::seconds;
@@ -15,10 +16,6 @@ use crate::view::{self, text};
 const TASKS_DEFAULT: usize = 5;
 /// Tasks that are listed at the most.
 const TASKS_MAX: usize = 1_000;
-/// Tasks that are tried when somebody wants one: others may be faster, or hold a lock.
-const CANDIDATES_MAX: usize = 200;
-/// Tasks of lost workers that are given back at a time.
-const LOST_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -57,121 +54,27 @@ impl Next {
         let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         if self.claim {
             let by = context.actor()?;
-            give_back_lost(&plans, plan.as_ref())?;
-            let found = ready(&plans, plan.as_ref(), self.queue.as_deref(), CANDIDATES_MAX)?;
-            return self.take_first(context, &plans, plan.as_ref(), by, found);
+            return self.take_first(context, &plans, plan.as_ref(), &by);
         }
-        let found = ready(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
+        let found = on_offer(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
         list(context, &plans, plan.as_ref(), &found)
     }
 
-    fn take_first(
-        &self,
-        context: &mut Context,
-        plans: &Plans,
-        of: Option<&PlanId>,
-        by: Actor,
-        found: Vec<(PlanId, TaskId)>,
-    ) -> Outcome {
-        let mut reasons: Vec<String> = Vec::new();
-        for (plan, task) in found {
-            let request = WriteRequest {
-                plan: plan.clone(),
-                by: by.clone(),
-                commands: vec![Command::StartTask { task: task.clone(), worker: by.to_string() }],
-                known_version: None,
-                lease_seconds: lease(self.lease),
-            };
-            match plans.write(request) {
-                Ok(committed) => return taken(context, plans, &committed, &task),
-                Err(WriteError::Refused(refusal)) if is_only_this_one(&refusal) => {
-                    if reasons.len() < 3 {
-                        reasons.push(refusal.to_string());
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+    fn take_first(&self, context: &mut Context, plans: &Plans, plan: Option<&PlanId>, by: &Actor) -> Outcome {
+        let wanted = Claim { by, plan, queue: self.queue.as_deref(), lease_seconds: lease(self.lease) };
+        let reasons = match claim(plans, &wanted)? {
+            Claimed::Taken { committed, task } => return taken(context, plans, &committed, &task),
+            Claimed::Nothing { reasons } => reasons,
+        };
         if context.out.json {
             return context.out.value(&json!({ "task": Value::Null, "reasons": reasons }));
         }
-        say_why_nothing(context, plans, of)?;
+        say_why_nothing(context, plans, plan)?;
         for reason in reasons {
             context.out.say(format!("  {reason}"));
         }
         Ok(())
     }
-}
-
-/// Whether another task may be had although this one was refused.
-fn is_only_this_one(refusal: &Refusal) -> bool {
-    match refusal {
-        Refusal::AlreadyRunning { .. }
-        | Refusal::Blocked { .. }
-        | Refusal::LockHeld { .. }
-        | Refusal::MachineWork { .. }
-        | Refusal::WrongStatus { .. }
-        | Refusal::WrongPhase { .. }
-        | Refusal::NeedsApproval {}
-        | Refusal::Archived {}
-        | Refusal::IsParent { .. }
-        | Refusal::AwaitsCheck { .. }
-        | Refusal::AwaitsAnswer { .. }
-        | Refusal::NoSuchTask { .. } => true,
-        Refusal::Invalid { .. }
-        | Refusal::OnlyAPerson { .. }
-        | Refusal::NotWhatWasLookedAt { .. }
-        | Refusal::StaleAttempt { .. }
-        | Refusal::HasDependants { .. }
-        | Refusal::NotAwaited { .. }
-        | Refusal::NoQuestion { .. }
-        | Refusal::NotAChoice { .. }
-        | Refusal::NoEvidence { .. }
-        | Refusal::StillRunning { .. }
-        | Refusal::AlreadyExists {}
-        | Refusal::NotCreated {} => false,
-    }
-}
-
-/// The tasks that could start now, the most urgent first.
-fn ready(
-    plans: &Plans,
-    plan: Option<&PlanId>,
-    queue: Option<&str>,
-    limit: usize,
-) -> Outcome<Vec<(PlanId, TaskId)>> {
-    if let Some(plan) = plan {
-        let tasks = |found: &Plan| {
-            found.on_offer().take(limit).map(|task| (plan.clone(), task.spec.id.clone())).collect()
-        };
-        return Ok(plans.look(plan, tasks)?);
-    }
-    Ok(plans.on_offer(queue, limit)?.into_iter().map(|ready| (ready.plan, ready.task)).collect())
-}
-
-/// Whoever took a task and was not heard of until the end of the lease has lost it.
-fn give_back_lost(plans: &Plans, plan: Option<&PlanId>) -> Outcome {
-    let mut lost = Vec::new();
-    plans.store().read(&mut |read| {
-        let now = read.now();
-        lost = read.leases(Some(now), LOST_MAX)?;
-        Ok(())
-    })?;
-    for lease in lost.into_iter().filter(|lease| plan.is_none_or(|plan| *plan == lease.plan)) {
-        let request = WriteRequest {
-            plan: lease.plan,
-            by: Actor::system("lease"),
-            commands: vec![Command::LoseTask { task: lease.task, attempt: lease.attempt, retry: None }],
-            known_version: None,
-            lease_seconds: None,
-        };
-        match plans.write(request) {
-            // Somebody else has given it back already, or it ended after all.
-            Ok(_) | Err(WriteError::Refused(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(())
 }
 
 fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(PlanId, TaskId)]) -> Outcome {

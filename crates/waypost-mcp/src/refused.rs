@@ -1,0 +1,84 @@
+//! Why a tool did not do what it was asked: what happened, to what, and what to do next. Always the tool's answer, never
+//! an error of the protocol, so that the model reads it.
+
+use serde_json::{Map, Value};
+use waypost_core::{Problem, Refusal};
+use waypost_store::{StoreError, WriteError};
+
+use crate::workspace::Unopened;
+
+/// Problems that an answer names.
+pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
+
+/// Why not.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    /// A lowercase clause: what happened, to what.
+    pub(crate) message: String,
+    /// What to do next; may be empty.
+    pub(crate) hint: String,
+    /// What else programs are told.
+    pub(crate) facts: Box<Map<String, Value>>,
+}
+
+impl Refused {
+    /// A refusal with a message and a hint.
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { message: message.into(), hint: hint.into(), facts: Box::default() }
+    }
+
+    /// What a draft has that it may not have.
+    pub(crate) fn invalid(problems: &[Problem]) -> Self {
+        let named = problems.iter().take(PROBLEMS_NAMED_MAX);
+        let mut lines: Vec<String> = named.map(|problem| format!("{problem} ({})", problem.hint())).collect();
+        if problems.len() > lines.len() {
+            lines.push(format!("and {} more", problems.len() - lines.len()));
+        }
+        Self::new(
+            format!("the plan is not valid: {}", lines.join("; ")),
+            "correct all of them, then try again",
+        )
+    }
+
+    /// Gives a fact to programs.
+    pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// For models that read only text.
+    pub(crate) fn text(&self) -> String {
+        if self.hint.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.hint) }
+    }
+}
+
+impl From<WriteError> for Refused {
+    fn from(error: WriteError) -> Self {
+        let hint = error.hint();
+        match error {
+            WriteError::Refused(Refusal::Invalid { problems }) => Self::invalid(&problems),
+            WriteError::Conflict(conflict) => {
+                let message = WriteError::Conflict(conflict.clone()).to_string();
+                Self::new(message, hint).with_fact("version", conflict.current)
+            }
+            error @ (WriteError::Refused(_)
+            | WriteError::NotFound(_)
+            | WriteError::Ambiguous { .. }
+            | WriteError::NoSuchVersion { .. }
+            | WriteError::IdUsed(_)
+            | WriteError::Store(_)) => Self::new(error.to_string(), hint),
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        WriteError::Store(error).into()
+    }
+}
+
+impl From<Unopened> for Refused {
+    fn from(unopened: Unopened) -> Self {
+        Self::new(unopened.message, unopened.hint)
+    }
+}

@@ -1,0 +1,69 @@
+//! What a tool works on: the plans of a workspace, what its configuration allows, and its folder. How these are found is
+//! up to whoever makes the door.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waypost_core::{Actor, Command, Draft, PlanId, Problem};
+use waypost_engine::{Config, admit};
+use waypost_store::{Committed, NewPlan, Plans, WriteRequest};
+
+use crate::refused::Refused;
+
+/// The plans of a workspace, its configuration and its folder.
+pub struct Workspace {
+    /// All plans of its store.
+    pub plans: Plans,
+    /// What the operator allows.
+    pub config: Config,
+    /// The folder that files may be read from and written to.
+    pub folder: PathBuf,
+}
+
+/// Why there is no workspace.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct Unopened {
+    /// What happened, to what.
+    pub message: String,
+    /// What to do next.
+    pub hint: String,
+}
+
+/// Finds the workspace of a folder; without one, of the folder that the server was started in.
+pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Send + Sync>;
+
+/// Commands for one plan, as a tool asks for them.
+pub(crate) struct Write {
+    pub(crate) plan: PlanId,
+    pub(crate) by: Actor,
+    pub(crate) commands: Vec<Command>,
+    /// The version that the caller knew, when it matters.
+    pub(crate) known_version: Option<u64>,
+    /// For how long a started task is believed to be worked on.
+    pub(crate) lease_seconds: Option<u32>,
+}
+
+impl Workspace {
+    /// Makes a plan, if the configuration lets it be written.
+    pub(crate) fn create(&self, by: &Actor, id: Option<PlanId>, draft: Draft) -> Result<Committed, Refused> {
+        self.admit(admit::problems(&self.config, &draft))?;
+        let approval_required = self.config.approval.required();
+        Ok(self.plans.create(NewPlan { id, by: by.clone(), draft, approval_required })?)
+    }
+
+    /// Writes one version, if the configuration lets it be written.
+    pub(crate) fn write(&self, write: Write) -> Result<Committed, Refused> {
+        let Write { plan, by, commands, known_version, lease_seconds } = write;
+        let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
+        self.admit(problems.collect())?;
+        Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
+    }
+
+    /// What the configuration does not have here it may have elsewhere: that keeps a plan from running, not from being
+    /// written.
+    fn admit(&self, problems: Vec<Problem>) -> Result<(), Refused> {
+        let misfits: Vec<Problem> = problems.into_iter().filter(admit::forbids_writing).collect();
+        if misfits.is_empty() { Ok(()) } else { Err(Refused::invalid(&misfits)) }
+    }
+}

@@ -1,0 +1,1 @@
+//! Tools, called by a client that speaks the protocol.
