@@ -53,13 +53,15 @@ pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
     if made.len() >= CALLS_MAX {
         return Move::Say(format!("gave up after {CALLS_MAX} calls"));
     }
-    let Some(plan) = made.first().and_then(|first| find(&first.answer, &["id", "plan"])) else {
+    let Some(plan) =
+        made.first().and_then(|first| named(&first.answer, "plan").or_else(|| named(&first.answer, "id")))
+    else {
         return Move::Say(format!("plan_create did not say which plan it made: {}", last.answer));
     };
     match last.tool.as_str() {
         "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait_seconds": 20 })),
         "plan_start" | "task_report" => Move::Call("task_next", json!({ "plan": plan })),
-        "task_next" => match task(&last.answer) {
+        "task_next" => match named(&last.answer, "task") {
             Some(task) => {
                 let report =
                     json!({ "plan": plan, "task": task, "status": "done", "output": { "by": "script" } });
@@ -84,27 +86,11 @@ fn reported(made: &[Made]) -> usize {
     made.iter().filter(|one| one.tool == "task_report").count()
 }
 
-/// The task that an answer hands out: one of those that the plan has.
-fn task(answer: &str) -> Option<&'static str> {
-    let said = find(answer, &["task", "id"])?;
-    TASKS.into_iter().find(|task| *task == said)
-}
-
-/// The first text anywhere in a JSON answer that has one of these names, the first name before the others.
-fn find(answer: &str, names: &[&str]) -> Option<String> {
-    let value: Value = serde_json::from_str(answer).ok()?;
-    names.iter().find_map(|name| text_named(&value, name))
-}
-
-fn text_named(value: &Value, name: &str) -> Option<String> {
-    match value {
-        Value::Object(fields) => {
-            let own = fields.get(name).and_then(Value::as_str).map(str::to_owned);
-            own.or_else(|| fields.values().find_map(|inner| text_named(inner, name)))
-        }
-        Value::Array(items) => items.iter().find_map(|inner| text_named(inner, name)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
-    }
+/// What an answer says under a name: a text, or an object with an id.
+fn named(answer: &str, name: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let said = &answer[name];
+    said.as_str().or_else(|| said["id"].as_str()).map(str::to_owned)
 }
 
 #[cfg(test)]
