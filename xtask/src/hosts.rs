@@ -116,6 +116,10 @@ impl Scene {
         output(self.command("git").args(["init", "--quiet", "."]))?;
         let made = output(self.command("waypost").args(["init", "--yes", "--client", self.host.word()]))?;
         print!("{made}");
+        // By default only plans that give work to machines need a person.
+        let config = self.repository.join(".waypost/config.toml");
+        let text = fs::read_to_string(&config)?.replace("#approval = \"work\"", "approval = \"all\"");
+        fs::write(config, text)?;
         let ended = self.run_host()?;
         let record = self.model.record();
         self.check(&record).with_context(|| {

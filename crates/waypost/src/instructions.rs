@@ -15,9 +15,9 @@ const TOOLS: &str = "\
 With the MCP tools of `waypost`:
 
 1. `plan_list`: perhaps the plan exists. `plan_create`: all tasks at once, each with what it depends on.
-2. `plan_start` asks a person for approval. Wait for it.
-3. `task_next` claims one task and brings the outputs it needs. Do the task.
-4. `task_report` it: done, failed or skipped. Go on with 3 until nothing is left.
+2. `plan_start` begins it, or asks a person for approval: repeat until it is active.
+3. `task_next` claims a task and brings the outputs it needs. Do it.
+4. `task_report`: done, failed or skipped. Go on with 3 until nothing is left.
 
 `plan_edit` changes tasks as you learn; `plan_get` shows where the plan stands.
 ";
@@ -31,7 +31,7 @@ In a shell:
   `waypost skip PLAN TASK --reason WHY`
 - `waypost why PLAN TASK` says what a task waits for.
 - Exit codes: 0 done; 1 refused, the message says why; 2 usage; 3 the plan changed, look again; 4 invalid plan; 5 not found.
-  `--json` answers in JSON.
+  `--json` for programs.
 ";
 
 const RULES: &str = "\

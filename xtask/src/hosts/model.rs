@@ -121,7 +121,7 @@ fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value[name].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The text of an answer, which may come in several blocks: the one that is JSON, else all of them.
+/// The text of an answer, which may come in several blocks and behind words of the host: the object in it, else all of it.
 fn text_of(content: &Value) -> String {
     let blocks: Vec<&str> = match content {
         Value::String(text) => vec![text],
@@ -129,8 +129,11 @@ fn text_of(content: &Value) -> String {
             content.as_array().into_iter().flatten().filter_map(|block| block["text"].as_str()).collect()
         }
     };
-    let is_json = |text: &&&str| serde_json::from_str::<Value>(text).is_ok_and(|value| value.is_object());
-    blocks.iter().find(is_json).map_or_else(|| blocks.join("\n"), |text| (*text).to_owned())
+    let object = |text: &&str| {
+        let from = &text[text.find('{')?..];
+        serde_json::from_str::<Value>(from).ok().map(|_| from.to_owned())
+    };
+    blocks.iter().find_map(object).unwrap_or_else(|| blocks.join("\n"))
 }
 
 /// Anthropic's Messages API.
@@ -225,4 +228,18 @@ fn responses(asked: &Value, record: &Mutex<Record>) -> Vec<Value> {
         json!({ "type": "response.output_item.done", "item": item }),
         json!({ "type": "response.completed", "response": { "id": "resp", "usage": usage } }),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_found_behind_the_words_of_a_host() {
+        let check = |content: Value, expected: &str| assert_eq!(text_of(&content), expected);
+        check(json!("{\"plan\":\"k3m\"}"), "{\"plan\":\"k3m\"}");
+        check(json!("Wall time: 0.1 seconds\nOutput:\n{\"task\":null}"), "{\"task\":null}");
+        check(json!([{ "text": "Output:" }, { "text": "{\"a\":1}" }]), "{\"a\":1}");
+        check(json!([{ "text": "refused {so" }, { "text": "it is" }]), "refused {so\nit is");
+    }
 }

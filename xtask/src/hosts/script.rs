@@ -59,7 +59,10 @@ pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
         return Move::Say(format!("plan_create did not say which plan it made: {}", last.answer));
     };
     match last.tool.as_str() {
-        "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait_seconds": 20 })),
+        "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait": 20 })),
+        "plan_start" if last.answer.contains("awaiting_approval") => {
+            Move::Call("plan_start", json!({ "plan": plan, "wait": 20 }))
+        }
         "plan_start" | "task_report" => Move::Call("task_next", json!({ "plan": plan })),
         "task_next" => match named(&last.answer, "task") {
             Some(task) => {
@@ -107,7 +110,8 @@ mod tests {
         let mut calls = Vec::new();
         for answer in [
             ("plan_create", r#"{"id":"k3m","version":1}"#),
-            ("plan_start", r#"{"approved":true}"#),
+            ("plan_start", r#"{"phase":"awaiting_approval"}"#),
+            ("plan_start", r#"{"phase":"active"}"#),
             ("task_next", r#"{"task":"wash"}"#),
             ("task_report", "{}"),
             ("task_next", r#"{"task":{"id":"dry"}}"#),
