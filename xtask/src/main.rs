@@ -5,6 +5,7 @@ mod arrows;
 mod bench;
 mod ci;
 mod generate;
+mod hosts;
 mod licences;
 mod python;
 mod run;
@@ -16,6 +17,7 @@ const HELP: &str = "\
 cargo xtask test [FILTER]   set up what the tests need, then run all of them
 cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
 cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; peers; all)
+cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
 cargo xtask generate        write the generated files anew
 ";
 
@@ -26,6 +28,7 @@ fn main() -> ExitCode {
         ["test", filter @ ..] => test::run(filter),
         ["ci"] => ci::run(),
         ["bench", rest @ ..] => bench::run(rest),
+        ["test-hosts", rest @ ..] => hosts::run(rest),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");

@@ -184,6 +184,10 @@ pub(crate) enum Command {
     Migrate(command::migrate::Migrate),
     /// Check the whole store against its history
     Doctor(command::doctor::Doctor),
+    /// Set up hosts of agents: MCP configuration, AGENTS.md, .waypost/
+    Init(command::init::Init),
+    /// Print how an agent works with plans from a shell
+    Instructions(command::instructions::Instructions),
     /// Print the completions of a shell
     Completions(command::completions::Completions),
 }

@@ -56,6 +56,18 @@ impl Context {
         crate::actor::find(self.global.actor.as_deref(), |name| std::env::var(name).ok())
     }
 
+    /// The words of the command line that name another store than the workspace's own; what a variable says is not among them.
+    pub(crate) fn said_store(&self) -> Vec<String> {
+        let from_variable = std::env::var("WAYPOST_STORE").ok();
+        match &self.global.store {
+            Some(store) if !store.is_empty() && *store != from_variable.unwrap_or_default() => {
+                vec!["--store".to_owned(), store.clone()]
+            }
+            Some(_) | None if self.global.global => vec!["--global".to_owned()],
+            Some(_) | None => Vec::new(),
+        }
+    }
+
     /// The store that is meant.
     pub(crate) fn place(&self) -> Outcome<Place> {
         let from = std::env::current_dir().map_err(|error| {

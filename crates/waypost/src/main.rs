@@ -8,6 +8,7 @@ mod commands;
 mod context;
 mod error;
 mod files;
+mod instructions;
 mod output;
 mod setup;
 mod source;

@@ -204,3 +204,9 @@ pub(crate) fn ask(question: &str) -> io::Result<String> {
     io::stdin().read_line(&mut answer)?;
     Ok(answer.trim_end_matches(['\n', '\r']).to_owned())
 }
+
+/// Asks a person; anything but yes is no.
+pub(crate) fn says_yes(question: &str) -> bool {
+    let answer = ask(question).unwrap_or_default();
+    matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
+}

@@ -10,6 +10,8 @@ use crate::error::{Failure, Outcome};
 const FOLDER: &str = ".waypost";
 /// The store's file in it.
 const DATABASE: &str = "waypost.db";
+/// What keeps our folder out of version control, in its `.gitignore`.
+pub(crate) const IGNORED: &str = "*\n";
 
 /// A store, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +42,7 @@ impl Place {
         if folder.is_dir() {
             return Ok(());
         }
-        let made = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(".gitignore"), "*\n"));
+        let made = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(".gitignore"), IGNORED));
         made.map_err(|error| Failure::file(folder, &error))
     }
 }

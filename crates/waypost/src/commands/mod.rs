@@ -11,6 +11,8 @@ pub(crate) mod export;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod import;
+pub(crate) mod init;
+pub(crate) mod instructions;
 pub(crate) mod leave;
 pub(crate) mod list;
 pub(crate) mod log;
@@ -89,6 +91,8 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Schema(asked) => asked.run(context),
         Command::Migrate(asked) => asked.run(context),
         Command::Doctor(asked) => asked.run(context),
+        Command::Init(asked) => asked.run(context),
+        Command::Instructions(asked) => asked.run(context),
         Command::Completions(asked) => asked.run(context),
     }
 }

@@ -10,6 +10,7 @@ pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod text;
 pub(crate) mod tree;
+pub(crate) mod unified;
 
 use waypost_core::{Counts, Phase, Standing};
 

@@ -133,6 +133,21 @@ fn the_examples_of_the_repository_work() {
 }
 
 #[test]
+fn a_workspace_is_set_up_for_the_hosts_of_agents() {
+    check("init");
+}
+
+#[test]
+fn setting_up_changes_no_file_without_a_persons_word() {
+    check("init-existing");
+}
+
+#[test]
+fn agents_can_read_how_plans_work_from_a_shell() {
+    check("instructions");
+}
+
+#[test]
 fn help_names_the_exit_codes_and_mistakes_are_explained() {
     check("usage");
 }

@@ -152,7 +152,7 @@ impl Again {
         let (tell, answer) = channel();
         let controller = self.controller.clone();
         let ask = move || {
-            let _over = tell.send(begin::says_yes("approve and run it? [y/N]"));
+            let _over = tell.send(output::says_yes("approve and run it? [y/N]"));
             controller.aside();
         };
         let thread = std::thread::Builder::new().name("question".to_owned()).spawn(ask);

@@ -142,7 +142,7 @@ impl Begin<'_> {
                 return Ok(Approval::Awaited);
             }
             show_work(context, config, id, draft);
-            if !says_yes("approve and run it? [y/N]") {
+            if !output::says_yes("approve and run it? [y/N]") {
                 return Err(Failure::failed(format!("plan {id} was not approved, and nothing ran"), ""));
             }
         }
@@ -164,12 +164,6 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     if work.len() > TASKS_NAMED_MAX {
         context.out.say(format!("  … and {} more (--dry-run shows all)", work.len() - TASKS_NAMED_MAX));
     }
-}
-
-/// Asks a person; anything but yes is no.
-pub(super) fn says_yes(question: &str) -> bool {
-    let answer = output::ask(question).unwrap_or_default();
-    matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
 }
 
 /// Why a plan that nobody could approve does not run.

@@ -1,0 +1,239 @@
+//! `waypost init`: makes a workspace known to the hosts of agents, and tells the agents how plans work here.
+
+mod clients;
+mod merge;
+mod report;
+mod step;
+
+use std::fs;
+use std::path::Path;
+
+use clap::Args;
+use waypost_core::ActorKind;
+
+use self::clients::Client;
+use self::merge::{Entry, Merged, Unmergeable};
+use self::report::{Fate, Report};
+use self::step::{Step, What};
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::instructions;
+use crate::output;
+use crate::setup::Folders;
+use crate::workspace::IGNORED;
+
+/// The text for agents that most hosts read.
+const AGENTS: &str = "AGENTS.md";
+/// What a new configuration says.
+const CONFIG: &str = include_str!("init/config.toml");
+
+const EXAMPLES: &str = "\
+New files are written. An existing file is changed after a question, or with --yes; only a person can say so. All that is in
+it stays. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
+  claude  .mcp.json               cursor  .cursor/mcp.json    gemini  .gemini/settings.json
+  codex   .codex/config.toml      vscode  .vscode/mcp.json
+
+Examples:
+  waypost init --print
+  waypost init --client claude --client codex
+  waypost init --client cursor --command /opt/bin/waypost --yes";
+
+// What to set up, and how.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Init {
+    /// Set up this host of agents (otherwise those that are seen in the workspace or on PATH)
+    #[arg(long = "client", value_enum, value_name = "NAME", value_delimiter = ',')]
+    clients: Vec<Client>,
+    /// Only show what would be written
+    #[arg(long)]
+    print: bool,
+    /// Change existing files without asking
+    #[arg(long)]
+    yes: bool,
+    /// The program that hosts are to start (otherwise `waypost`, which each finds on its PATH)
+    #[arg(long, value_name = "PATH")]
+    command: Option<String>,
+}
+
+impl Init {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        let is_person = context.actor()?.kind == ActorKind::Person;
+        let clients = self.wanted(&folders.workspace);
+        let entry = self.entry(context);
+        let mut report =
+            Report::new(&folders.workspace, clients.iter().map(|client| client.word()).collect());
+        for step in steps(&folders, &clients, &entry) {
+            let fate = self.fate(context, &step, is_person)?;
+            report.add(step, fate);
+        }
+        self.note(context, &folders.workspace, &clients, &entry);
+        for client in clients.iter().filter(|client| report.has_written(client.file())) {
+            context.out.say(client.next());
+        }
+        report.end(context, self.print)
+    }
+
+    fn wanted(&self, workspace: &Path) -> Vec<Client> {
+        let mut clients = self.clients.clone();
+        if clients.is_empty() {
+            clients = Client::ALL.to_vec();
+            clients.retain(|client| client.is_used(workspace, &is_program));
+        }
+        clients.sort_unstable();
+        clients.dedup();
+        clients
+    }
+
+    fn entry(&self, context: &Context) -> Entry {
+        let mut arguments = vec!["mcp".to_owned()];
+        arguments.extend(context.said_store());
+        Entry {
+            command: self.command.clone().unwrap_or_else(|| merge::NAME.to_owned()),
+            command_said: self.command.is_some(),
+            arguments,
+            more: &[],
+        }
+    }
+
+    /// Does about one file what may be done.
+    fn fate(&self, context: &Context, step: &Step, is_person: bool) -> Outcome<Fate> {
+        let is_new = match &step.what {
+            What::Same => return Ok(Fate::Same),
+            What::Kept(_) => return Ok(Fate::Kept),
+            What::Refused(_) => return Ok(Fate::Refused),
+            What::New(_) => true,
+            What::Change { .. } => false,
+        };
+        if self.print {
+            return Ok(if is_new { Fate::WouldCreate } else { Fate::WouldChange });
+        }
+        if is_new {
+            step.write()?;
+            return Ok(Fate::Created);
+        }
+        if !is_person {
+            return Ok(Fate::NeedsPerson);
+        }
+        if !self.yes {
+            if !output::can_ask() || context.out.json {
+                return Ok(Fate::NeedsYes);
+            }
+            for line in report::shown(step) {
+                context.out.say(line);
+            }
+            if !output::says_yes(&format!("change {}? [y/N]", step.name)) {
+                return Ok(Fate::Declined);
+            }
+        }
+        step.write()?;
+        Ok(Fate::Changed)
+    }
+
+    /// Says what else somebody should know.
+    fn note(&self, context: &mut Context, workspace: &Path, clients: &[Client], entry: &Entry) {
+        if clients.is_empty() {
+            let words: Vec<&str> = Client::ALL.iter().map(|client| client.word()).collect();
+            context
+                .out
+                .note(format!("no host of agents was seen here; --client sets one up: {}", words.join(", ")));
+        } else if !is_program(&entry.command) {
+            let hint = match &self.command {
+                Some(_) => "see that it is there before you start a host",
+                None => "hosts will not find it; install it there, or name it with --command PATH",
+            };
+            context.out.note(format!("{} is no program on PATH: {hint}", entry.command));
+        }
+        for client in clients {
+            if let Some(file) = client.instead_of_agents().filter(|file| !workspace.join(file).exists()) {
+                context.out.note(format!(
+                    "{} does not read {AGENTS}: a {file} with the line @{AGENTS} lets it",
+                    client.word()
+                ));
+            }
+        }
+    }
+}
+
+/// All files, each once.
+fn steps(folders: &Folders, clients: &[Client], entry: &Entry) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let root = folders.own.parent().unwrap_or(&folders.own);
+    let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
+    for (file, text) in [(".gitignore", IGNORED), ("config.toml", CONFIG)] {
+        // Whatever is in them is the operator's.
+        let unless_there = |old: Option<&str>| match old {
+            Some(_) => Ok(Merged::Same),
+            None => Ok(Merged::Text(text.to_owned())),
+        };
+        let relative = format!("{own}/{file}");
+        let path = root.join(&relative);
+        let name = path.strip_prefix(&folders.workspace).unwrap_or(&path).display().to_string();
+        steps.push(Step::new(root, &relative, name, unless_there));
+    }
+    let mut add = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
+        let step = Step::new(&folders.workspace, file, file.to_owned(), merge);
+        // One name may be a link to another.
+        if steps.iter().all(|other| other.path != step.path) {
+            steps.push(step);
+        }
+    };
+    for client in clients {
+        add(client.file(), &|old| client.merged(old, entry));
+    }
+    let section = |old: Option<&str>| merge::section(old, &instructions::section());
+    add(AGENTS, &section);
+    for file in Client::ALL.into_iter().filter_map(Client::instead_of_agents) {
+        if is_text_of_its_own(&folders.workspace.join(file)) {
+            add(file, &section);
+        }
+    }
+    steps
+}
+
+/// Whether a file for agents is there and neither is nor names the one that has our section already.
+fn is_text_of_its_own(path: &Path) -> bool {
+    let leads_there = fs::read_link(path).is_ok_and(|to| to.file_name().is_some_and(|name| name == AGENTS));
+    let names_it = || {
+        fs::read_to_string(path)
+            .is_ok_and(|text| text.contains(AGENTS) && !text.contains(instructions::BEGIN))
+    };
+    path.symlink_metadata().is_ok() && !leads_there && !names_it()
+}
+
+/// Whether a shell would find this program.
+fn is_program(name: &str) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let runs = |path: &Path| {
+        fs::metadata(path)
+            .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    };
+    if name.contains('/') {
+        return runs(Path::new(name));
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| runs(&folder.join(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_engine::{Config, Layer, Origin};
+
+    use super::*;
+
+    #[test]
+    fn the_new_configuration_says_nothing_and_what_it_shows_is_right() {
+        let load = |text: String| {
+            let layer = Layer { origin: Origin::Workspace, name: "config.toml".to_owned(), text };
+            Config::load(&[layer], [])
+        };
+        let silent = load(CONFIG.to_owned()).unwrap();
+        assert_eq!(format!("{silent:?}"), format!("{:?}", Config::default()));
+        let is_key = |line: &&str| line.starts_with('#') && !line.starts_with("# ") && line.len() > 1;
+        let shown: Vec<&str> = CONFIG.lines().filter(is_key).map(|line| &line[1..]).collect();
+        assert!(shown.len() > 5, "{shown:?}");
+        let config = load(shown.join("\n"));
+        assert!(config.is_ok(), "{}", config.unwrap_err());
+    }
+}

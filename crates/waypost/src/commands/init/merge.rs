@@ -1,0 +1,296 @@
+//! Puts our entry into a file that others own: every other byte stays as it was. Reads and writes no files.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use toml::de::{DeTable, DeValue};
+
+use crate::instructions::{BEGIN, END};
+
+/// The name that our server has in every host.
+pub(super) const NAME: &str = "waypost";
+
+/// What is to be done about a file.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Merged {
+    /// It says what it should.
+    Same,
+    /// It says something else on purpose, as it seems: left alone.
+    Kept(String),
+    /// It should have this text.
+    Text(String),
+}
+
+/// Why a file cannot be merged, and what a person can put into it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unmergeable {
+    pub(super) why: String,
+    pub(super) paste: String,
+}
+
+/// How a host starts our server.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// The program.
+    pub(super) command: String,
+    /// Whether somebody asked for just this program, so that an entry with another one is changed.
+    pub(super) command_said: bool,
+    /// Its arguments.
+    pub(super) arguments: Vec<String>,
+    /// Fields that this host wants before these.
+    pub(super) more: &'static [(&'static str, &'static str)],
+}
+
+impl Entry {
+    /// The fields with their values, which are the same in JSON and in TOML.
+    fn fields(&self) -> Vec<(&str, String)> {
+        let text = |text: &str| Value::from(text).to_string();
+        let mut fields: Vec<_> = self.more.iter().map(|(name, value)| (*name, text(value))).collect();
+        let arguments: Vec<String> = self.arguments.iter().map(|one| text(one)).collect();
+        fields.push(("command", text(&self.command)));
+        fields.push(("args", format!("[{}]", arguments.join(", "))));
+        fields
+    }
+
+    /// As an object, its lines indented as deep as it stands.
+    fn json(&self, unit: &str, depth: usize) -> String {
+        let (outer, inner) = (unit.repeat(depth), unit.repeat(depth + 1));
+        let fields: Vec<String> =
+            self.fields().iter().map(|(name, value)| format!("{inner}\"{name}\": {value}")).collect();
+        format!("{{\n{}\n{outer}}}", fields.join(",\n"))
+    }
+
+    /// As a table.
+    fn toml(&self, servers: &str) -> String {
+        let fields: String =
+            self.fields().iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        format!("[{servers}.{NAME}]\n{fields}")
+    }
+}
+
+/// A JSON file with our entry among its `servers`.
+pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
+    let whole = format!("{{\n  \"{servers}\": {{\n    \"{NAME}\": {}\n  }}\n}}\n", entry.json("  ", 2));
+    let Some(old) = old.filter(|old| !old.trim().is_empty()) else { return Ok(Merged::Text(whole)) };
+    let unmergeable = |why: String| {
+        let paste = format!("\"{NAME}\": {}", entry.json("  ", 0));
+        Unmergeable { why: format!("{why}; put this into its {servers:?} yourself"), paste }
+    };
+    let plain = without_comments(old);
+    if let Some(kept) = kept_json(&plain, servers, entry) {
+        return Ok(kept);
+    }
+    let value: Value = serde_json::from_str(old)
+        .map_err(|error| unmergeable(format!("it is not plain JSON, as comments are not ({error})")))?;
+    let Some(fields) = value.as_object() else { return Err(unmergeable("it is no JSON object".to_owned())) };
+    let unit = indent(old);
+    let text = if let Some(at) = span(old, &[servers, NAME, "command"]) {
+        replaced(old, at, &Value::from(entry.command.as_str()).to_string())
+    } else if let Some(at) = span(old, &[servers]) {
+        if !fields[servers].is_object() {
+            return Err(unmergeable(format!("its {servers:?} is no JSON object")));
+        }
+        with_field(old, at, unit, 2, &format!("\"{NAME}\": {}", entry.json(unit, 2)))
+    } else {
+        let field = format!("\"{servers}\": {{\n{0}{0}\"{NAME}\": {1}\n{0}}}", unit, entry.json(unit, 2));
+        let all = span(old, &[]).unwrap_or_default();
+        with_field(old, all, unit, 1, &field)
+    };
+    Ok(Merged::Text(with_line_ends_of(old, text)))
+}
+
+/// What there is to say about an entry of ours that stands there already, unless it is to be changed.
+fn kept_json(plain: &str, servers: &str, entry: &Entry) -> Option<Merged> {
+    let value: Value = serde_json::from_str(plain).ok()?;
+    let found = value.get(servers)?.get(NAME)?;
+    let wanted = entry.fields();
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    if wanted.iter().all(|(name, value)| found.get(*name) == Some(&parsed(value))) {
+        return Some(Merged::Same);
+    }
+    let other = found.get("command").is_some_and(|command| *command != *entry.command);
+    (!other || !entry.command_said).then(|| Merged::Kept(own_entry()))
+}
+
+fn own_entry() -> String {
+    format!("it has an entry {NAME:?} that says something else")
+}
+
+/// A TOML file with our entry among its `servers`.
+pub(super) fn toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
+    let table = entry.toml(servers);
+    let old = old.unwrap_or_default();
+    let unmergeable = |why: String| Unmergeable { why, paste: table.clone() };
+    let parsed = DeTable::parse(old).map_err(|error| {
+        unmergeable(format!("it is not TOML: {}; put this into it yourself", error.message()))
+    })?;
+    let ours = match parsed.get_ref().get(servers).map(|one| one.get_ref()) {
+        Some(DeValue::Table(servers)) => servers.get(NAME),
+        Some(_) | None => None,
+    };
+    if let Some(ours) = ours {
+        return Ok(kept_toml(old, ours.get_ref(), entry));
+    }
+    let gap = match old {
+        "" => "",
+        old if old.ends_with("\n\n") => "",
+        old if old.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    let text = with_line_ends_of(old, format!("{old}{gap}{table}"));
+    // A table cannot be added to one that is written in a single line: only the whole text tells.
+    match DeTable::parse(&text) {
+        Ok(_) => Ok(Merged::Text(text)),
+        Err(error) => {
+            let why =
+                format!("a table cannot be added to it ({}); put this into it yourself", error.message());
+            Err(unmergeable(why))
+        }
+    }
+}
+
+fn kept_toml(old: &str, ours: &DeValue<'_>, entry: &Entry) -> Merged {
+    let DeValue::Table(ours) = ours else { return Merged::Kept(own_entry()) };
+    let command = ours.get("command");
+    let has_it = command.and_then(|one| one.get_ref().as_str()) == Some(entry.command.as_str());
+    let arguments: Vec<&str> = match ours.get("args").map(|one| one.get_ref()) {
+        Some(DeValue::Array(args)) => args.iter().filter_map(|one| one.get_ref().as_str()).collect(),
+        Some(_) | None => Vec::new(),
+    };
+    match command {
+        Some(_) if has_it && arguments == entry.arguments => Merged::Same,
+        Some(command) if entry.command_said && !has_it => {
+            Merged::Text(replaced(old, command.span(), &Value::from(entry.command.as_str()).to_string()))
+        }
+        Some(_) | None => Merged::Kept(own_entry()),
+    }
+}
+
+/// A text for agents with our section, which stands between its marks.
+pub(super) fn section(old: Option<&str>, section: &str) -> Result<Merged, Unmergeable> {
+    let Some(old) = old.filter(|old| !old.trim().is_empty()) else {
+        return Ok(Merged::Text(section.to_owned()));
+    };
+    let (begins, ends) = (lines_that_are(old, BEGIN), lines_that_are(old, END));
+    let text = match (begins.as_slice(), ends.as_slice()) {
+        ([], []) => {
+            let gap = if old.ends_with("\n\n") || old.ends_with("\n\r\n") {
+                ""
+            } else if old.ends_with('\n') {
+                "\n"
+            } else {
+                "\n\n"
+            };
+            format!("{old}{gap}{section}")
+        }
+        ([begin], [end]) if begin.start < end.start => {
+            replaced(old, begin.start..end.end, section.trim_end())
+        }
+        (begins, ends) => {
+            let (begins, ends) = (begins.len(), ends.len());
+            let why = format!(
+                "the marks of our section do not pair: {begins} × {BEGIN} and {ends} × {END}; leave one pair, in this order"
+            );
+            return Err(Unmergeable { why, paste: section.to_owned() });
+        }
+    };
+    let text = with_line_ends_of(old, text);
+    Ok(if text == old { Merged::Same } else { Merged::Text(text) })
+}
+
+/// Where the lines stand that hold nothing but `mark`.
+fn lines_that_are(text: &str, mark: &str) -> Vec<Range<usize>> {
+    let mut at = 0;
+    let mut found = Vec::new();
+    for line in text.split_inclusive('\n') {
+        if line.trim() == mark {
+            let start = at + line.find(mark).unwrap_or_default();
+            found.push(start..start + mark.len());
+        }
+        at += line.len();
+    }
+    found
+}
+
+fn replaced(text: &str, at: Range<usize>, by: &str) -> String {
+    format!("{}{by}{}", &text[..at.start], &text[at.end..])
+}
+
+/// The lines that we add end as those that are there.
+fn with_line_ends_of(old: &str, text: String) -> String {
+    if old.contains("\r\n") { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
+}
+
+/// Where a value stands in a JSON text, by the names that lead to it.
+fn span(text: &str, path: &[&str]) -> Option<Range<usize>> {
+    let mut value: &RawValue = serde_json::from_str(text).ok()?;
+    for name in path {
+        let fields: BTreeMap<String, &RawValue> = serde_json::from_str(value.get()).ok()?;
+        value = fields.get(*name)?;
+    }
+    // A raw value is a part of the text that it was read from.
+    let start = value.get().as_ptr() as usize - text.as_ptr() as usize;
+    Some(start..start + value.get().len())
+}
+
+/// The text with one more field at the end of the object that stands there.
+fn with_field(text: &str, object: Range<usize>, unit: &str, depth: usize, field: &str) -> String {
+    let inner = &text[object.start + 1..object.end - 1];
+    let kept = inner.trim_end();
+    let comma = if kept.trim().is_empty() { "" } else { "," };
+    let rest = &inner[kept.len()..];
+    let closing = if rest.contains('\n') { rest.to_owned() } else { format!("\n{}", unit.repeat(depth - 1)) };
+    let inner = format!("{kept}{comma}\n{}{field}{closing}", unit.repeat(depth));
+    replaced(text, object.start + 1..object.end - 1, &inner)
+}
+
+/// What one step to the right is in this text.
+fn indent(text: &str) -> &str {
+    let is_blank = |character: char| matches!(character, ' ' | '\t');
+    let blank = |line: &'_ str| line.len() - line.trim_start_matches(is_blank).len();
+    let first = text.lines().find(|line| blank(line) > 0 && !line.trim().is_empty());
+    first.map_or("  ", |line| &line[..blank(line)])
+}
+
+/// The same JSON with blanks where comments and commas at the end stood.
+fn without_comments(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '"' => string_length(rest),
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => rest.find("*/").map_or(rest.len(), |end| end + 2),
+            _ => first.len_utf8(),
+        };
+        let (piece, after) = rest.split_at(length);
+        if first == '/' && length > 1 {
+            plain.push(' ');
+        } else {
+            if matches!(first, '}' | ']') && plain.trim_end().ends_with(',') {
+                plain.truncate(plain.trim_end().len() - 1);
+            }
+            plain.push_str(piece);
+        }
+        rest = after;
+    }
+    plain
+}
+
+/// Bytes of the string that the text begins with, its quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, character) in text.char_indices().skip(1) {
+        match character {
+            '"' if !escaped => return at + 1,
+            '\\' => escaped = !escaped,
+            _ => escaped = false,
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests;

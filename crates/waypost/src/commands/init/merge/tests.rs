@@ -1,0 +1,161 @@
+use serde_json::json;
+
+use super::*;
+
+fn entry() -> Entry {
+    Entry { command: NAME.to_owned(), command_said: false, arguments: vec!["mcp".to_owned()], more: &[] }
+}
+
+fn said(command: &str) -> Entry {
+    Entry { command: command.to_owned(), command_said: true, ..entry() }
+}
+
+/// Merges, and checks that a second time changes nothing and that nothing else changed.
+fn check_json(old: &str, entry: &Entry, expected: &str) {
+    let merged = json(Some(old), "mcpServers", entry);
+    assert_eq!(merged, Ok(Merged::Text(expected.to_owned())));
+    assert_eq!(json(Some(expected), "mcpServers", entry), Ok(Merged::Same));
+    let mut before: Value = serde_json::from_str(old).unwrap();
+    let mut after: Value = serde_json::from_str(expected).unwrap();
+    for value in [&mut before, &mut after] {
+        if let Some(servers) = value.get_mut("mcpServers").and_then(Value::as_object_mut) {
+            servers.shift_remove(NAME);
+        }
+    }
+    if before.get("mcpServers").is_none() {
+        after.as_object_mut().unwrap().shift_remove("mcpServers");
+    }
+    assert_eq!(before.to_string(), after.to_string(), "all else is as it was, in the same order");
+}
+
+#[test]
+fn a_new_file_has_our_entry_alone() {
+    let whole = "{\n  \"mcpServers\": {\n    \"waypost\": {\n      \"command\": \"waypost\",\n      \"args\": [\"mcp\"]\n    }\n  }\n}\n";
+    for old in [None, Some(""), Some(" \n")] {
+        assert_eq!(json(old, "mcpServers", &entry()), Ok(Merged::Text(whole.to_owned())));
+    }
+    check_json("{}", &entry(), whole.trim_end());
+}
+
+#[test]
+fn other_servers_keys_order_and_layout_stay() {
+    let old = r#"{
+    "zebra": [1, 2,   3],
+    "mcpServers": {
+        "other": { "command": "npx", "args": ["-y", "other"], "env": {"A": "}{"} }
+    },
+    "apple": "\"mcpServers\": {}"
+}
+"#;
+    let new = r#"{
+    "zebra": [1, 2,   3],
+    "mcpServers": {
+        "other": { "command": "npx", "args": ["-y", "other"], "env": {"A": "}{"} },
+        "waypost": {
+            "command": "waypost",
+            "args": ["mcp"]
+        }
+    },
+    "apple": "\"mcpServers\": {}"
+}
+"#;
+    check_json(old, &entry(), new);
+}
+
+#[test]
+fn a_file_in_one_line_and_one_without_servers_are_merged() {
+    let one = "{\"mcpServers\":{\"a\":{}},\"b\":1}\n";
+    let merged = "{\"mcpServers\":{\"a\":{},\n    \"waypost\": {\n      \"command\": \"waypost\",\n      \"args\": [\"mcp\"]\n    }\n  },\"b\":1}\n";
+    check_json(one, &entry(), merged);
+    let tabs = "{\n\t\"theme\": \"dark\"\n}";
+    let merged = "{\n\t\"theme\": \"dark\",\n\t\"mcpServers\": {\n\t\t\"waypost\": {\n\t\t\t\"command\": \"waypost\",\n\t\t\t\"args\": [\"mcp\"]\n\t\t}\n\t}\n}";
+    check_json(tabs, &entry(), merged);
+}
+
+#[test]
+fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
+    let old = r#"{"mcpServers": {"waypost": {"command": "waypost", "args": ["mcp"], "env": {"A": "1"}}}}"#;
+    assert_eq!(json(Some(old), "mcpServers", &entry()), Ok(Merged::Same), "more fields are theirs");
+    let own =
+        r#"{"mcpServers": {"waypost": {"args": ["mcp", "--toolset", "jaato"], "command": "/opt/waypost"}}}"#;
+    assert_eq!(json(Some(own), "mcpServers", &entry()), Ok(Merged::Kept(own_entry())));
+    let changed = own.replace("/opt/waypost", "/usr/bin/waypost");
+    let merged = json(Some(own), "mcpServers", &said("/usr/bin/waypost"));
+    assert_eq!(merged, Ok(Merged::Text(changed.clone())), "only the program changes");
+    assert_eq!(json(Some(&changed), "mcpServers", &said("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+    let remote = r#"{"mcpServers": {"waypost": {"url": "http://localhost:7777/mcp"}}}"#;
+    assert_eq!(json(Some(remote), "mcpServers", &said("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+}
+
+#[test]
+fn what_is_not_plain_json_is_left_to_its_owner() {
+    for old in ["{ // ours\n}", "{\"mcpServers\": {},}", "[]", "{\"mcpServers\": []}", "{"] {
+        let refused = json(Some(old), "mcpServers", &entry()).unwrap_err();
+        let pasted: Value = serde_json::from_str(&format!("{{{}}}", refused.paste)).unwrap();
+        assert_eq!(pasted, json!({ "waypost": { "command": "waypost", "args": ["mcp"] } }), "{old}");
+    }
+    let pasted = "{\n  // mine\n  \"mcpServers\": {\n    \"a\": {\"x\": \"/* no comment */\"}, /* ours: */\n    \"waypost\": {\"command\": \"waypost\", \"args\": [\"mcp\"]}, // \"\n  },\n}";
+    assert_eq!(json(Some(pasted), "mcpServers", &entry()), Ok(Merged::Same), "what was pasted is seen");
+}
+
+#[test]
+fn lines_that_end_as_on_windows_stay_so() {
+    let merged = json(Some("{\r\n  \"a\": 1\r\n}\r\n"), "mcpServers", &entry());
+    let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+    let Ok(Merged::Text(text)) = section(Some("# Ours\r\n"), "a\nb\n") else { panic!() };
+    assert_eq!(text, "# Ours\r\n\r\na\r\nb\r\n");
+}
+
+#[test]
+fn a_table_is_added_to_toml_and_comments_stay() {
+    let old = "# mine\nmodel = \"x\" # the best\n\n[mcp_servers.other]\ncommand = 'npx' # other";
+    let new = format!("{old}\n\n[mcp_servers.waypost]\ncommand = \"waypost\"\nargs = [\"mcp\"]\n");
+    assert_eq!(toml(Some(old), "mcp_servers", &entry()), Ok(Merged::Text(new.clone())));
+    assert_eq!(toml(Some(&new), "mcp_servers", &entry()), Ok(Merged::Same));
+    let whole = "[mcp_servers.waypost]\ncommand = \"waypost\"\nargs = [\"mcp\"]\n";
+    assert_eq!(toml(None, "mcp_servers", &entry()), Ok(Merged::Text(whole.to_owned())));
+}
+
+#[test]
+fn an_entry_in_toml_is_seen_however_it_is_written() {
+    let own = "mcp_servers.\"waypost\" = { command = '/opt/w', args = [\"mcp\"] } # mine\n";
+    assert_eq!(toml(Some(own), "mcp_servers", &entry()), Ok(Merged::Kept(own_entry())));
+    let changed = "mcp_servers.\"waypost\" = { command = \"/usr/w\", args = [\"mcp\"] } # mine\n";
+    assert_eq!(toml(Some(own), "mcp_servers", &said("/usr/w")), Ok(Merged::Text(changed.to_owned())));
+}
+
+#[test]
+fn toml_that_cannot_take_a_table_is_left_to_its_owner() {
+    for old in ["mcp_servers = { other = { command = \"npx\" } }\n", "mcp_servers = 1\n", "a = = b\n"] {
+        let refused = toml(Some(old), "mcp_servers", &entry()).unwrap_err();
+        assert!(refused.paste.starts_with("[mcp_servers.waypost]\n"), "{refused:?}");
+    }
+}
+
+fn marked(text: &str) -> String {
+    format!("{BEGIN}\n{text}\n{END}\n")
+}
+
+#[test]
+fn the_section_is_added_then_replaced_and_never_touches_the_rest() {
+    let (one, two) = (marked("one"), marked("two"));
+    assert_eq!(section(None, &one), Ok(Merged::Text(one.clone())));
+    for (old, gap) in [("# Ours", "\n\n"), ("# Ours\n", "\n"), ("# Ours\n\n", "")] {
+        let added = format!("{old}{gap}{one}");
+        assert_eq!(section(Some(old), &one), Ok(Merged::Text(added.clone())));
+        assert_eq!(section(Some(&added), &one), Ok(Merged::Same));
+    }
+    let between = format!("before {BEGIN}\n  {one}after\n");
+    let expected = format!("before {BEGIN}\n  {two}after\n");
+    assert_eq!(section(Some(&between), &two), Ok(Merged::Text(expected)));
+}
+
+#[test]
+fn marks_that_do_not_pair_are_left_to_their_owner() {
+    let twice = format!("{0}{0}", marked("x"));
+    let turned = format!("{END}\n{BEGIN}\n");
+    for old in [twice.as_str(), &turned, &format!("{BEGIN}\ntext\n"), &format!("text\n{END}\n")] {
+        assert!(section(Some(old), &marked("y")).unwrap_err().why.contains("do not pair"), "{old}");
+    }
+}

@@ -1,0 +1,209 @@
+//! What came of each file, for people and programs.
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::step::{Step, What};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::view::{text, unified};
+
+/// What came of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It says what it should.
+    Same,
+    /// It says something else on purpose.
+    Kept,
+    /// It was made.
+    Created,
+    /// Something was put into it.
+    Changed,
+    /// It would be made.
+    WouldCreate,
+    /// Something would be put into it.
+    WouldChange,
+    /// A person said no.
+    Declined,
+    /// Nobody could be asked.
+    NeedsYes,
+    /// An agent asked.
+    NeedsPerson,
+    /// It cannot be merged.
+    Refused,
+}
+
+impl Fate {
+    /// The word for programs.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Same => "unchanged",
+            Self::Kept => "kept",
+            Self::Created => "created",
+            Self::Changed => "changed",
+            Self::WouldCreate => "would_create",
+            Self::WouldChange => "would_change",
+            Self::Declined => "declined",
+            Self::NeedsYes => "needs_yes",
+            Self::NeedsPerson => "needs_person",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Whether the file was written.
+    fn is_written(self) -> bool {
+        matches!(self, Self::Created | Self::Changed)
+    }
+
+    /// Whether what should be in the file is not.
+    fn is_missing(self) -> bool {
+        match self {
+            Self::NeedsYes | Self::NeedsPerson | Self::Refused => true,
+            Self::Same
+            | Self::Kept
+            | Self::Created
+            | Self::Changed
+            | Self::WouldCreate
+            | Self::WouldChange
+            | Self::Declined => false,
+        }
+    }
+}
+
+/// What came of all files.
+pub(super) struct Report {
+    workspace: String,
+    clients: Vec<&'static str>,
+    files: Vec<(Step, Fate)>,
+}
+
+impl Report {
+    pub(super) fn new(workspace: &Path, clients: Vec<&'static str>) -> Self {
+        Self { workspace: workspace.display().to_string(), clients, files: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, step: Step, fate: Fate) {
+        self.files.push((step, fate));
+    }
+
+    /// Whether this file was written.
+    pub(super) fn has_written(&self, name: &str) -> bool {
+        self.files.iter().any(|(step, fate)| step.name == name && fate.is_written())
+    }
+
+    /// Says it all. What should have been written and was not is a failure.
+    pub(super) fn end(self, context: &mut Context, only_print: bool) -> Outcome {
+        let missing: Vec<&(Step, Fate)> = self.files.iter().filter(|(_, fate)| fate.is_missing()).collect();
+        if context.out.json {
+            let answer = json!({
+                "workspace": self.workspace,
+                "clients": self.clients,
+                "changed": self.files.iter().any(|(_, fate)| fate.is_written()),
+                "files": self.files.iter().map(|(step, fate)| file_json(step, *fate)).collect::<Vec<_>>(),
+            });
+            let (Value::Object(facts), false) = (&answer, missing.is_empty()) else {
+                return context.out.value(&answer);
+            };
+            let mut failure = failure(&missing);
+            failure.facts.extend(facts.clone());
+            return Err(failure);
+        }
+        for (step, fate) in &self.files {
+            say(context, step, *fate);
+        }
+        if !missing.is_empty() {
+            return Err(failure(&missing));
+        }
+        let is_as_it_was = self.files.iter().all(|(_, fate)| matches!(fate, Fate::Same | Fate::Kept));
+        if is_as_it_was {
+            context.out.say("nothing to change: all is set up");
+        } else if only_print {
+            context.out.say("nothing was written");
+        }
+        Ok(())
+    }
+}
+
+fn say(context: &mut Context, step: &Step, fate: Fate) {
+    let name = &step.name;
+    match (fate, &step.what) {
+        (Fate::Same, _) => context.out.line(format!("as it was  {name}")),
+        (Fate::Created, _) => context.out.line(format!("made       {name}")),
+        (Fate::Changed, _) => context.out.line(format!("changed    {name}")),
+        (Fate::Declined, _) => context.out.line(format!("left       {name}")),
+        (_, What::Kept(why)) => {
+            context.out.line(format!("left       {name}"));
+            context.out.note(format!("{name}: {why}"));
+        }
+        (_, What::Refused(unmergeable)) => {
+            context.out.line(format!("not written: {name}: {}", unmergeable.why));
+            context.out.line(unmergeable.paste.trim_end());
+        }
+        (
+            Fate::WouldCreate
+            | Fate::WouldChange
+            | Fate::NeedsYes
+            | Fate::NeedsPerson
+            | Fate::Kept
+            | Fate::Refused,
+            _,
+        ) => {
+            for line in shown(step) {
+                context.out.line(line);
+            }
+        }
+    }
+}
+
+/// What is to be written: a difference, or all of a new file.
+pub(super) fn shown(step: &Step) -> Vec<String> {
+    match &step.what {
+        What::Same | What::Kept(_) | What::Refused(_) => Vec::new(),
+        What::New(text) => {
+            let mut lines = vec![format!("new file {}:", step.name)];
+            lines.extend(text.lines().map(str::to_owned));
+            lines
+        }
+        What::Change { old, new } => unified::lines(&step.name, old, new),
+    }
+}
+
+fn file_json(step: &Step, fate: Fate) -> Value {
+    let mut file = Map::new();
+    file.insert("file".to_owned(), step.name.clone().into());
+    file.insert("action".to_owned(), fate.word().into());
+    let is_done = fate.is_written();
+    match &step.what {
+        What::New(text) if !is_done => {
+            file.insert("text".to_owned(), text.clone().into());
+        }
+        What::Change { .. } if !is_done => {
+            file.insert("diff".to_owned(), (shown(step).join("\n") + "\n").into());
+        }
+        What::Kept(why) => {
+            file.insert("why".to_owned(), why.clone().into());
+        }
+        What::Refused(unmergeable) => {
+            file.insert("why".to_owned(), unmergeable.why.clone().into());
+            file.insert("paste".to_owned(), unmergeable.paste.clone().into());
+        }
+        What::Same | What::New(_) | What::Change { .. } => {}
+    }
+    Value::Object(file)
+}
+
+fn failure(missing: &[&(Step, Fate)]) -> Failure {
+    let names: Vec<&str> = missing.iter().map(|(step, _)| step.name.as_str()).collect();
+    let has = |wanted: Fate| missing.iter().any(|(_, fate)| *fate == wanted);
+    let count = text::count(names.len(), "file");
+    let message = format!("{count} not written: {}", names.join(", "));
+    let hint = if has(Fate::NeedsPerson) {
+        "an agent changes no file that is there: a person can run this with --yes in a terminal of theirs"
+    } else if has(Fate::NeedsYes) {
+        "look at what would be written, then say --yes"
+    } else {
+        "put what is shown into it yourself"
+    };
+    Failure { code: "not_written".to_owned(), ..Failure::failed(message, hint) }
+}
