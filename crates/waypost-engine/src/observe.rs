@@ -15,7 +15,7 @@ use crate::scheduler::{AttemptKey, Notice, notices_of};
 /// Plans that are watched at the same time.
 const PLANS_WATCHED_MAX: usize = 64;
 /// Versions that are read at a time.
-pub const VERSIONS_MAX: usize = 1_000;
+const VERSIONS_MAX: usize = 1_000;
 /// Between two looks at the clock of the store.
 const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -187,7 +187,7 @@ pub struct Happened {
     pub more: bool,
 }
 
-/// What happened to a plan after version `since`, of at most [`VERSIONS_MAX`] versions.
+/// What happened to a plan after version `since`, of at most a thousand versions.
 pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
     // Nothing was before the first version.
     let since = since.max(1);

@@ -64,7 +64,8 @@ impl World {
         let (store, config, folder) = (Arc::clone(&self.store), self.config.clone(), self.folder.clone());
         Arc::new(move |_| {
             let plans = Plans::new(Arc::clone(&store));
-            Ok(Workspace { plans, config: config.clone(), folder: folder.clone() })
+            let own = folder.join(".waypost");
+            Ok(Workspace { plans, config: config.clone(), folder: folder.clone(), own })
         })
     }
 
