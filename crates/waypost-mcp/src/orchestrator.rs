@@ -30,7 +30,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             description: "Hand a plan to machines: give text, file or plan. The same id again is the same run. It may wait for a person's approval; the answer says so.",
             arguments: SUBMIT,
             answer: SUBMITTED,
-            effect: Effect::Settles,
+            effect: Effect::Adds,
             run: submit::submit,
         },
         Tool {

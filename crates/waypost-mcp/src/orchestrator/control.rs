@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Command, Phase, Standing};
+use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
 use waypost_engine::{log_path, log_tail};
 
 use super::find;
@@ -44,17 +44,37 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, Refused> {
     let Cancel { plan, task, reason } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = task.map(|task| find::task(call, &id, &task)).transpose()?;
+    let (phase, version) = call.workspace.plans.look(&id, |plan| (plan.state().phase, plan.version()))?;
+    match phase {
+        Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
+        // What came of it stays what it was.
+        Phase::Completed | Phase::Failed if task.is_none() => {
+            let message = format!("plan {id} has ended as {} already", phase.word());
+            return Err(Refused::new(message, "there is nothing left to stop"));
+        }
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => {}
+    }
     let command = match &task {
         Some(task) => Command::CancelTask { task: task.clone(), reason },
         None => Command::FinishPlan { phase: Phase::Cancelled, summary: reason },
     };
     let committed = call.write(&id, vec![command])?;
     let phase = call.workspace.plans.look(&id, |plan| plan.state().phase)?;
-    let mut answer = json!({ "id": id, "version": committed.version, "phase": phase });
+    Ok(stopped(&id, committed.version, phase, task.as_ref()))
+}
+
+fn stopped(id: &PlanId, version: u64, phase: Phase, task: Option<&TaskId>) -> Answer {
+    let mut answer = json!({ "id": id, "version": version, "phase": phase });
     if let Some(task) = task {
         answer["task"] = task.as_str().into();
     }
-    Ok(Answer::of(answer))
+    Answer::of(answer)
 }
 
 pub(super) fn why(call: &Call) -> Result<Answer, Refused> {

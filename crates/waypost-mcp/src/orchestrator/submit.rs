@@ -188,8 +188,9 @@ fn is_allowed(config: &Config, draft: &Draft) -> Result<(), Refused> {
         return Ok(());
     }
     let mut refused = Refused::invalid(&problems);
+    let what = refused.message.trim_start_matches("the plan is not valid: ");
     refused.message =
-        format!("the configuration does not allow this plan, and nothing was submitted: {}", refused.message);
+        format!("the configuration does not allow this plan, and nothing was submitted: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
         let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
         refused.hint =
