@@ -18,6 +18,8 @@ pub struct Workspace {
     pub config: Config,
     /// The folder that files may be read from and written to.
     pub folder: PathBuf,
+    /// The folder that is Waypost's own: logs of attempts, and which workers are alive.
+    pub own: PathBuf,
 }
 
 /// Why there is no workspace.

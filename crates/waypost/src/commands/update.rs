@@ -1,8 +1,8 @@
 //! `waypost update`: writes a file's content into a plan. Answers with the version and what changed, never the content.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
-use waypost_core::{Command, Difference, Draft, PlanChanges, differences};
+use serde_json::{Map, json};
+use waypost_core::{Command, DiffStat, Draft, PlanChanges, differences};
 use waypost_dialects::{Dialect, sniff};
 
 use super::edit::keep_foreign;
@@ -11,8 +11,6 @@ use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::source::Source;
-use crate::view::line_diff::{self, Change};
-use crate::view::text;
 
 const EXAMPLES: &str = "\
 A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
@@ -47,9 +45,9 @@ impl Update {
         let command = self.command(context, &text, &before)?;
         let committed = context.write(&found, vec![command], &self.guard)?;
         let after = found.look(|plan| plan.to_draft())?;
-        let stat = Stat::of(&differences(&before, &after));
+        let stat = DiffStat::of(&differences(&before, &after));
         let mut more = Map::new();
-        more.insert("changes".to_owned(), stat.json());
+        more.insert("changes".to_owned(), json!(stat));
         context.answer(&found, &committed, &format!("updated: {}", stat.words()), None, more)
     }
 
@@ -126,74 +124,5 @@ fn document(draft: Draft, names: bool) -> PlanChanges {
         title: named(draft.spec.title),
         status: named(draft.spec.status),
         ..PlanChanges::default()
-    }
-}
-
-/// How much changed.
-#[derive(Default)]
-struct Stat {
-    fields: Vec<&'static str>,
-    added: usize,
-    removed: usize,
-    changed: Vec<String>,
-    lines_added: usize,
-    lines_removed: usize,
-}
-
-impl Stat {
-    fn of(differences: &[Difference]) -> Self {
-        let mut stat = Self::default();
-        for difference in differences {
-            match difference {
-                Difference::Plan { field, before, after } => {
-                    stat.fields.push(field);
-                    if *field == "body" {
-                        let changes = line_diff::changes(before, after);
-                        stat.lines_added +=
-                            changes.iter().filter(|change| matches!(change, Change::New(_))).count();
-                        stat.lines_removed +=
-                            changes.iter().filter(|change| matches!(change, Change::Old(_))).count();
-                    }
-                }
-                Difference::Added { .. } => stat.added += 1,
-                Difference::Removed { .. } => stat.removed += 1,
-                Difference::Task { task, .. } => {
-                    if stat.changed.last().is_none_or(|last| last != task.as_str()) {
-                        stat.changed.push(task.to_string());
-                    }
-                }
-                Difference::Reordered {} => stat.fields.push("order"),
-            }
-        }
-        stat
-    }
-
-    fn words(&self) -> String {
-        let mut parts = Vec::new();
-        for (count, word) in
-            [(self.added, "added"), (self.removed, "removed"), (self.changed.len(), "changed")]
-        {
-            if count > 0 {
-                parts.push(format!("{} {word}", text::count(count, "task")));
-            }
-        }
-        for field in &self.fields {
-            parts.push(match *field {
-                "body" => format!("body +{} -{} lines", self.lines_added, self.lines_removed),
-                field => field.to_owned(),
-            });
-        }
-        if parts.is_empty() { "nothing differs".to_owned() } else { parts.join(", ") }
-    }
-
-    fn json(&self) -> Value {
-        json!({
-            "fields": self.fields,
-            "tasks_added": self.added,
-            "tasks_removed": self.removed,
-            "tasks_changed": self.changed.len(),
-            "body_lines_added": self.lines_added,
-            "body_lines_removed": self.lines_removed,
-        })
     }
 }
