@@ -2,7 +2,7 @@
 //! written then.
 
 use serde_json::{Value, json};
-use waypost_core::{DiffStat, Event, Plan, PlanId};
+use waypost_core::{DiffStat, Plan, PlanId};
 use waypost_store::{Conflict, Entry};
 
 use super::name::Known;
@@ -11,8 +11,6 @@ use crate::refused::Refused;
 
 /// Versions that an answer names.
 const VERSIONS_NAMED_MAX: usize = 20;
-/// Versions between which only the status may have changed without an editor of the text noticing.
-const STATUS_VERSIONS_MAX: usize = 200;
 
 /// docker-agent's words for what to do next.
 const RETRY: &str = "re-read the plan and retry";
@@ -88,32 +86,4 @@ fn writers(entries: &[Entry]) -> String {
         format!("{actor} wrote version{many} {}", versions.join(", "))
     });
     words.collect::<Vec<_>>().join("; ")
-}
-
-/// The latest version, if since `known` nothing but the author's status was written: then an edit of the text overwrites
-/// nobody.
-pub(super) fn only_status_since(call: &Call, plan: &PlanId, known: u64) -> Result<Option<u64>, Refused> {
-    if known == 0 {
-        return Ok(None);
-    }
-    let entries = call.workspace.plans.history(plan, known, STATUS_VERSIONS_MAX)?;
-    let harmless = entries.len() < STATUS_VERSIONS_MAX
-        && entries.iter().all(|entry| entry.events.iter().all(is_status_alone));
-    Ok(entries.last().filter(|_| harmless).map(|last| last.version))
-}
-
-fn is_status_alone(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::PlanRevised {
-            title: None,
-            goal: None,
-            status: Some(_),
-            owner: None,
-            queue: None,
-            token_budget: None,
-            body: None,
-            foreign: None,
-        }
-    )
 }

@@ -204,16 +204,12 @@ impl Put {
             body: Some(self.body.clone()),
             ..PlanChanges::default()
         };
-        let mut known = self.known.map(|known| known.version);
-        // The status is written beside the text: who edits the text alone is not held up by it.
-        if let Some(version) = known.filter(|&version| version < before.version && self.status.is_none()) {
-            known = conflict::only_status_since(call, &before.id, version)?.or(known);
-        }
+        let known = self.known.map(|known| known.version);
         match self.send(call, vec![Command::RevisePlan(Box::new(changes))], known) {
             Ok(committed) => Ok(Some(committed)),
             Err(WriteError::Refused(Refusal::Archived {})) => Ok(None),
             Err(WriteError::Conflict(found)) => match self.known {
-                Some(known) if self.is_conflict(call, &found.plan, known, found.current)? => {
+                Some(known) if self.is_conflict(call, &found.plan)? => {
                     Err(conflict::refused(call, &self.name, known, &found)?)
                 }
                 Some(_) | None => Ok(None),
@@ -222,16 +218,9 @@ impl Put {
         }
     }
 
-    /// Whether somebody really wrote something else: a deleted document and a status that came in between are looked at
-    /// again.
-    fn is_conflict(&self, call: &Call, id: &PlanId, known: Known, current: u64) -> Result<bool, Refused> {
-        if name::look(call, id)?.is_none_or(|now| now.deleted) {
-            return Ok(false);
-        }
-        let harmless = known.version < current
-            && self.status.is_none()
-            && conflict::only_status_since(call, id, known.version)?.is_some();
-        Ok(!harmless)
+    /// Whether somebody really wrote something else: a document that was deleted in between is looked at again.
+    fn is_conflict(&self, call: &Call, id: &PlanId) -> Result<bool, Refused> {
+        Ok(name::look(call, id)?.is_some_and(|now| !now.deleted))
     }
 
     fn send(

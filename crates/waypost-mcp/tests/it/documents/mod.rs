@@ -59,7 +59,7 @@ fn a_misspelt_argument_is_refused_rather_than_taken_for_an_unguarded_write() {
 }
 
 #[test]
-fn a_status_holds_up_nobody_who_edits_the_text() {
+fn a_status_is_a_version_and_an_editor_with_an_old_guard_hears_that_nothing_else_changed() {
     let world = World::new();
     let (ada, bob) = (plans(&world, "ada"), plans(&world, "bob"));
     ada.call("write_plan", json!({ "name": "p", "content": "one", "status": "draft" }));
@@ -67,7 +67,11 @@ fn a_status_holds_up_nobody_who_edits_the_text() {
         bob.call("set_plan_status", json!({ "name": "p", "status": "in review" })).value["version"],
         2
     );
-    let written = ada.call("write_plan", json!({ "name": "p", "content": "two", "last_known_version": 1 }));
+    let stale = json!({ "name": "p", "content": "two", "last_known_version": 1 });
+    let said = ada.refused("write_plan", stale);
+    assert!(said.contains("does not match current version 2"), "{said}");
+    assert!(said.contains("agent:bob wrote version 2; differs: status"), "{said}");
+    let written = ada.call("write_plan", json!({ "name": "p", "content": "two", "last_known_version": 2 }));
     assert_eq!(written.value["version"], 3);
     assert_eq!(written.value["status"], "in review");
     // Who writes a status, too, would overwrite the other's.
