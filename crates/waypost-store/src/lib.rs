@@ -4,6 +4,7 @@
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
 //! memory, and commits writers who wait together in one go.
 
+mod across;
 mod clock;
 mod deliver;
 mod file;
@@ -19,6 +20,7 @@ mod sqlite;
 mod store;
 mod watch;
 
+pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use file::FileStore;
 pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
