@@ -6,6 +6,8 @@
 mod approval;
 mod call;
 mod documents;
+mod files;
+mod honesty;
 mod jaato;
 mod native;
 mod orchestrator;

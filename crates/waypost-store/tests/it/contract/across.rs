@@ -1,6 +1,8 @@
 //! Tasks that wait for tasks of other plans hear of them: what has happened already, and what happens later.
 
-use waypost_core::{Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskChanges, TaskSpec};
+use waypost_core::{
+    Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskChanges, TaskSpec,
+};
 use waypost_store::{NewPlan, Plans};
 use waypost_testkit::{id, plan_of, task};
 
@@ -116,7 +118,11 @@ pub(super) fn who_waits_for_an_agent_waits_for_the_plan_that_goes_on(place: &Pla
     create(&plans, "first", owned("builder", plan_of([task("build", &[]), task("test", &[])])));
     create(&plans, "app", plan_of([waiting("link", Some("builder"), None, "build")]));
     write(&plans, "app", Command::Activate).unwrap();
-    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Blocked), "the plan that has ended is not meant");
+    assert_eq!(
+        standing(&plans, "app", "link"),
+        Some(Standing::Blocked),
+        "the plan that has ended is not meant"
+    );
     // The agent begins anew and drops its first plan: that is no answer yet.
     create(&plans, "second", owned("builder", plan_of([task("build", &[])])));
     let end = Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
