@@ -201,7 +201,8 @@ impl Search<'_> {
 
     /// As a dependency on it would be written.
     fn name(&self, (id, task): &Node) -> String {
-        let plan = if id == self.own.id() { Some(self.own) } else { self.others.get(id).and_then(Option::as_ref) };
+        let plan =
+            if id == self.own.id() { Some(self.own) } else { self.others.get(id).and_then(Option::as_ref) };
         let owner = plan.map(|plan| plan.spec().owner.clone()).filter(|owner| !owner.is_empty());
         let there = Elsewhere { agent: owner, plan: Some(id.clone()), task: task.clone() };
         Dependency::Elsewhere(Box::new(there)).to_string()

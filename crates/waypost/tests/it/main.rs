@@ -4,6 +4,7 @@
 
 mod evidence;
 mod examples;
+mod mcp_jaato;
 mod performance;
 mod processes;
 mod run;
