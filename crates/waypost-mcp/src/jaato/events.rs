@@ -1,16 +1,16 @@
 //! Hearing of what other agents do: subscriptions, which outlive the process, and the events themselves.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 use waypost_core::{PlanId, TaskId};
 use waypost_store::{
-    Cursor, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
+    Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
 };
 
 use super::current::current;
 use super::inline::{refused, shown, subscriptions};
-use super::translate::{all_types, filter, translate, types, types_of};
+use super::translate::{all_types, filter, telling, translate, types, types_of};
 use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
@@ -23,8 +23,6 @@ const EVENTS_ANSWERED_MAX: usize = 100;
 const EVENTS_SECONDS_MAX: f64 = 30.0;
 /// Versions of all plans, the latest, that are searched for recent events.
 const LOOK_BACK_VERSIONS_MAX: u64 = 2_000;
-/// Pages that are read on for events behind a given one.
-const PAGES_MAX: usize = 20;
 
 pub(super) fn subscribe(call: &Call) -> Told {
     let words = arguments::texts(call, "event_types")?;
@@ -109,6 +107,7 @@ pub(super) fn recent(call: &Call) -> Told {
     let wanted = if words.is_empty() { all_types() } else { types(&words)? };
     let asked = Asked {
         filter: filter(agent.as_deref(), &wanted, None, None),
+        types: &wanted,
         limit,
         wait: Duration::from_secs_f64(seconds),
     };
@@ -139,49 +138,41 @@ pub(super) fn recent(call: &Call) -> Told {
 }
 
 /// Which events are wanted, how many, and how long they may take.
-struct Asked {
+struct Asked<'a> {
     filter: EventFilter,
+    types: &'a [&'static str],
     limit: usize,
     wait: Duration,
 }
 
-impl Asked {
-    /// The first events behind a place.
+impl Asked<'_> {
+    /// The first events behind a place. When there are none, the first that come in time.
     fn after(&self, plans: &Plans, place: Cursor) -> Result<Vec<Occurrence>, StoreError> {
+        let until = Instant::now() + self.wait;
         let mut place = place;
-        for _ in 0..PAGES_MAX {
-            let page = plans.events(place, &self.filter, self.limit)?;
-            if !page.events.is_empty() || !page.more {
-                if page.events.is_empty() && !self.wait.is_zero() {
-                    return Ok(plans
-                        .wait_for_events(page.cursor, &self.filter, self.limit, self.wait)?
-                        .events);
-                }
-                return Ok(page.events);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let page = plans.wait_for_events(place, &self.filter, self.limit, left)?;
+            let found = telling(page.events, self.types);
+            if !found.is_empty() || left.is_zero() && !page.more {
+                return Ok(found);
             }
             place = page.cursor;
         }
-        Ok(Vec::new())
     }
 
-    /// The last events of all; when there are none, the first that comes.
+    /// The last events of all; when there are none, the first that come in time.
     fn latest(&self, plans: &Plans) -> Result<Vec<Occurrence>, StoreError> {
         let latest = plans.latest()?;
         let mut place = Cursor::after(latest.saturating_sub(LOOK_BACK_VERSIONS_MAX));
         let mut found: Vec<Occurrence> = Vec::new();
-        loop {
-            let page = plans.events(place, &self.filter, EVENTS_ANSWERED_MAX)?;
-            found.extend(page.events);
+        while place.sequence < latest {
+            let page = plans.events(place, &self.filter, EVENTS_MAX)?;
+            found.extend(telling(page.events, self.types));
             let surplus = found.len().saturating_sub(self.limit);
             found.drain(..surplus);
             place = page.cursor;
-            if !page.more || place.sequence >= latest {
-                break;
-            }
         }
-        if found.is_empty() && !self.wait.is_zero() {
-            return Ok(plans.wait_for_events(place, &self.filter, self.limit, self.wait)?.events);
-        }
-        Ok(found)
+        if found.is_empty() && !self.wait.is_zero() { self.after(plans, place) } else { Ok(found) }
     }
 }

@@ -123,7 +123,7 @@ pub(super) fn start(call: &Call) -> Told {
             let mut answer = plans.look(&id, head)?;
             answer.insert("confirmed".to_owned(), false.into());
             let text = "Still waiting for the user's approval. Do not start any step. Call startPlan again to go on \
-                        waiting.";
+                        waiting; once it says that the plan is already started, it was approved.";
             answer.insert("message".to_owned(), text.into());
             Ok(answer)
         }

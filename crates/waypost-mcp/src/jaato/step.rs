@@ -83,9 +83,8 @@ pub(super) fn complete_with_output(call: &Call) -> Told {
 /// What to tell whoever reports as completed what its own words say was not.
 fn warning(words: &str) -> String {
     format!(
-        "The result says '{words}': {}. completed means FULLY accomplished; call setStepStatus(status='failed') for what \
-         was not. Being honest about failures is more valuable than false completion reports.",
-        honesty::NUDGE
+        "The result says '{words}', and the step is written down as completed. If it was not FULLY accomplished, call \
+         setStepStatus(status='failed'): being honest about failures is more valuable than false completion reports."
     )
 }
 

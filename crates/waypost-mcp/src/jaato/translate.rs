@@ -95,6 +95,30 @@ fn fields(value: Value) -> Map<String, Value> {
     }
 }
 
+/// Those of some events in a row that say something in these types.
+pub(super) fn telling(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<Occurrence> {
+    let tells: Vec<bool> = occurrences.iter().map(|one| !said(one, &occurrences, types).is_empty()).collect();
+    let mut tells = tells.into_iter();
+    occurrences.retain(|_| tells.next().unwrap_or(false));
+    occurrences
+}
+
+/// What an event says in these types; `around` are those that stand beside it.
+fn said(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<Said> {
+    let mut said: Vec<Said> = match &occurrence.event {
+        Happening::Decided(event) => decided(event),
+        Happening::Followed(event) => {
+            let same = |other: &&Occurrence| other.sequence == occurrence.sequence;
+            // Only the end of a plan can be said twice, and it comes last in its version.
+            let is_end = occurrence.task.is_none();
+            let by_word = is_end && around.iter().filter(same).any(|other| other.kind == "plan_finished");
+            followed(event, by_word).into_iter().collect()
+        }
+    };
+    said.retain(|said| types.contains(&said.kind));
+    said
+}
+
 /// The events of these types, in their order.
 pub(super) fn translate(
     call: &Call,
@@ -103,15 +127,7 @@ pub(super) fn translate(
 ) -> Result<Vec<Value>, Refused> {
     let mut told = Vec::new();
     for occurrence in occurrences {
-        let said: Vec<Said> = match &occurrence.event {
-            Happening::Decided(event) => decided(event),
-            Happening::Followed(event) => {
-                let same = |other: &&Occurrence| other.sequence == occurrence.sequence;
-                let by_word = occurrences.iter().filter(same).any(|other| other.kind == "plan_finished");
-                followed(event, by_word).into_iter().collect()
-            }
-        };
-        let said: Vec<Said> = said.into_iter().filter(|said| types.contains(&said.kind)).collect();
+        let said = said(occurrence, occurrences, types);
         if said.is_empty() {
             continue;
         }

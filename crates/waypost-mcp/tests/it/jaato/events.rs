@@ -47,6 +47,9 @@ fn everything_that_happens_to_a_plan_has_its_word() {
     assert_eq!(failed["payload"]["error"], "no");
     assert_eq!(told["events"][6]["payload"]["blocked_by"], on);
     assert_eq!(told["events"][8]["payload"]["summary"], "gave up");
+    // What followed from the end of the plan does not take the place of what is told.
+    let last = recent(&main, json!({ "limit": 2 }));
+    assert_eq!(kinds(&last["events"]), ["step_skipped", "plan_failed"]);
 }
 
 #[test]
