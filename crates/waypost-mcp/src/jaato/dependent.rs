@@ -221,7 +221,7 @@ fn whereabouts(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, Re
     let plans = &call.workspace.plans;
     let name = there.key();
     let Some(id) = plans.meant_by(of, there)? else {
-        let whose = there.agent.as_deref().map_or("that plan".to_owned(), |agent| format!("{agent}"));
+        let whose = there.agent.as_deref().unwrap_or("that plan");
         return Ok(format!("{name}: {whose} has no step {} yet", there.task));
     };
     let words = plans.look(&id, |plan| {
