@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod documents;
+mod jaato;
 mod native;
 mod orchestrator;
 mod reference;
