@@ -165,6 +165,8 @@ pub const REPORT_EVENTS: [&str; 19] = [
 pub struct Config {
     /// When a person must approve.
     pub approval: ApprovalPolicy,
+    /// Whether the person at an agent's client may approve there, when the client asks them.
+    pub elicitation: bool,
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,
     /// Executors by name.
@@ -200,6 +202,7 @@ impl Default for Config {
         let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
         Self {
             approval: ApprovalPolicy::default(),
+            elicitation: true,
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             default_executor: None,

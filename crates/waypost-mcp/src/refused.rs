@@ -11,7 +11,7 @@ use crate::workspace::Unopened;
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
 
 /// Why not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Refused {
     /// A lowercase clause: what happened, to what.
     pub(crate) message: String,

@@ -28,9 +28,7 @@ pub(super) fn apply(
         }
     };
     let mut top = reader.table("", parsed.get_ref());
-    if let Some((at, word)) = top.text(&mut reader, "approval") {
-        reader.approval(config, at, &word);
-    }
+    reader.approval_key(config, &mut top);
     if let Some((_, name)) = top.text(&mut reader, "default_executor") {
         config.default_executor = (!name.is_empty()).then_some(name);
     }
@@ -135,6 +133,31 @@ impl<'a> Reader<'a> {
         Table { path: path.to_owned(), table, known: Vec::new() }
     }
 
+    /// `approval = "work"`, or a table with that as its `policy`.
+    fn approval_key(&mut self, config: &mut Config, top: &mut Table<'_>) {
+        if !top.is_table("approval") {
+            if let Some((at, word)) = top.text(self, "approval") {
+                self.approval(config, at, &word);
+            }
+            return;
+        }
+        let Some(mut table) = top.inner(self, "approval") else { return };
+        if let Some((at, word)) = table.text(self, "policy") {
+            self.approval(config, at, &word);
+        }
+        if let Some(wanted) = table.flag(self, "elicitation") {
+            if self.layer.origin == Origin::Workspace && wanted && !config.elicitation {
+                let at = table.place("elicitation").unwrap_or(0);
+                let what =
+                    "`approval.elicitation` = true lets approve where the user's own configuration does not";
+                self.wrong(at, what, "write it into the user's configuration, or take it out here");
+            } else {
+                config.elicitation = wanted;
+            }
+        }
+        table.end(self);
+    }
+
     /// The workspace's file travels with a repository and lies where agents write: it can ask for more approval than
     /// the user's own file, and not for less.
     fn approval(&mut self, config: &mut Config, at: usize, word: &str) {
@@ -166,6 +189,10 @@ pub(super) struct Table<'t> {
 impl<'t> Table<'t> {
     pub(super) fn is_without(&self, key: &str) -> bool {
         !self.table.iter().any(|(name, _)| name.get_ref() == key)
+    }
+
+    fn is_table(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, value)| name.get_ref() == key && value.get_ref().as_table().is_some())
     }
 
     pub(super) fn full(&self, key: &str) -> String {

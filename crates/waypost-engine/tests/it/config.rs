@@ -90,6 +90,25 @@ fn the_workspace_stands_over_the_user_and_the_environment_over_both() {
 }
 
 #[test]
+fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client() {
+    let config = load("[approval]\npolicy = \"all\"\nelicitation = false\n").unwrap();
+    assert_eq!((config.approval, config.elicitation), (ApprovalPolicy::All, false));
+    assert!(Config::default().elicitation);
+    let closed = layer(Origin::User, "[approval]\nelicitation = false\n");
+    let opens = layer(Origin::Workspace, "[approval]\nelicitation = true\n");
+    let problems = Config::load(&[closed, opens], []).unwrap_err().problems;
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let lets = "`approval.elicitation` = true lets approve where the user's own configuration does not";
+    assert_eq!(said, [format!(".waypost/config.toml:2: {lets}")]);
+    check(
+        "[approval]\nelicit = true\n",
+        &[
+            ".waypost/config.toml:2: `approval.elicit` is no key of the configuration (it can be policy, elicitation)",
+        ],
+    );
+}
+
+#[test]
 fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
     check(
         "approval = \"never\"",
