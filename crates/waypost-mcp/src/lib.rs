@@ -11,7 +11,7 @@ mod dialogue;
 mod documents;
 mod gone;
 mod ground;
-
+mod http;
 mod identity;
 mod jaato;
 mod native;
@@ -27,6 +27,7 @@ mod tool;
 mod toolset;
 mod workspace;
 
+pub use http::{HttpService, SESSION_IDLE_SECONDS, SESSIONS_MAX, SessionError, Sessions, http_service};
 pub use identity::{AGENT_NAME_CHARACTERS_MAX, agent_name};
 pub use roots::Roots;
 pub use server::{Options, ServeError, Server, serve_stdio};

@@ -111,26 +111,43 @@ impl Server {
 
     /// The same, for the workspace that the client's roots say.
     pub fn with_roots(options: Options, roots: Roots) -> Self {
+        let Options { toolsets, agent, output_schemas, open } = options;
+        Self::on(Arc::new(Ground::new(open, roots)), Arc::default(), toolsets, agent, output_schemas)
+    }
+
+    /// A server for another agent, on the same workspace.
+    pub fn for_agent(&self, agent: &str) -> Self {
+        let Shared { ground, board, toolsets, output_schemas, .. } = &*self.shared;
+        let (ground, board) = (Arc::clone(ground), Arc::clone(board));
+        Self::on(ground, board, toolsets.clone(), Some(agent.to_owned()), *output_schemas)
+    }
+
+    fn on(
+        ground: Arc<Ground>,
+        board: Arc<Board>,
+        toolsets: Vec<Toolset>,
+        agent: Option<String>,
+        output_schemas: bool,
+    ) -> Self {
         let mut tools: Vec<Tool> = Vec::new();
         let mut by_name = BTreeMap::new();
-        for tool in options.toolsets.iter().flat_map(|set| set.tools()) {
+        for tool in toolsets.iter().flat_map(|set| set.tools()) {
             by_name.entry(tool.name).or_insert_with(|| {
                 tools.push(tool);
                 tools.len() - 1
             });
         }
-        let Options { toolsets, agent, output_schemas, open } = options;
         let shared = Shared {
             tools,
             by_name,
             toolsets,
             agent,
             output_schemas,
-            ground: Arc::new(Ground::new(open, roots)),
+            ground,
             rounds: Rounds::default(),
             dialogues: Arc::default(),
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
-            board: Arc::default(),
+            board,
         };
         Self { shared: Arc::new(shared), session: Arc::default() }
     }

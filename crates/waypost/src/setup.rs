@@ -9,6 +9,7 @@ use waypost_engine::{BadConfig, Config, Layer, Origin, Surroundings, worker_name
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::workspace::Place;
 
 /// The folder that holds a workspace's configuration, logs and store.
 const FOLDER: &str = ".waypost";
@@ -27,10 +28,20 @@ impl Folders {
     /// Those of the current folder. A worktree does its work in itself and shares all else with its repository.
     pub(crate) fn find(context: &Context) -> Outcome<Self> {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+        Self::of(context, &here)
+    }
+
+    /// Those of somebody who works in this folder.
+    pub(crate) fn of(context: &Context, here: &Path) -> Outcome<Self> {
         let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
-        let workspace = here.ancestors().find(is_root).unwrap_or(&here).to_owned();
-        let own = context.place()?.folder.unwrap_or_else(|| workspace.join(FOLDER));
+        let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
+        let own = context.place_of(here)?.folder.unwrap_or_else(|| workspace.join(FOLDER));
         Ok(Self { workspace, own })
+    }
+
+    /// Makes the folder that is ours, if it is not there.
+    pub(crate) fn prepare(&self) -> Outcome {
+        Place { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
     /// Where logs of attempts are kept.

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::Args;
-use waypost_mcp::{Options, Toolset, Unopened, Workspace, serve_stdio};
+use waypost_mcp::{
+    AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
+};
 use waypost_store::{Durability, Plans, open};
 
 use crate::context::Context;
@@ -12,7 +14,8 @@ use crate::error::{Failure, Outcome};
 use crate::setup::{self, Folders};
 
 const EXAMPLES: &str = "\
-Started by the agent's host, which finds it in its configuration; `waypost init` writes that.
+Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
+(its roots), unless --store, --global or -C says otherwise.
 
 Examples:
   waypost mcp
@@ -23,12 +26,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Mcp {
+    #[command(flatten)]
+    tools: Tools,
+    /// The agent who calls (otherwise the client says who it is)
+    #[arg(long, value_name = "NAME", value_parser = agent)]
+    agent: Option<String>,
+}
+
+// Which tools.
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
     /// The tools that are offered: native, jaato, plans, orchestrator
     #[arg(long = "toolset", value_name = "NAME", value_delimiter = ',', value_parser = toolset, default_value = "native")]
     toolsets: Vec<Toolset>,
-    /// The agent who calls (otherwise the client says who it is)
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
     /// List the schemas of answers, too; they cost the model's context
     #[arg(long)]
     output_schemas: bool,
@@ -39,28 +49,55 @@ fn toolset(name: &str) -> Result<Toolset, String> {
     Toolset::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| format!("one of {}", known()))
 }
 
+/// Reads the name of an agent.
+pub(crate) fn agent(name: &str) -> Result<String, String> {
+    agent_name(name).filter(|kept| kept == name).ok_or_else(|| {
+        format!("a name has at most {AGENT_NAME_CHARACTERS_MAX} letters, digits and ._-@/+ and no colon")
+    })
+}
+
+impl Tools {
+    /// What a server offers with them.
+    pub(crate) fn options(self, agent: Option<String>, open: Opener) -> Options {
+        Options { toolsets: self.toolsets, agent, output_schemas: self.output_schemas, open }
+    }
+}
+
 impl Mcp {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let context = context.for_server();
-        let open = Arc::new(move |folder: Option<&Path>| {
-            workspace(&context, folder)
-                .map_err(|failure| Unopened { message: failure.message, hint: failure.hint })
-        });
-        let options =
-            Options { toolsets: self.toolsets, agent: self.agent, output_schemas: self.output_schemas, open };
+        let roots = match std::env::current_dir() {
+            Ok(here) if !context.says_where() => Roots::Follow { here },
+            Ok(_) | Err(_) => Roots::Ignore,
+        };
+        let options = self.tools.options(self.agent, opener(context));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
-        let served = runtime.block_on(serve_stdio(options));
+        let served = runtime.block_on(serve_stdio(options, roots));
+        // A call that waits for a person does not keep the process once the client is gone.
+        runtime.shutdown_background();
         served.map_err(|error| Failure::failed(error.to_string(), "see the log of the agent's host"))
     }
 }
 
-/// The workspace of a folder, or of the current one.
-fn workspace(context: &Context, _folder: Option<&Path>) -> Outcome<Workspace> {
-    let folders = Folders::find(context)?;
+/// Finds workspaces for a server.
+pub(crate) fn opener(context: &Context) -> Opener {
+    let context = context.for_server();
+    Arc::new(move |folder: Option<&Path>| {
+        workspace(&context, folder)
+            .map_err(|failure| Unopened { message: failure.message, hint: failure.hint })
+    })
+}
+
+/// The workspace of a folder, or of the current one. The store may be the one of another checkout of the repository; files
+/// are read and written in this one only.
+fn workspace(context: &Context, folder: Option<&Path>) -> Outcome<Workspace> {
+    let (folders, place) = match folder {
+        Some(folder) => (Folders::of(context, folder)?, context.place_of(folder)?),
+        None => (Folders::find(context)?, context.place()?),
+    };
     let config = setup::config(&folders, None)?;
-    let place = context.place()?;
     place.prepare()?;
     let plans = Plans::new(open(&place.location, Durability::default())?);
-    Ok(Workspace { plans, config, folder: folders.workspace })
+    let folder = folder.map_or(folders.workspace, Path::to_owned);
+    Ok(Workspace { plans, config, folder })
 }
