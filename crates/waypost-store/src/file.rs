@@ -5,6 +5,7 @@
 //! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one a line: the truth
 //! leases.json           until when running tasks are believed to be worked on
+//! subscriptions.json    who wants to hear of what, and how far each has read
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
 //! .lock                 held by writers alone, by readers together
@@ -42,7 +43,8 @@ const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
 const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
-const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n";
+const IGNORED: &str =
+    ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n";
 
 /// The places of everything in the folder.
 #[derive(Clone, Debug)]
@@ -56,6 +58,9 @@ impl Layout {
     }
     fn leases(&self) -> PathBuf {
         self.root.join("leases.json")
+    }
+    fn subscriptions(&self) -> PathBuf {
+        self.root.join("subscriptions.json")
     }
     fn lock(&self) -> PathBuf {
         self.root.join(".lock")

@@ -6,8 +6,10 @@
 
 mod clock;
 mod deliver;
+mod events;
 mod file;
 mod files;
+mod follow;
 mod group;
 mod history;
 mod list;
@@ -17,8 +19,13 @@ mod plans;
 mod record;
 mod sqlite;
 mod store;
+mod subscriptions;
 mod watch;
 
+pub use events::{
+    BadCursor, BadFilter, Cursor, EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventFilter,
+    EventPage, FILTER_NAMES_MAX, Happening, Occurrence, event_kinds,
+};
 pub use file::FileStore;
 pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
@@ -32,4 +39,5 @@ pub use sqlite::{Durability, SqliteStore};
 pub use store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
+pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use waypost_core::{PlanId, Timestamp};
 
 use crate::record::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::subscriptions::Subscription;
 
 /// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
 /// or after it have changed.
@@ -116,4 +117,16 @@ pub(crate) fn waits<'a>(
         .collect();
     found.sort();
     found.into_iter().cloned().collect()
+}
+
+/// The subscriptions of an owner, or of all: the oldest first.
+pub(crate) fn subscriptions<'a>(
+    subscriptions: impl Iterator<Item = &'a Subscription>,
+    owner: Option<&str>,
+    limit: usize,
+) -> Vec<Subscription> {
+    let mut found: Vec<&Subscription> =
+        subscriptions.filter(|found| owner.is_none_or(|owner| found.owner == owner)).collect();
+    found.sort_by_key(|found| (found.created_at, &found.id));
+    found.into_iter().take(limit).cloned().collect()
 }

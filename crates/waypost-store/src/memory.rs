@@ -8,6 +8,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
 use crate::store::{Append, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
+use crate::subscriptions::Subscription;
 use crate::watch::{MemoryBell, Watch};
 use crate::{clock, list};
 
@@ -158,6 +159,7 @@ struct Tables {
     leases: Table<Place, Lease>,
     locks: Table<Place, Vec<HeldLock>>,
     waits: Table<Place, Vec<Wait>>,
+    subscriptions: Table<String, Subscription>,
 }
 
 impl Tables {
@@ -174,6 +176,7 @@ impl Tables {
         self.leases.keep();
         self.locks.keep();
         self.waits.keep();
+        self.subscriptions.keep();
     }
 
     fn undo(&mut self) {
@@ -184,6 +187,7 @@ impl Tables {
         self.leases.undo();
         self.locks.undo();
         self.waits.undo();
+        self.subscriptions.undo();
     }
 
     fn heads(&self) -> impl Iterator<Item = &Head> {
@@ -293,6 +297,10 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(later.filter(|entry| filter.admits(entry)).take(limit).cloned().collect())
     }
 
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        Ok(self.tables.log.rows.last_key_value().map_or(0, |(last, _)| *last))
+    }
+
     fn has_waits(&mut self) -> Result<bool, StoreError> {
         Ok(!self.tables.waits.rows.is_empty())
     }
@@ -317,6 +325,14 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         };
         rows.sort();
         Ok(rows)
+    }
+
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        Ok(self.tables.subscriptions.rows.get(id).cloned())
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        Ok(list::subscriptions(self.tables.subscriptions.rows.values(), owner, limit))
     }
 
     fn now(&mut self) -> Timestamp {
@@ -381,6 +397,16 @@ impl Transaction for Session<'_, &mut Tables> {
         let row = self.tables.known(plan)?;
         self.tables.plans.put(plan.clone(), PlanRow { head: Some(head.clone()), ..row });
         self.tables.replace_index(plan, rows);
+        Ok(())
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        self.tables.subscriptions.put(subscription.id.clone(), subscription.clone());
+        Ok(())
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        self.tables.subscriptions.take(&id.to_owned());
         Ok(())
     }
 

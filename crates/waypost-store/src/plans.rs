@@ -2,7 +2,7 @@
 //! version, and keeps the plans that this process works on in memory at a known version.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use waypost_core::{
     Actor, ActorKind, Command, Difference, Draft, Elsewhere, Event, LockMode, Plan, PlanId, Refusal, TaskId,
@@ -10,6 +10,7 @@ use waypost_core::{
 };
 
 use crate::deliver::deliver;
+use crate::follow::Follower;
 use crate::group::Group;
 use crate::record::{
     Entry, Head, HeldLock, IndexChanges, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince,
@@ -230,6 +231,8 @@ impl Cache {
 pub struct Plans {
     store: Arc<dyn Store>,
     cache: RwLock<Cache>,
+    /// Plans as readers of events have come to know them.
+    follower: Mutex<Follower>,
     group: Group<Vec<Job>, Vec<Answer>>,
     for_one_command: bool,
 }
@@ -252,7 +255,13 @@ fn of_plan(task: &waypost_core::Task) -> (TaskId, i32) {
 impl Plans {
     /// The plans of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, cache: RwLock::default(), group: Group::new(), for_one_command: false }
+        Self {
+            store,
+            cache: RwLock::default(),
+            follower: Mutex::default(),
+            group: Group::new(),
+            for_one_command: false,
+        }
     }
 
     /// The same for a process that ends when it has done one thing.
@@ -265,6 +274,10 @@ impl Plans {
     /// The store itself.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
+    }
+
+    pub(crate) fn follower(&self) -> &Mutex<Follower> {
+        &self.follower
     }
 
     /// Begins to watch for writes by anybody.
@@ -575,7 +588,8 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
     Ok((plan, replayed))
 }
 
-fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), StoreError> {
+/// Brings a plan to a later version.
+pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), StoreError> {
     while plan.version() < version {
         let missing = usize::try_from(version - plan.version()).unwrap_or(usize::MAX);
         let entries = read.versions(plan.id(), plan.version(), missing.min(VERSIONS_READ_MAX))?;
@@ -858,18 +872,21 @@ fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: &PlanId, by
     Ok(Committed { plan, version, sequence: 0, changed: true, left_out: Vec::new() })
 }
 
-/// An id that no plan has had: ten characters that are easy to read aloud.
-fn fresh_id(transaction: &mut dyn Transaction) -> Result<PlanId, WriteError> {
+/// Ten random characters that are easy to read aloud.
+pub(crate) fn random_name() -> Result<String, StoreError> {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0u8; 10];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
+    // The first is a letter, so that nobody's shell or spreadsheet takes an id for a number.
+    let first = ALPHABET[10 + usize::from(bytes[0]) % 22] as char;
+    let rest = bytes[1..].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char);
+    Ok(std::iter::once(first).chain(rest).collect())
+}
+
+/// An id that no plan has had.
+fn fresh_id(transaction: &mut dyn Transaction) -> Result<PlanId, WriteError> {
     for _ in 0..100 {
-        let mut bytes = [0u8; 10];
-        getrandom::fill(&mut bytes)
-            .map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
-        // The first is a letter, so that nobody's shell or spreadsheet takes an id for a number.
-        let first = ALPHABET[10 + usize::from(bytes[0]) % 22] as char;
-        let rest = bytes[1..].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char);
-        let text: String = std::iter::once(first).chain(rest).collect();
-        let id = PlanId::new(text).map_err(|error| StoreError::Database(error.to_string()))?;
+        let id = PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))?;
         if !transaction.was_used(&id)? {
             return Ok(id);
         }

@@ -3,6 +3,7 @@
 mod pending;
 mod rows;
 mod schema;
+mod subscribed;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Qu
 use crate::store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
+use crate::subscriptions::Subscription;
 use crate::watch::{Bell, Watch, bell_beside, pause};
 
 /// What a crash of the machine may take away.
@@ -320,12 +322,22 @@ impl Read for Rows<'_> {
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
-             FROM log l JOIN plans p ON p.key = l.plan
-             WHERE l.sequence > ?1 AND (?2 IS NULL OR p.id = ?2) AND (?3 IS NULL OR l.actor = ?3)
-             ORDER BY l.sequence LIMIT ?4",
-        )?;
+        // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
+        let sql = match filter.plan {
+            Some(_) => {
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM plans p CROSS JOIN log l INDEXED BY log_by_plan ON l.plan = p.key
+                 WHERE p.id = ?2 AND l.sequence > ?1 AND (?3 IS NULL OR l.actor = ?3)
+                 ORDER BY l.version LIMIT ?4"
+            }
+            None => {
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM log l JOIN plans p ON p.key = l.plan
+                 WHERE l.sequence > ?1 AND ?2 IS NULL AND (?3 IS NULL OR l.actor = ?3)
+                 ORDER BY l.sequence LIMIT ?4"
+            }
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
         let plan = filter.plan.as_ref().map(PlanId::as_str);
         let actor = filter.actor.as_ref().map(ToString::to_string);
         let mut found = statement.query(params![after as i64, plan, actor, limit as i64])?;
@@ -431,6 +443,14 @@ impl Read for Rows<'_> {
         rows::index(self.connection, key)
     }
 
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        subscribed::one(self.connection, id)
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        subscribed::of(self.connection, owner, limit)
+    }
+
     fn now(&mut self) -> Timestamp {
         crate::clock::now()
     }
@@ -509,6 +529,15 @@ impl Transaction for Rows<'_> {
         rows::put_head(self.connection, head, replay_bytes)?;
         self.has_waits = None;
         rows::replace_index(self.connection, key, index)
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        subscribed::put(self.connection, subscription)
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute([id])?;
+        Ok(())
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {

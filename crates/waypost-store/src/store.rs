@@ -10,6 +10,7 @@ use waypost_core::{PlanId, Timestamp};
 use crate::record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince,
 };
+use crate::subscriptions::Subscription;
 use crate::watch::Watch;
 
 /// Seconds that a writer waits for other processes before it gives up.
@@ -163,6 +164,12 @@ pub trait Read {
     /// All rows of the tables beside one plan, sorted.
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError>;
 
+    /// The subscription of this id.
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError>;
+
+    /// The subscriptions of an owner, or of all: the oldest first, at most `limit`.
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError>;
+
     /// What time it is, as this store sees it.
     fn now(&mut self) -> Timestamp;
 }
@@ -223,6 +230,12 @@ pub trait Transaction: Read {
 
     /// Puts the tables beside a plan right.
     fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError>;
+
+    /// Keeps a subscription, in the place of an earlier one of the same id. Wakes nobody.
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError>;
+
+    /// Forgets a subscription. Wakes nobody.
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError>;
 
     /// Forgets a plan with its history; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;

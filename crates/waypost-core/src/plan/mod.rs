@@ -5,6 +5,7 @@
 //! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met,
 //! whose parents may begin, and who ask nobody anything.
 
+mod consequence;
 mod decide;
 mod evolve;
 mod read;
@@ -17,9 +18,11 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
+pub use consequence::Consequence;
 pub use read::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 
+use self::consequence::Noted;
 use self::ripple::Ripple;
 use crate::names::{Names, nearest};
 use crate::{
@@ -164,6 +167,8 @@ pub struct Plan {
     asking: BTreeSet<u32>,
     next_number: u64,
     marks: Marks,
+    /// What has changed, while somebody wants to know ([`Plan::advance_telling`]).
+    noted: Option<Box<Noted>>,
     /// Who has to be looked at before the event that is being worked in is over.
     ripples: Vec<Ripple>,
     /// Whether that event gave the plan something to do, so that it goes on even if it had ended.
@@ -189,6 +194,7 @@ impl Plan {
             asking: BTreeSet::new(),
             next_number: 1,
             marks: Marks::default(),
+            noted: None,
             ripples: Vec::new(),
             opened: false,
         }
@@ -248,6 +254,9 @@ impl Plan {
             } else {
                 self.asking.remove(&number)
             };
+            if let Some(noted) = &mut self.noted {
+                noted.asking.push(number);
+            }
             self.ripples.push(Ripple::Look(number));
         }
         if slot.status != status || slot.satisfies != satisfies || !same_cause {

@@ -97,6 +97,9 @@ impl Plan {
     }
 
     fn mark(&mut self, number: u32, old: Status, new: Status) {
+        if let Some(noted) = &mut self.noted {
+            noted.statuses.push((number, old));
+        }
         if old == Status::Running {
             self.running.remove(&number);
             self.marks.stopped.push(number);
@@ -345,6 +348,9 @@ impl Plan {
         }
         let key = (Reverse(slot.priority), number);
         self.slot_mut(number).ready = ready;
+        if let Some(noted) = &mut self.noted {
+            noted.readiness.push(number);
+        }
         if ready {
             self.ready.insert(key);
         } else {

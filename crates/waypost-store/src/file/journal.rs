@@ -22,6 +22,8 @@ pub(super) enum Target {
     Store,
     /// `leases.json`.
     Leases,
+    /// `subscriptions.json`.
+    Subscriptions,
     /// A plan's readable file.
     Plan(PlanId),
     /// A plan's history, as a whole.
@@ -37,6 +39,7 @@ impl Target {
         match self {
             Self::Store => layout.store(),
             Self::Leases => layout.leases(),
+            Self::Subscriptions => layout.subscriptions(),
             Self::Plan(id) => layout.plan(id),
             Self::History(id) => layout.history(id),
             Self::Snapshot(id) => layout.snapshot(id),

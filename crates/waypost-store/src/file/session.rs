@@ -14,6 +14,7 @@ use super::snapshot::{self, Label};
 use super::{Layout, StoreFile};
 use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
 use crate::store::{Append, Read, StoreError, Transaction};
+use crate::subscriptions::Subscription;
 use crate::{clock, list};
 
 /// Until when an attempt is believed to be worked on.
@@ -25,6 +26,9 @@ struct LeaseEnd {
 
 /// What `leases.json` holds. An end counts as long as its attempt runs.
 type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
+
+/// What `subscriptions.json` holds, by id.
+pub(super) type Subscriptions = BTreeMap<String, Subscription>;
 
 /// What this transaction has done to a plan.
 struct Staged {
@@ -52,6 +56,8 @@ pub(super) struct Session<'a> {
     sequence: Option<u64>,
     lease_ends: Option<LeaseEnds>,
     lease_ends_changed: bool,
+    subscriptions: Option<Subscriptions>,
+    subscriptions_changed: bool,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
 }
 
@@ -64,6 +70,8 @@ impl<'a> Session<'a> {
             sequence: None,
             lease_ends: None,
             lease_ends_changed: false,
+            subscriptions: None,
+            subscriptions_changed: false,
             snapshots: BTreeMap::new(),
         }
     }
@@ -162,6 +170,13 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    fn all_subscriptions(&mut self) -> Result<&mut Subscriptions, StoreError> {
+        if self.subscriptions.is_none() {
+            self.subscriptions = Some(read_subscriptions(self.layout)?);
+        }
+        Ok(self.subscriptions.get_or_insert_default())
+    }
+
     fn next_sequence(&mut self) -> Result<u64, StoreError> {
         let last = match self.sequence {
             Some(last) => last,
@@ -199,6 +214,9 @@ impl<'a> Session<'a> {
         }
         if let Some(ends) = self.lease_ends.as_ref().filter(|_| self.lease_ends_changed) {
             intent.files.push((Target::Leases, disk::pretty(ends)?));
+        }
+        if let Some(all) = self.subscriptions.as_ref().filter(|_| self.subscriptions_changed) {
+            intent.files.push((Target::Subscriptions, disk::pretty(all)?));
         }
         if intent.files.is_empty() {
             return Ok(());
@@ -246,6 +264,15 @@ impl<'a> Session<'a> {
         intent.files.push((Target::History(id.clone()), text.into_bytes()));
         intent.removals.extend([Target::Plan(id.clone()), Target::Snapshot(id.clone())]);
         Ok(())
+    }
+}
+
+/// What `subscriptions.json` says.
+pub(super) fn read_subscriptions(layout: &Layout) -> Result<Subscriptions, StoreError> {
+    let path = layout.subscriptions();
+    match disk::read(&path)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
+        None => Ok(Subscriptions::new()),
     }
 }
 
@@ -363,6 +390,13 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        match self.sequence {
+            Some(last) => Ok(last),
+            None => Ok(StoreFile::read(self.layout)?.sequence),
+        }
+    }
+
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let mut all = Vec::new();
         for facts in self.all()? {
@@ -382,6 +416,14 @@ impl Read for Session<'_> {
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
         Ok(IndexRows { leases: self.leases_of(&facts)?, ..facts.rows.clone() })
+    }
+
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        Ok(self.all_subscriptions()?.get(id).cloned())
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        Ok(list::subscriptions(self.all_subscriptions()?.values(), owner, limit))
     }
 
     fn now(&mut self) -> Timestamp {
@@ -462,6 +504,19 @@ impl Transaction for Session<'_> {
         for lease in &rows.leases {
             let end = lease.until.map(|until| LeaseEnd { attempt: lease.attempt, until });
             self.set_lease_end(plan, &lease.task, end)?;
+        }
+        Ok(())
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        self.all_subscriptions()?.insert(subscription.id.clone(), subscription.clone());
+        self.subscriptions_changed = true;
+        Ok(())
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        if self.all_subscriptions()?.remove(id).is_some() {
+            self.subscriptions_changed = true;
         }
         Ok(())
     }

@@ -88,6 +88,17 @@ const STEPS: &[&str] = &["
 "
     -- There are as many leases as tasks that run: to look through them costs less than to keep them in order.
     DROP INDEX leases_by_end;
+",
+"
+    CREATE TABLE subscriptions (
+        id TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        filter TEXT NOT NULL,
+        cursor TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        trouble TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX subscriptions_by_owner ON subscriptions (owner);
 "];
 
 /// The schema that this build writes.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use waypost_core::{PlanId, Timestamp};
 use waypost_store::{
     Append, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Query, Read, Store, StoreError,
-    Transaction, Wait, Work,
+    Subscription, Transaction, Wait, Work,
 };
 
 /// A moment at which a fault can happen.
@@ -114,6 +114,12 @@ impl Read for Within<'_> {
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         self.inner.index(plan)
     }
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        self.inner.subscription(id)
+    }
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        self.inner.subscriptions(owner, limit)
+    }
     fn now(&mut self) -> Timestamp {
         match &self.around.clock {
             Some(clock) => clock(),
@@ -144,6 +150,12 @@ impl Transaction for Within<'_> {
     }
     fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
         self.inner.replace_index(plan, head, rows)
+    }
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        self.inner.put_subscription(subscription)
+    }
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        self.inner.drop_subscription(id)
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.inner.purge(plan)

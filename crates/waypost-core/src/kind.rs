@@ -1,0 +1,154 @@
+//! What events are called, and which tasks they are about: the words by which readers choose. The same words stand in the
+//! stored events.
+
+use crate::{Event, TaskId};
+
+impl Event {
+    /// The words for all events that are stored, in the order of [`Event`].
+    pub const KINDS: [&'static str; 32] = [
+        "plan_created",
+        "plan_revised",
+        "tasks_added",
+        "task_revised",
+        "tasks_removed",
+        "task_moved",
+        "tasks_reordered",
+        "tasks_reset",
+        "approval_requested",
+        "plan_approved",
+        "plan_rejected",
+        "approval_voided",
+        "plan_activated",
+        "plan_paused",
+        "plan_resumed",
+        "plan_finished",
+        "plan_archived",
+        "plan_unarchived",
+        "task_started",
+        "task_progressed",
+        "task_done",
+        "task_reported",
+        "task_failed",
+        "task_released",
+        "question_asked",
+        "question_answered",
+        "task_skipped",
+        "tasks_cancelled",
+        "tasks_retried",
+        "task_refined",
+        "digest_attached",
+        "output_received",
+    ];
+
+    /// The word for it.
+    pub fn kind(&self) -> &'static str {
+        let place = match self {
+            Self::PlanCreated { .. } => 0,
+            Self::PlanRevised { .. } => 1,
+            Self::TasksAdded { .. } => 2,
+            Self::TaskRevised { .. } => 3,
+            Self::TasksRemoved { .. } => 4,
+            Self::TaskMoved { .. } => 5,
+            Self::TasksReordered { .. } => 6,
+            Self::TasksReset { .. } => 7,
+            Self::ApprovalRequested { .. } => 8,
+            Self::PlanApproved { .. } => 9,
+            Self::PlanRejected { .. } => 10,
+            Self::ApprovalVoided {} => 11,
+            Self::PlanActivated {} => 12,
+            Self::PlanPaused { .. } => 13,
+            Self::PlanResumed {} => 14,
+            Self::PlanFinished { .. } => 15,
+            Self::PlanArchived {} => 16,
+            Self::PlanUnarchived {} => 17,
+            Self::TaskStarted { .. } => 18,
+            Self::TaskProgressed { .. } => 19,
+            Self::TaskDone { .. } => 20,
+            Self::TaskReported { .. } => 21,
+            Self::TaskFailed { .. } => 22,
+            Self::TaskReleased { .. } => 23,
+            Self::QuestionAsked { .. } => 24,
+            Self::QuestionAnswered { .. } => 25,
+            Self::TaskSkipped { .. } => 26,
+            Self::TasksCancelled { .. } => 27,
+            Self::TasksRetried { .. } => 28,
+            Self::TaskRefined { .. } => 29,
+            Self::DigestAttached { .. } => 30,
+            Self::OutputReceived { .. } => 31,
+        };
+        Self::KINDS[place]
+    }
+
+    /// The task that it is about, when it is about one.
+    pub fn task(&self) -> Option<&TaskId> {
+        match self {
+            Self::PlanCreated { .. }
+            | Self::PlanRevised { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::PlanApproved { .. }
+            | Self::PlanRejected { .. }
+            | Self::ApprovalVoided {}
+            | Self::PlanActivated {}
+            | Self::PlanPaused { .. }
+            | Self::PlanResumed {}
+            | Self::PlanFinished { .. }
+            | Self::PlanArchived {}
+            | Self::PlanUnarchived {} => None,
+            Self::TasksAdded { tasks, .. } => only(tasks).map(|task| &task.id),
+            Self::TaskRevised { task } => Some(&task.id),
+            Self::TasksRemoved { tasks }
+            | Self::TasksReset { tasks }
+            | Self::TasksCancelled { tasks, .. }
+            | Self::TasksRetried { tasks } => only(tasks),
+            Self::TasksReordered { order, .. } => only(order),
+            Self::TaskMoved { task, .. }
+            | Self::TaskStarted { task, .. }
+            | Self::TaskProgressed { task, .. }
+            | Self::TaskDone { task, .. }
+            | Self::TaskReported { task, .. }
+            | Self::TaskFailed { task, .. }
+            | Self::TaskReleased { task, .. }
+            | Self::QuestionAsked { task, .. }
+            | Self::QuestionAnswered { task, .. }
+            | Self::TaskSkipped { task, .. }
+            | Self::TaskRefined { task, .. }
+            | Self::DigestAttached { task, .. }
+            | Self::OutputReceived { task, .. } => Some(task),
+        }
+    }
+
+    /// Whether this task is the one, or one of those, that it is about.
+    pub fn is_about(&self, task: &TaskId) -> bool {
+        match self {
+            Self::TasksAdded { tasks, .. } => tasks.iter().any(|added| added.id == *task),
+            Self::TasksRemoved { tasks }
+            | Self::TasksReset { tasks }
+            | Self::TasksCancelled { tasks, .. }
+            | Self::TasksRetried { tasks } => tasks.contains(task),
+            Self::TasksReordered { order, .. } => order.contains(task),
+            other => other.task() == Some(task),
+        }
+    }
+
+    /// Whether anything can follow from it by the graph.
+    pub fn may_have_consequences(&self) -> bool {
+        !matches!(
+            self,
+            Self::PlanRevised { .. }
+                | Self::TasksReordered { .. }
+                | Self::TaskStarted { .. }
+                | Self::TaskProgressed { .. }
+                | Self::TaskRefined { .. }
+                | Self::DigestAttached { .. }
+                | Self::PlanArchived {}
+                | Self::PlanUnarchived {}
+        )
+    }
+}
+
+fn only<T>(list: &[T]) -> Option<&T> {
+    match list {
+        [one] => Some(one),
+        _ => None,
+    }
+}
