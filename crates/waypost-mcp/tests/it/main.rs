@@ -1,1 +1,4 @@
 //! Tools, called by a client that speaks the protocol.
+
+mod native;
+mod session;
