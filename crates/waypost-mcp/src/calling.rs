@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rmcp::RoleServer;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, InputRequest,
-    InputRequests, InputRequiredResult, ListRootsRequest, ListRootsResult,
+    InputRequests, InputRequiredResult,
 };
 use rmcp::service::RequestContext;
 use serde_json::Value;
@@ -222,12 +222,12 @@ fn result(answer: Result<Answer, Refused>) -> CallToolResult {
 
 #[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
 fn which_roots() -> InputRequiredResult {
-    let asked = InputRequest::ListRoots(ListRootsRequest::default());
+    let asked = InputRequest::ListRoots(rmcp::model::ListRootsRequest::default());
     InputRequiredResult::new(Some(InputRequests::from([(ROOTS.to_owned(), asked)])), Some(ROOTS.to_owned()))
 }
 
 #[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
-fn told_roots(responses: Option<&BTreeMap<String, Value>>) -> Option<ListRootsResult> {
+fn told_roots(responses: Option<&BTreeMap<String, Value>>) -> Option<rmcp::model::ListRootsResult> {
     let told = responses?.get(ROOTS)?;
     serde_json::from_value(told.clone()).ok()
 }

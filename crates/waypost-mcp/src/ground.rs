@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rmcp::model::{ClientCapabilities, ListRootsResult, ProtocolVersion};
+use rmcp::model::{ClientCapabilities, ProtocolVersion};
 use rmcp::{Peer, RoleServer};
 
 use crate::refused::Refused;
@@ -139,6 +139,6 @@ async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, Refused> {
 
 /// The addresses of roots.
 #[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
-pub(crate) fn uris(told: &ListRootsResult) -> Vec<String> {
+pub(crate) fn uris(told: &rmcp::model::ListRootsResult) -> Vec<String> {
     told.roots.iter().map(|root| root.uri.clone()).collect()
 }

@@ -103,6 +103,13 @@ impl Ear {
         }
     }
 
+    /// Tells everything that is wanted, once.
+    pub(crate) fn tell_all(&self) {
+        let wants = lock(&self.wants);
+        let list = wants.list.then_some(Told::ListChanged);
+        self.tell(list.into_iter().chain(wants.resources.keys().cloned().map(Told::Updated)).collect());
+    }
+
     fn tell(&self, told: Vec<Told>) {
         if !told.is_empty() {
             lock(&self.news).extend(told);

@@ -348,11 +348,11 @@ impl ServerHandler for Server {
                 listening.want_list();
             }
             board.add(workspace, &listening)?;
-            accepted
-                .resource_subscriptions
-                .iter()
-                .flatten()
-                .try_for_each(|uri| listening.want(workspace, uri))
+            let mut wanted = accepted.resource_subscriptions.iter().flatten();
+            wanted.try_for_each(|uri| listening.want(workspace, uri))?;
+            // The client was told that it is heard before this began, and what it read before may be another one by now.
+            listening.tell_all();
+            Ok(())
         });
         begun.await.map_err(|refused| invalid(&refused))?;
         loop {

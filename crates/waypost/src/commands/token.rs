@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use waypost_core::ActorKind;
 use waypost_http::Tokens;
 
 use super::mcp;
@@ -61,7 +62,10 @@ impl Token {
 impl New {
     fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
         let by = context.actor()?;
-        Folders::find(context)?.prepare()?;
+        // Nobody else gets one, and so no folder either.
+        if by.kind == ActorKind::Person {
+            Folders::find(context)?.prepare()?;
+        }
         let made = tokens.make(&self.agent, &by, text::now());
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {

@@ -10,6 +10,7 @@ mod run;
 mod run_crash;
 mod run_reporters;
 mod run_security;
+mod serve;
 mod transcript;
 mod workers;
 mod workspaces;
