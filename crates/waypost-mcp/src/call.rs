@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use waypost_core::{Actor, Command, PlanId};
-use waypost_store::Committed;
+use waypost_core::{Actor, Command, Phase, PlanId};
+use waypost_store::{Committed, Query, Sort};
 
 use crate::refused::Refused;
 use crate::workspace::{Workspace, Write};
@@ -43,6 +43,23 @@ impl Call {
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
         Ok(self.workspace.plans.resolve(id)?)
+    }
+
+    /// The caller's own newest plan that has not ended, if there is one.
+    pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.newest(Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
+    }
+
+    /// The caller's own newest plan, be it one that has ended.
+    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.newest(Vec::new())
+    }
+
+    fn newest(&self, phases: Vec<Phase>) -> Result<Option<PlanId>, Refused> {
+        let owner = Some(self.by.name.clone());
+        let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
+        let page = self.workspace.plans.heads(&query)?;
+        Ok(page.items.into_iter().next().map(|head| head.id))
     }
 
     /// Writes one version.

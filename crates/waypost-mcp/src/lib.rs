@@ -15,6 +15,7 @@ mod refused;
 mod server;
 mod tool;
 mod toolset;
+mod words;
 mod workspace;
 
 pub use server::{Options, ServeError, Server, serve_stdio};

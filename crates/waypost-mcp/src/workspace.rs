@@ -4,11 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Draft, PlanId, Problem};
+use waypost_core::{Actor, Command, Draft, PlanId, Problem, TaskId, Timestamp};
 use waypost_engine::{Config, admit};
-use waypost_store::{Committed, NewPlan, Plans, WriteRequest};
+use waypost_store::{Committed, Lease, NewPlan, Plans, StoreError, WriteRequest};
 
 use crate::refused::Refused;
+
+/// Leases that are looked through for those of one worker.
+const LEASES_MAX: usize = 10_000;
 
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
@@ -58,6 +61,42 @@ impl Workspace {
         let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
         self.admit(problems.collect())?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
+    }
+
+    /// What time it is, by the store's clock.
+    pub(crate) fn now(&self) -> Result<Timestamp, StoreError> {
+        let mut now = Timestamp::from_micros(0);
+        self.plans.store().read(&mut |read| {
+            now = read.now();
+            Ok(())
+        })?;
+        Ok(now)
+    }
+
+    /// What somebody works on, as far as it is leased.
+    pub(crate) fn leases_of(&self, worker: &Actor) -> Result<Vec<Lease>, StoreError> {
+        let mut leases = Vec::new();
+        self.plans.store().read(&mut |read| {
+            leases = read.leases(None, LEASES_MAX)?;
+            Ok(())
+        })?;
+        let worker = worker.to_string();
+        leases.retain(|lease| lease.worker == worker);
+        Ok(leases)
+    }
+
+    /// Whoever works on a task was heard of: it is believed for so many seconds more.
+    pub(crate) fn renew(
+        &self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+        seconds: u32,
+    ) -> Result<(), StoreError> {
+        self.plans.store().write(&mut |transaction| {
+            let until = transaction.now().plus_seconds(u64::from(seconds));
+            transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
+        })
     }
 
     /// What the configuration does not have here it may have elsewhere: that keeps a plan from running, not from being

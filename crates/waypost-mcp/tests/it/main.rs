@@ -1,4 +1,5 @@
 //! Tools, called by a client that speaks the protocol.
 
+mod committed;
 mod native;
 mod session;

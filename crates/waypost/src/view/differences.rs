@@ -1,9 +1,8 @@
 //! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself.
 
 use serde_json::Value;
-use waypost_core::Difference;
+use waypost_core::{Difference, LineChange, line_changes};
 
-use super::line_diff::{Change, changes};
 use super::text;
 use crate::output::Look;
 
@@ -65,13 +64,13 @@ pub(crate) fn lines(differences: &[Difference], style: &Style) -> Vec<Line> {
 fn changed(name: &str, before: &str, after: &str, style: &Style, lines: &mut Vec<Line>) {
     if style.line_by_line && (before.contains('\n') || after.contains('\n')) {
         lines.push(line(format!("~ {name}:"), Look::Yellow));
-        let changes = changes(before, after);
+        let changes = line_changes(before, after);
         for change in changes.iter().take(TEXT_LINES_MAX) {
             lines.push(match change {
-                Change::Same(same) => line(format!("      {}", clean(same)), Look::Dim),
-                Change::Old(old) => line(format!("    - {}", clean(old)), Look::Red),
-                Change::New(new) => line(format!("    + {}", clean(new)), Look::Green),
-                Change::Gap(count) => line(format!("    … {}", text::count(*count, "line")), Look::Dim),
+                LineChange::Same(same) => line(format!("      {}", clean(same)), Look::Dim),
+                LineChange::Old(old) => line(format!("    - {}", clean(old)), Look::Red),
+                LineChange::New(new) => line(format!("    + {}", clean(new)), Look::Green),
+                LineChange::Gap(count) => line(format!("    … {}", text::count(*count, "line")), Look::Dim),
             });
         }
         if changes.len() > TEXT_LINES_MAX {
