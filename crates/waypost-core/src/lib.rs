@@ -14,14 +14,13 @@ mod event;
 mod ids;
 mod json;
 mod kind;
-mod lines;
+mod line_diff;
 mod locks;
 mod names;
 mod order;
 mod plan;
 mod problem;
 mod refusal;
-mod stat;
 mod state;
 mod task;
 mod time;
@@ -29,19 +28,18 @@ mod validate;
 
 pub use aside::{Answer, Aside, Ask, Evidence, Question, Report};
 pub use command::{Command, Outcome, PlanChanges, TaskChanges, Where};
-pub use diff::{Difference, differences};
+pub use diff::{DiffStat, Difference, differences};
 pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use json::Json;
-pub use lines::{LineChange, line_changes};
+pub use line_diff::{Change, line_changes};
 pub use locks::{LockHolder, LockTable};
 pub use names::nearest;
 pub use order::{critical_path, levels, topological_order};
 pub use plan::{Consequence, Counts, Plan, SnapshotError, Standing, Touched, Waiting};
 pub use problem::{Place, Problem, Wrong};
 pub use refusal::Refusal;
-pub use stat::Stat;
 pub use state::{Received, Status, TaskState};
 pub use task::{
     Complexity, Dependency, Digest, Elsewhere, Foreign, Lock, LockMode, Refinement, Retry, Task, TaskSpec,

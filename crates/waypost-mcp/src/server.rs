@@ -53,7 +53,9 @@ pub struct Server {
 }
 
 struct Shared {
+    /// Those that are listed, then their synonyms.
     tools: Vec<Tool>,
+    listed: usize,
     by_name: BTreeMap<&'static str, usize>,
     agent: Option<String>,
     output_schemas: bool,
@@ -67,15 +69,19 @@ impl Server {
     pub fn new(options: Options) -> Self {
         let mut tools: Vec<Tool> = Vec::new();
         let mut by_name = BTreeMap::new();
-        for tool in options.toolsets.iter().flat_map(|set| set.tools()) {
+        let mut listed = 0;
+        let all = options.toolsets.iter().flat_map(|set| set.tools()).map(|tool| (tool, 1));
+        let synonyms = options.toolsets.iter().flat_map(|set| set.synonyms()).map(|tool| (tool, 0));
+        for (tool, lists) in all.chain(synonyms) {
             by_name.entry(tool.name).or_insert_with(|| {
+                listed += lists;
                 tools.push(tool);
                 tools.len() - 1
             });
         }
         let Options { agent, output_schemas, open, .. } = options;
         let workspace = OnceLock::new();
-        Self { shared: Arc::new(Shared { tools, by_name, agent, output_schemas, open, workspace }) }
+        Self { shared: Arc::new(Shared { tools, listed, by_name, agent, output_schemas, open, workspace }) }
     }
 
     /// The agent who calls.
@@ -110,7 +116,9 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let define = |tool: &Tool| definition(tool, self.shared.output_schemas);
-        Ok(ListToolsResult::with_all_items(self.shared.tools.iter().map(define).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.shared.tools[..self.shared.listed].iter().map(define).collect(),
+        ))
     }
 
     async fn call_tool(

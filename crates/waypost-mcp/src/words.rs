@@ -2,7 +2,7 @@
 //! an answer is paid for by the model that reads it.
 
 use serde_json::Value;
-use waypost_core::{Difference, Stat, Waiting};
+use waypost_core::{DiffStat, Difference};
 
 /// Changes that one answer lists.
 pub(crate) const CHANGES_MAX: usize = 30;
@@ -51,11 +51,11 @@ pub(crate) fn ranges(names: &[String], bytes: usize) -> String {
     let mut text = String::new();
     for (at, (from, to)) in parts.iter().enumerate() {
         let part = to.as_ref().map_or_else(|| from.clone(), |to| format!("{from}-{to}"));
-        if text.len() + part.len() > bytes {
+        let comma = if at == 0 { "" } else { ", " };
+        if text.len() + comma.len() + part.len() > bytes {
             text.push_str(&format!(" +{} more", parts.len() - at));
             break;
         }
-        let comma = if at == 0 { "" } else { ", " };
         text.push_str(&format!("{comma}{part}"));
     }
     text
@@ -70,18 +70,6 @@ fn numbered(name: &str) -> Option<(&str, u64)> {
     Some((start, number))
 }
 
-/// What keeps a task from starting.
-pub(crate) fn waiting(waiting: &Waiting) -> String {
-    match waiting {
-        Waiting::Approval => "a person's approval".to_owned(),
-        Waiting::Phase(phase) => format!("the plan, which is {}", phase.word()),
-        Waiting::Dependencies(names) => names.join(", "),
-        Waiting::Answer(question) => format!("a person's answer to: {}", cut(question, CHANGE_BYTES)),
-        Waiting::Check => "its check".to_owned(),
-        Waiting::Until(until) => format!("its next attempt at {until}"),
-    }
-}
-
 /// Differences in few words, one line for each task: `t3: status=done, result=ok`.
 pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -89,7 +77,7 @@ pub(crate) fn changes(differences: &[Difference]) -> Vec<String> {
     for difference in differences {
         match difference {
             body @ Difference::Plan { field: "body", .. } => {
-                lines.push(Stat::of(std::slice::from_ref(body)).words());
+                lines.push(DiffStat::of(std::slice::from_ref(body)).words());
             }
             Difference::Plan { field, after, .. } => lines.push(changed(field, after)),
             Difference::Added { task, description } => {

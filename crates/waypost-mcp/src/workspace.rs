@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Draft, PlanId, Problem, TaskId, Timestamp};
+use waypost_core::{Actor, Command, Draft, PlanId, Problem, TaskId};
 use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Lease, NewPlan, Plans, StoreError, WriteRequest};
 
@@ -21,6 +21,8 @@ pub struct Workspace {
     pub config: Config,
     /// The folder that files may be read from and written to.
     pub folder: PathBuf,
+    /// The folder that is Waypost's own: logs of attempts, and which workers are alive.
+    pub own: PathBuf,
 }
 
 /// Why there is no workspace.
@@ -61,16 +63,6 @@ impl Workspace {
         let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
         self.admit(problems.collect())?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
-    }
-
-    /// What time it is, by the store's clock.
-    pub(crate) fn now(&self) -> Result<Timestamp, StoreError> {
-        let mut now = Timestamp::from_micros(0);
-        self.plans.store().read(&mut |read| {
-            now = read.now();
-            Ok(())
-        })?;
-        Ok(now)
     }
 
     /// What somebody works on, as far as it is leased.

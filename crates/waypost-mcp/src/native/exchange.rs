@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use waypost_core::{Stat, differences};
+use waypost_core::{DiffStat, differences};
 use waypost_dialects::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
@@ -26,14 +26,15 @@ const NOTES_MAX: usize = 3;
 const NOTE_BYTES: usize = 120;
 
 pub(super) fn export(call: &Call) -> Result<Answer, Refused> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format"], "")?;
+    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
     let file = arguments.needed("file")?;
-    let plan = which::plan_to_read(call, &arguments)?;
+    let plan = which::plan(call, &arguments)?;
     let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
     let draft = which::look(call, &plan, |plan| plan.to_draft())?;
     let writing = waypost_dialects::write(&draft, dialect, Form::AsRead)
         .map_err(|error| unreadable("plan_export", &error))?;
-    let bytes = files::write(&call.workspace, file, &writing.text)?;
+    let write = if arguments.flag("overwrite")? { files::write } else { files::write_new };
+    let bytes = write(&call.workspace, file, &writing.text)?;
     let version = draft.version;
     let mut value =
         json!({ "plan": plan, "version": version, "file": file, "format": dialect.name(), "bytes": bytes });
@@ -93,7 +94,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
     })?;
     let (after, needs_approval) =
         which::look(call, &plan, |plan| (plan.to_draft(), super::needs_approval(plan)))?;
-    let stat = Stat::of(&differences(&before, &after)).words();
+    let stat = DiffStat::of(&differences(&before, &after)).words();
     let (version, bytes) = (committed.version, text.len());
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
     let mut said = format!("v{version} from {bytes} bytes: {stat}");

@@ -1,7 +1,7 @@
 //! `plan_get`: how a plan stands, one task of it, all of it page by page, or what changed since a version.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Plan, PlanId, Refusal, Task, Timestamp, differences};
+use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
 use waypost_store::WriteError;
 
 use super::arguments::Arguments;
@@ -25,6 +25,8 @@ const PAGE_BYTES: usize = 12_000;
 const ABOUT_BYTES: usize = 8_000;
 /// Bytes of one task in full.
 pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of each thing that a task waits for.
+const WAIT_BYTES: usize = 200;
 /// Names of tasks that need a task.
 const NEEDED_BY_MAX: usize = 10;
 
@@ -32,15 +34,15 @@ const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
 
 pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let plan = which::plan_to_read(call, &arguments)?;
+    let plan = which::plan(call, &arguments)?;
     let (task, since) = (arguments.text("task")?, arguments.number("since")?);
     let cursor = arguments.text("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
     match (task, full, since) {
         (None, false, None) => which::look(call, &plan, |plan| overview(call, plan)),
         (Some(task), false, None) => {
-            let now = call.workspace.now()?;
-            which::look(call, &plan, |plan| one(plan, task, now))?
+            let waits = waits_for(call, &plan, task)?;
+            which::look(call, &plan, |plan| one(plan, task, &waits))?
         }
         (None, true, None) => which::look(call, &plan, |plan| page(plan, cursor))?,
         (None, false, Some(since)) => changes(call, &plan, since),
@@ -92,15 +94,28 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
     Answer { value, text }
 }
 
+/// What a task that has not begun waits for, holders of locks included.
+fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Refused> {
+    let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
+    let why = waypost_engine::why(&call.workspace.plans, plan, &task)?;
+    let waits = match why.standing {
+        Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
+        Some(
+            Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped | Standing::Cancelled,
+        )
+        | None => Vec::new(),
+    };
+    Ok(waits.iter().map(|reason| words::cut(&reason.words, WAIT_BYTES)).collect())
+}
+
 /// One task with all that is known of it.
-fn one(plan: &Plan, id: &str, now: Timestamp) -> Result<Answer, Refused> {
+fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, Refused> {
     let Some(task) = plan.task(id) else {
         let near = waypost_core::nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
         let refusal = Refusal::NoSuchTask { task: id.to_owned(), nearest: near };
         return Err(WriteError::Refused(refusal).into());
     };
     let mut value = task_value(plan, task);
-    let waits: Vec<String> = plan.waiting(id, now).iter().map(words::waiting).collect();
     if !waits.is_empty() {
         value["waits_for"] = json!(waits);
     }
@@ -199,7 +214,7 @@ fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, Refused> {
     let total = lines.len();
     let shown: Vec<&String> = lines.iter().take(words::CHANGES_MAX).collect();
     let version = now.version();
-    let mut text = format!("plan {plan} v{since} to v{version}: {}", if total == 0 { "nothing" } else { "" });
+    let mut text = format!("plan {plan} v{since} to v{version}:{}", if total == 0 { " nothing" } else { "" });
     for line in &shown {
         text.push_str(&format!("\n{line}"));
     }

@@ -87,7 +87,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "plan_export",
             description: "Write a plan to a workspace file, to read or edit there.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"}},"required":["file"]}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"},"overwrite":{"type":"boolean"}},"required":["file"]}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"file":{"type":"string"},"format":{"type":"string"},"bytes":{"type":"integer"},"lost":{"type":"array","items":{"type":"string"}}},"required":["plan","version","file","format","bytes"]}"#,
             effect: Effect::Destroys,
             run: exchange::export,
@@ -112,7 +112,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             name: "task_next",
             description: "Take the next ready task: yours until you report it, with the outputs it depends on.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"}}}"#,
-            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"failed_before":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
+            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
             effect: Effect::Changes,
             run: work::next,
         },

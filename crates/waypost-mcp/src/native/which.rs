@@ -7,26 +7,21 @@ use super::arguments::Arguments;
 use crate::call::Call;
 use crate::refused::Refused;
 
-/// The plan that the call names by an id or its beginning; otherwise the caller's newest that has not ended.
+/// The plan that the call names by an id or its beginning; otherwise the caller's newest that has not ended, and without
+/// such a one the newest that has: whoever looks how it ended, or tries again what failed, need not name it.
 pub(super) fn plan(call: &Call, arguments: &Arguments<'_>) -> Result<PlanId, Refused> {
-    match arguments.text("plan")? {
-        Some(id) => named(call, id),
-        None => call.own_plan()?.ok_or_else(|| no_plan(call)),
+    if let Some(id) = arguments.text("plan")? {
+        return named(call, id);
     }
+    let open = call.own_plan()?;
+    let found = if open.is_some() { open } else { call.latest_plan()? };
+    found.ok_or_else(|| {
+        let message = format!("{} has no plan", call.by);
+        Refused::new(message, "plan_create makes one; name another's with plan")
+    })
 }
 
-/// The same; without any that is open, the newest of those that have ended.
-pub(super) fn plan_to_read(call: &Call, arguments: &Arguments<'_>) -> Result<PlanId, Refused> {
-    match arguments.text("plan")? {
-        Some(id) => named(call, id),
-        None => {
-            let open = call.own_plan()?;
-            let found = if open.is_some() { open } else { call.latest_plan()? };
-            found.ok_or_else(|| no_plan(call))
-        }
-    }
-}
-
+/// The plan that an id or its beginning names.
 pub(super) fn named(call: &Call, id: &str) -> Result<PlanId, Refused> {
     call.workspace.plans.resolve(id).map_err(|error| match error {
         WriteError::NotFound(_) => {
@@ -34,11 +29,6 @@ pub(super) fn named(call: &Call, id: &str) -> Result<PlanId, Refused> {
         }
         error => error.into(),
     })
-}
-
-fn no_plan(call: &Call) -> Refused {
-    let message = format!("{} has no open plan", call.by);
-    Refused::new(message, "plan_create makes one; name another's with plan")
 }
 
 /// Looks at a plan.

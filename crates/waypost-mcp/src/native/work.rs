@@ -31,7 +31,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     let plan = match (any, arguments.value("plan")) {
         (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
         (true, None) => None,
-        (false, _) => Some(which::plan_to_read(call, &arguments)?),
+        (false, _) => Some(which::plan(call, &arguments)?),
     };
     if let Some(plan) = &plan
         && let Some(why) = which::look(call, plan, stopped)?
@@ -95,18 +95,13 @@ fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, Refused> {
         text.push_str("\na check decides whether it is done");
         value["check"] = json!(true);
     }
-    before(state, &mut value, &mut text);
+    answered(state, &mut value, &mut text);
     inputs(plan, id, &mut value, &mut text);
     Ok(Answer { value, text })
 }
 
-/// What earlier attempts and persons have said.
-fn before(state: &TaskState, value: &mut Value, text: &mut String) {
-    if let Some(error) = &state.error {
-        let error = words::cut(error, REASON_BYTES);
-        text.push_str(&format!("\nfailed before: {error}"));
-        value["failed_before"] = json!(error);
-    }
+/// What persons have answered.
+fn answered(state: &TaskState, value: &mut Value, text: &mut String) {
     let answers = state.answers();
     let latest = &answers[answers.len().saturating_sub(ANSWERS_MAX)..];
     if latest.is_empty() {
@@ -246,7 +241,7 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
             }
         }
     }
-    which::plan_to_read(call, arguments)
+    which::plan(call, arguments)
 }
 
 fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {

@@ -45,7 +45,7 @@ impl World {
         let tells = Arc::clone(&clock);
         let now = move || Timestamp::from_micros(tells.load(Ordering::Relaxed));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::new(now)));
-        let layer = Layer { origin: Origin::Workspace, name: "test".to_owned(), text: text.to_owned() };
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
         let config = Config::load(&[layer], []).unwrap();
         Self { plans: Plans::new(Arc::clone(&store)), store, clock, config, folder }
     }
@@ -65,7 +65,8 @@ impl World {
         let (store, config, folder) = (Arc::clone(&self.store), self.config.clone(), self.folder.clone());
         Arc::new(move |_| {
             let plans = Plans::new(Arc::clone(&store));
-            Ok(Workspace { plans, config: config.clone(), folder: folder.clone() })
+            let own = folder.join(".waypost");
+            Ok(Workspace { plans, config: config.clone(), folder: folder.clone(), own })
         })
     }
 

@@ -62,5 +62,5 @@ fn workspace(context: &Context, _folder: Option<&Path>) -> Outcome<Workspace> {
     let place = context.place()?;
     place.prepare()?;
     let plans = Plans::new(open(&place.location, Durability::default())?);
-    Ok(Workspace { plans, config, folder: folders.workspace })
+    Ok(Workspace { plans, config, folder: folders.workspace, own: folders.own })
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use waypost_core::{Command, Draft, Stat, differences};
+use waypost_core::{Command, DiffStat, Draft, differences};
 use waypost_dialects::{Dialect, NoUpdate, Written};
 
 use crate::cli::{Guard, dialect};
@@ -43,7 +43,7 @@ impl Update {
         let command = self.command(context, &text, &before)?;
         let committed = context.write(&found, vec![command], &self.guard)?;
         let after = found.look(|plan| plan.to_draft())?;
-        let stat = Stat::of(&differences(&before, &after));
+        let stat = DiffStat::of(&differences(&before, &after));
         let mut more = Map::new();
         more.insert("changes".to_owned(), json!(stat));
         context.answer(&found, &committed, &format!("updated: {}", stat.words()), None, more)

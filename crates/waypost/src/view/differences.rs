@@ -1,7 +1,7 @@
 //! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself.
 
 use serde_json::Value;
-use waypost_core::{Difference, LineChange, line_changes};
+use waypost_core::{Change, Difference, line_changes};
 
 use super::text;
 use crate::output::Look;
@@ -67,10 +67,10 @@ fn changed(name: &str, before: &str, after: &str, style: &Style, lines: &mut Vec
         let changes = line_changes(before, after);
         for change in changes.iter().take(TEXT_LINES_MAX) {
             lines.push(match change {
-                LineChange::Same(same) => line(format!("      {}", clean(same)), Look::Dim),
-                LineChange::Old(old) => line(format!("    - {}", clean(old)), Look::Red),
-                LineChange::New(new) => line(format!("    + {}", clean(new)), Look::Green),
-                LineChange::Gap(count) => line(format!("    … {}", text::count(*count, "line")), Look::Dim),
+                Change::Same(same) => line(format!("      {}", clean(same)), Look::Dim),
+                Change::Old(old) => line(format!("    - {}", clean(old)), Look::Red),
+                Change::New(new) => line(format!("    + {}", clean(new)), Look::Green),
+                Change::Gap(count) => line(format!("    … {}", text::count(*count, "line")), Look::Dim),
             });
         }
         if changes.len() > TEXT_LINES_MAX {

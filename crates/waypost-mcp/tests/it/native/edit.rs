@@ -99,7 +99,7 @@ fn statuses_are_set_and_set_back() {
     assert_eq!(set("t2", "skipped", json!({ "reason": "no need" })), "skipped");
     assert_eq!(set("t3", "failed", json!({ "error": "broke" })), "failed");
     assert_eq!(session.call("plan_get", json!({ "task": "t4" })).value["status"], "skipped");
-    assert_eq!(set("t3", "cancelled", json!({})), "cancelled");
+    assert_eq!(set("t1", "cancelled", json!({})), "cancelled");
     let said = session
         .refused("plan_edit", json!({ "ops": [{ "op": "status", "task": "t1", "status": "failed" }] }));
     assert_eq!(said, "ops[0].error is missing; give error");

@@ -43,7 +43,10 @@ fn the_name_of_a_file_speaks_of_its_format() {
     assert_eq!(format("plan.md"), "markdown");
     assert_eq!(format("plan.mmd"), "mermaid");
     assert_eq!(format("plan.txt"), "native");
-    let told = session.call("plan_export", json!({ "file": "plan.md", "format": "clido" })).value;
+    let again = session.refused("plan_export", json!({ "file": "plan.md", "format": "clido" }));
+    assert!(again.starts_with("plan.md exists and holds something else"), "{again}");
+    let clido = json!({ "file": "plan.md", "format": "clido", "overwrite": true });
+    let told = session.call("plan_export", clido).value;
     assert_eq!(told["format"], "clido");
     assert!(told["lost"].to_string().contains("retry of a task"), "{told}");
     assert!(fs::read_to_string(world.folder().join("plan.md")).unwrap().contains("\"tasks\""));

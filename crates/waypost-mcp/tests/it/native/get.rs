@@ -31,7 +31,7 @@ fn the_default_is_ones_own_open_plan_and_others_are_named() {
     let (world, session) = begin();
     assert_eq!(
         session.refused("plan_get", json!({})),
-        "agent:main has no open plan; plan_create makes one; name another's with plan"
+        "agent:main has no plan; plan_create makes one; name another's with plan"
     );
     let first = plan(&session, json!(["a"]));
     world.wait(1);
@@ -57,7 +57,7 @@ fn one_task_is_told_in_full_with_what_it_gets_and_what_it_waits_for() {
         ]),
     );
     let waits = session.call("plan_get", json!({ "task": "b" })).value;
-    assert_eq!((&waits["status"], &waits["waits_for"]), (&json!("blocked"), &json!(["a"])));
+    assert_eq!((&waits["status"], &waits["waits_for"]), (&json!("blocked"), &json!(["a (ready)"])));
     take(&session);
     session.call(
         "task_report",
@@ -138,7 +138,7 @@ fn changes_since_a_version_are_told_in_few_words() {
     assert_eq!(
         told.text,
         format!(
-            "plan {id} v1 to v2: \ntitle=renamed\nbody +2 -0 lines\n-t3\nt2: description=better, notes=n\n+t4 new"
+            "plan {id} v1 to v2:\ntitle=renamed\nbody +2 -0 lines\n-t3\nt2: description=better, notes=n\n+t4 new"
         )
     );
     assert_eq!(session.call("plan_get", json!({ "since": 2 })).text, format!("plan {id} v2 to v2: nothing"));

@@ -26,6 +26,7 @@ fn cost(told: &Told) -> usize {
 #[track_caller]
 fn at_most(limit: usize, told: &Told) {
     let found = cost(told);
+    println!("{found} of {limit} tokens: {}", told.text.lines().next().unwrap_or_default());
     assert!(found <= limit, "{found} tokens are more than {limit}: {}\n{}", told.text, told.value);
 }
 
@@ -34,6 +35,7 @@ fn all_definitions_cost_at_most_1500_tokens() {
     let (_world, session) = begin();
     let wire = json!({ "tools": session.tools() }).to_string();
     let found = tokens(&wire);
+    println!("all definitions: {found} tokens");
     assert!(found <= 1_500, "{found} tokens: {wire}");
 }
 

@@ -7,7 +7,7 @@ const CONTEXT: usize = 2;
 
 /// One line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineChange<'a> {
+pub enum Change<'a> {
     /// In both.
     Same(&'a str),
     /// In the old text only.
@@ -19,21 +19,21 @@ pub enum LineChange<'a> {
 }
 
 /// The changes from `old` to `new`, with a little of what is around them.
-pub fn line_changes<'a>(old: &'a str, new: &'a str) -> Vec<LineChange<'a>> {
+pub fn line_changes<'a>(old: &'a str, new: &'a str) -> Vec<Change<'a>> {
     let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b).count();
-    let mut all: Vec<LineChange<'a>> = a[..start].iter().map(|line| LineChange::Same(line)).collect();
+    let mut all: Vec<Change<'a>> = a[..start].iter().map(|line| Change::Same(line)).collect();
     between(&a[start..a.len() - end], &b[start..b.len() - end], &mut all);
-    all.extend(a[a.len() - end..].iter().map(|line| LineChange::Same(line)));
+    all.extend(a[a.len() - end..].iter().map(|line| Change::Same(line)));
     with_gaps(&all)
 }
 
 /// The changes between two lists that neither begin nor end alike.
-fn between<'a>(a: &[&'a str], b: &[&'a str], all: &mut Vec<LineChange<'a>>) {
+fn between<'a>(a: &[&'a str], b: &[&'a str], all: &mut Vec<Change<'a>>) {
     if a.len().saturating_mul(b.len()) > CELLS_MAX {
-        all.extend(a.iter().map(|line| LineChange::Old(line)));
-        all.extend(b.iter().map(|line| LineChange::New(line)));
+        all.extend(a.iter().map(|line| Change::Old(line)));
+        all.extend(b.iter().map(|line| Change::New(line)));
         return;
     }
     // `common[i][j]` is the length of the longest common part of `a[i..]` and `b[j..]`.
@@ -51,22 +51,22 @@ fn between<'a>(a: &[&'a str], b: &[&'a str], all: &mut Vec<LineChange<'a>>) {
     let (mut i, mut j) = (0, 0);
     while i < a.len() || j < b.len() {
         if i < a.len() && j < b.len() && a[i] == b[j] {
-            all.push(LineChange::Same(a[i]));
+            all.push(Change::Same(a[i]));
             (i, j) = (i + 1, j + 1);
         } else if j == b.len() || i < a.len() && common[(i + 1) * row + j] >= common[i * row + j + 1] {
-            all.push(LineChange::Old(a[i]));
+            all.push(Change::Old(a[i]));
             i += 1;
         } else {
-            all.push(LineChange::New(b[j]));
+            all.push(Change::New(b[j]));
             j += 1;
         }
     }
 }
 
-fn with_gaps<'a>(all: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
+fn with_gaps<'a>(all: &[Change<'a>]) -> Vec<Change<'a>> {
     let mut near = vec![false; all.len()];
     for (at, change) in all.iter().enumerate() {
-        if !matches!(change, LineChange::Same(_)) {
+        if !matches!(change, Change::Same(_)) {
             let to = (at + CONTEXT + 1).min(all.len());
             near[at.saturating_sub(CONTEXT)..to].fill(true);
         }
@@ -75,8 +75,8 @@ fn with_gaps<'a>(all: &[LineChange<'a>]) -> Vec<LineChange<'a>> {
     for (change, near) in all.iter().zip(near) {
         match (near, shown.last_mut()) {
             (true, _) => shown.push(*change),
-            (false, Some(LineChange::Gap(count))) => *count += 1,
-            (false, _) => shown.push(LineChange::Gap(1)),
+            (false, Some(Change::Gap(count))) => *count += 1,
+            (false, _) => shown.push(Change::Gap(1)),
         }
     }
     shown
@@ -88,10 +88,10 @@ mod tests {
 
     fn check(old: &str, new: &str, expected: &str) {
         let lines = line_changes(old, new).into_iter().map(|change| match change {
-            LineChange::Same(line) => format!(" {line}"),
-            LineChange::Old(line) => format!("-{line}"),
-            LineChange::New(line) => format!("+{line}"),
-            LineChange::Gap(count) => format!("@{count}"),
+            Change::Same(line) => format!(" {line}"),
+            Change::Old(line) => format!("-{line}"),
+            Change::New(line) => format!("+{line}"),
+            Change::Gap(count) => format!("@{count}"),
         });
         assert_eq!(lines.collect::<Vec<_>>().join("|"), expected);
     }
