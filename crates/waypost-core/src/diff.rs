@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::line_diff::{Change, line_changes};
 use crate::{Draft, Task, TaskId};
 
 /// One difference.
@@ -143,5 +144,74 @@ fn json(value: &impl Serialize) -> String {
     match serde_json::to_string(value) {
         Ok(text) if text != "null" && text != "{}" && text != "[]" => text.trim_matches('"').to_owned(),
         Ok(_) | Err(_) => String::new(),
+    }
+}
+
+/// How much differs, in a few words: for answers that must not repeat what was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct DiffStat {
+    /// Fields of the plan that differ; `order` when siblings stand in another one.
+    pub fields: Vec<&'static str>,
+    /// Tasks that were not there.
+    pub tasks_added: usize,
+    /// Tasks that are no longer there.
+    pub tasks_removed: usize,
+    /// Tasks of which a field differs.
+    pub tasks_changed: usize,
+    /// Lines of the body that were not there.
+    pub body_lines_added: usize,
+    /// Lines of the body that are no longer there.
+    pub body_lines_removed: usize,
+}
+
+impl DiffStat {
+    /// Of these differences. The differences of one task stand together.
+    pub fn of(differences: &[Difference]) -> Self {
+        let mut stat = Self::default();
+        let mut latest: Option<&TaskId> = None;
+        for difference in differences {
+            match difference {
+                Difference::Plan { field, before, after } => {
+                    stat.fields.push(field);
+                    if *field == "body" {
+                        stat.count_lines(before, after);
+                    }
+                }
+                Difference::Added { .. } => stat.tasks_added += 1,
+                Difference::Removed { .. } => stat.tasks_removed += 1,
+                Difference::Task { task, .. } => {
+                    stat.tasks_changed += usize::from(latest != Some(task));
+                    latest = Some(task);
+                }
+                Difference::Reordered {} => stat.fields.push("order"),
+            }
+        }
+        stat
+    }
+
+    fn count_lines(&mut self, before: &str, after: &str) {
+        for change in line_changes(before, after) {
+            match change {
+                Change::New(_) => self.body_lines_added += 1,
+                Change::Old(_) => self.body_lines_removed += 1,
+                Change::Same(_) | Change::Gap(_) => {}
+            }
+        }
+    }
+
+    /// In words: `2 tasks added, body +3 -1 lines, status`.
+    pub fn words(&self) -> String {
+        let tasks =
+            [(self.tasks_added, "added"), (self.tasks_removed, "removed"), (self.tasks_changed, "changed")];
+        let mut parts: Vec<String> = tasks
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!("{count} task{} {word}", if count == 1 { "" } else { "s" }))
+            .collect();
+        parts.extend(self.fields.iter().map(|field| match *field {
+            "body" => format!("body +{} -{} lines", self.body_lines_added, self.body_lines_removed),
+            field => field.to_owned(),
+        }));
+        if parts.is_empty() { "nothing differs".to_owned() } else { parts.join(", ") }
     }
 }

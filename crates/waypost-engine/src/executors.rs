@@ -21,7 +21,7 @@ mod worktree;
 pub(crate) use attempt::Handle;
 pub(crate) use container::{end_left_behind, engines};
 pub(crate) use job::Job;
-pub use log::log_path;
+pub use log::{log_path, log_tail};
 pub(crate) use workshop::{Prepared, Workshop};
 
 use std::collections::BTreeMap;

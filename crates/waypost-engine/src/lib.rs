@@ -6,6 +6,7 @@
 
 pub mod admit;
 pub mod config;
+pub mod submit;
 
 mod claim;
 mod executors;
@@ -18,12 +19,13 @@ mod run;
 mod scheduler;
 mod shapes;
 mod vigil;
+mod why;
 
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
-pub use executors::{Surroundings, log_path};
+pub use executors::{Surroundings, log_path, log_tail};
 pub use identity::worker_name;
-pub use observe::Observer;
+pub use observe::{Happened, Observer, happened_since};
 pub use proof::CHECK_ATTEMPTS;
 pub use queues::{RunningWorker, workers};
 pub use reporters::{REPORT_BYTES_MAX, REPORTS_WAITING_MAX, reports};
@@ -32,3 +34,4 @@ pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
+pub use why::{Reason, Why, why};

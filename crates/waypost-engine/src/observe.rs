@@ -10,7 +10,7 @@ use waypost_core::{Phase, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, Query, Sort, StoreError, WriteError};
 
 use crate::run::{Clock, Controller, Message, RunError, View, Watcher, watch_store};
-use crate::scheduler::{AttemptKey, notices_of};
+use crate::scheduler::{AttemptKey, Notice, notices_of};
 
 /// Plans that are watched at the same time.
 const PLANS_WATCHED_MAX: usize = 64;
@@ -126,7 +126,7 @@ impl Observer {
             if let Ok(Some(plan)) = found
                 && self.watched.len() < PLANS_WATCHED_MAX
             {
-                watcher.told(&crate::Notice::PlanIs { plan: id.clone(), phase: plan.state().phase });
+                watcher.told(&Notice::PlanIs { plan: id.clone(), phase: plan.state().phase });
                 self.watched.insert(id.clone(), plan);
             }
             return Ok(());
@@ -174,4 +174,34 @@ impl Observer {
             waits: false,
         });
     }
+}
+
+/// What happened to a plan after a version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happened {
+    /// What there is to tell, in the order in which it happened.
+    pub notices: Vec<Notice>,
+    /// The version up to which this is all.
+    pub version: u64,
+    /// Whether there are more versions behind that one.
+    pub more: bool,
+}
+
+/// What happened to a plan after version `since`, of at most a thousand versions.
+pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
+    // Nothing was before the first version.
+    let since = since.max(1);
+    let entries = plans.history(id, since, VERSIONS_MAX)?;
+    let mut happened = Happened { notices: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };
+    if entries.is_empty() {
+        return Ok(happened);
+    }
+    let mut plan = plans.at_version(id, since)?;
+    for entry in &entries {
+        plan.advance(&entry.events, entry.at);
+        let touched = plan.take_touched();
+        happened.notices.extend(notices_of(&plan, &entry.events, &touched));
+        happened.version = entry.version;
+    }
+    Ok(happened)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use waypost_core::{Actor, Command, PlanId};
+use waypost_core::{Actor, Command, Phase, PlanId};
 use waypost_store::Committed;
 
 use crate::asking::{Desk, Put, Question};
@@ -57,6 +57,16 @@ impl Call {
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
         Ok(self.workspace.plans.resolve(id)?)
+    }
+
+    /// The caller's own newest plan that has not ended, if there is one.
+    pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.workspace.newest(&self.by, Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
+    }
+
+    /// The caller's own newest plan, be it one that has ended.
+    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.workspace.newest(&self.by, Vec::new())
     }
 
     /// Writes one version.

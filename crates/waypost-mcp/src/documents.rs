@@ -1,7 +1,125 @@
-//! Plan documents: a text, a version, and the author's free words for where it stands.
+//! Plan documents: a text, a version, and the author's free words for where it stands. A document is a plan without tasks
+//! of its own making; of a plan that has tasks these tools see and change the text alone.
+//!
+//! The names and most of the words are those of docker-agent's plan tools; `docs/plan-documents.md` lists what differs.
 
-use crate::tool::Tool;
+mod conflict;
+mod name;
+mod read;
+mod status;
+mod write;
+
+use crate::tool::{Effect, Tool};
+
+/// Every answer about one document.
+const ABOUT: &str = r#"{"type":"object","required":["name","version"],"properties":{"name":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"version":{"type":"integer"},"revision":{"type":"integer"},"updatedAt":{"type":"string"},"content":{"type":"string"},"bytes":{"type":"integer"},"changed":{"type":"string"},"created":{"type":"boolean"},"path":{"type":"string"},"bytesWritten":{"type":"integer"}}}"#;
+const STATUS: &str = r#"{"type":"object","required":["name","status","version"],"properties":{"name":{"type":"string"},"status":{"type":"string"},"version":{"type":"integer"},"revision":{"type":"integer"}}}"#;
+const LIST: &str = r#"{"type":"object","required":["plans"],"properties":{"plans":{"type":"array","items":{"type":"object"}},"next":{"type":"string"}}}"#;
+const DELETED: &str = r#"{"type":"object","required":["deleted"],"properties":{"deleted":{"type":"string"},"version":{"type":"integer"}}}"#;
+
+const WRITE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"content":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","content"]}"#;
+const FROM_FILE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},"title":{"type":"string"},"author":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","path"]}"#;
+const TO_FILE: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"path":{"type":"string"},"overwrite":{"type":"boolean"}},"required":["name","path"]}"#;
+const NAME: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+const NAME_GUARDED: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name"]}"#;
+const SET_STATUS: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","status"]}"#;
+const AFTER: &str = r#"{"type":"object","properties":{"after":{"type":"string"}}}"#;
 
 pub(crate) fn tools() -> Vec<Tool> {
-    Vec::new()
+    vec![
+        Tool {
+            name: "write_plan",
+            description: "Create a plan document, or replace its whole text. Pass last_known_version, the version you last read (0: it must be new): if somebody wrote since, nothing is written and you are told what changed. Names: lowercase letters, digits, - and _. What you leave out of title, author, status stays.",
+            arguments: WRITE,
+            answer: ABOUT,
+            effect: Effect::Changes,
+            run: write::write,
+        },
+        Tool {
+            name: "read_plan",
+            description: "Read a plan document with its version. To edit a long one, export_plan_to_file is cheaper.",
+            arguments: NAME,
+            answer: ABOUT,
+            effect: Effect::Reads,
+            run: read::read,
+        },
+        Tool {
+            name: "update_plan_from_file",
+            description: "Like write_plan with the text of a file of the workspace. Cheap edits: export_plan_to_file, edit the file, then this with the version that export answered.",
+            arguments: FROM_FILE,
+            answer: ABOUT,
+            effect: Effect::Changes,
+            run: write::from_file,
+        },
+        Tool {
+            name: "export_plan_to_file",
+            description: "Write a plan document's text to a file of the workspace; answers the version, not the text. A file with other content is replaced only with overwrite.",
+            arguments: TO_FILE,
+            answer: ABOUT,
+            effect: Effect::Settles,
+            run: read::to_file,
+        },
+        Tool {
+            name: "set_plan_status",
+            description: "Say in free words where a plan stands (draft, blocked, done, …). Needs no version and never disturbs whoever edits the text.",
+            arguments: SET_STATUS,
+            answer: STATUS,
+            effect: Effect::Settles,
+            run: status::set,
+        },
+        Tool {
+            name: "get_plan_status",
+            description: "Read a plan's status and version only.",
+            arguments: NAME,
+            answer: STATUS,
+            effect: Effect::Reads,
+            run: status::get,
+        },
+        Tool {
+            name: "list_plans",
+            description: "List plans by name, without their texts; `next` goes on as `after`.",
+            arguments: AFTER,
+            answer: LIST,
+            effect: Effect::Reads,
+            run: read::list,
+        },
+        Tool {
+            name: "delete_plan",
+            description: "Put a plan away when it is done with. A person can bring it back.",
+            arguments: NAME_GUARDED,
+            answer: DELETED,
+            effect: Effect::Destroys,
+            run: status::delete,
+        },
+    ]
+}
+
+/// The names of the request that these tools come from, where docker-agent's are others.
+pub(crate) fn synonyms() -> Vec<Tool> {
+    vec![
+        Tool {
+            name: "create_plan",
+            description: "write_plan for a plan that must not exist yet.",
+            arguments: WRITE,
+            answer: ABOUT,
+            effect: Effect::Adds,
+            run: write::create,
+        },
+        Tool {
+            name: "update_plan",
+            description: "write_plan for a plan that must exist.",
+            arguments: WRITE,
+            answer: ABOUT,
+            effect: Effect::Changes,
+            run: write::update,
+        },
+        Tool {
+            name: "get_plan",
+            description: "The same as read_plan.",
+            arguments: NAME,
+            answer: ABOUT,
+            effect: Effect::Reads,
+            run: read::read,
+        },
+    ]
 }

@@ -61,6 +61,16 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
     Ok(text.len() as u64)
 }
 
+/// The same, but a file with another content is left alone.
+pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
+    let place = Place::find(&workspace.folder, path, Missing::Made)?;
+    if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
+        let message = format!("{path} exists and holds something else, so nothing was written");
+        return Err(Refused::new(message, "name another file, or say `overwrite` if what it holds may go"));
+    }
+    write(workspace, path, text)
+}
+
 fn put(place: &Place, temporary: &str, text: &str, permissions: Option<Mode>) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut file = File::from(openat(&place.folder, temporary, flags, Mode::from_raw_mode(0o666))?);
@@ -254,7 +264,8 @@ mod tests {
             std::fs::create_dir_all(all.join("outside")).unwrap();
             std::fs::write(all.join("outside/secret"), "secret").unwrap();
             let plans = Plans::new(std::sync::Arc::new(MemoryStore::new()));
-            Self { all, workspace: Workspace { plans, config: Config::default(), folder } }
+            let own = folder.join(".waypost");
+            Self { all, workspace: Workspace { plans, config: Config::default(), folder, own } }
         }
 
         fn path(&self, name: &str) -> PathBuf {

@@ -27,6 +27,7 @@ mod rounds;
 mod server;
 mod tool;
 mod toolset;
+mod words;
 mod workspace;
 
 pub use http::{HttpService, SESSION_IDLE_SECONDS, SESSIONS_MAX, SessionError, Sessions, http_service};

@@ -2,9 +2,8 @@
 
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
-use waypost_core::{Actor, Plan, PlanId};
+use waypost_core::{Actor, Phase, Plan, PlanId};
 use waypost_dialects::render_plan_command;
-use waypost_store::Query;
 
 use crate::refused::Refused;
 use crate::toolset::Toolset;
@@ -52,16 +51,17 @@ pub(crate) fn get(
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
 }
 
-/// The plan that was named, or the agent's own that changed last.
+/// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
 fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, Refused> {
     if let Some(said) = said {
         return Ok(workspace.plans.resolve(said)?);
     }
-    let own = Query { owner: Some(by.name.clone()), limit: 1, ..Query::default() };
-    let latest = workspace.plans.heads(&own)?.items.into_iter().next();
-    latest
-        .map(|head| head.id)
-        .ok_or_else(|| Refused::new(format!("{} has no plan", by.name), "name one, or make one first"))
+    let open = Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect();
+    let own = match workspace.newest(by, open)? {
+        Some(open) => Some(open),
+        None => workspace.newest(by, Vec::new())?,
+    };
+    own.ok_or_else(|| Refused::new(format!("{} has no plan", by.name), "name one, or make one first"))
 }
 
 /// A plan as jaato's `plan` command shows it.

@@ -75,7 +75,9 @@ pub struct Server {
 
 /// What all sessions of one agent share.
 pub(crate) struct Shared {
+    /// Those that are listed, then their synonyms.
     pub(crate) tools: Vec<Tool>,
+    listed: usize,
     pub(crate) by_name: BTreeMap<&'static str, usize>,
     toolsets: Vec<Toolset>,
     agent: Option<String>,
@@ -131,14 +133,19 @@ impl Server {
     ) -> Self {
         let mut tools: Vec<Tool> = Vec::new();
         let mut by_name = BTreeMap::new();
-        for tool in toolsets.iter().flat_map(|set| set.tools()) {
+        let mut listed = 0;
+        let all = toolsets.iter().flat_map(|set| set.tools()).map(|tool| (tool, 1));
+        let synonyms = toolsets.iter().flat_map(|set| set.synonyms()).map(|tool| (tool, 0));
+        for (tool, lists) in all.chain(synonyms) {
             by_name.entry(tool.name).or_insert_with(|| {
+                listed += lists;
                 tools.push(tool);
                 tools.len() - 1
             });
         }
         let shared = Shared {
             tools,
+            listed,
             by_name,
             toolsets,
             agent,
@@ -262,7 +269,9 @@ impl ServerHandler for Server {
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let define = |tool: &Tool| definition(tool, self.shared.output_schemas);
-        Ok(ListToolsResult::with_all_items(self.shared.tools.iter().map(define).collect()))
+        Ok(ListToolsResult::with_all_items(
+            self.shared.tools[..self.shared.listed].iter().map(define).collect(),
+        ))
     }
 
     async fn call_tool(

@@ -38,4 +38,12 @@ impl Toolset {
             Self::Orchestrator => orchestrator::tools(),
         }
     }
+
+    /// Other names under which its tools can be called. They are not listed: every listed tool costs the model's context.
+    pub(crate) fn synonyms(self) -> Vec<Tool> {
+        match self {
+            Self::Plans => documents::synonyms(),
+            Self::Native | Self::Jaato | Self::Orchestrator => Vec::new(),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! What a worker writes to its standard error: kept per attempt, bounded, without secrets.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use waypost_core::{PlanId, TaskId};
@@ -22,6 +22,24 @@ const SECRET_BYTES_MIN: usize = 4;
 /// Where the log of an attempt is kept.
 pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> PathBuf {
     logs.join(plan.as_str()).join(format!("{}.{attempt}.log", file_name(task.as_str())))
+}
+
+/// The end of the log of an attempt, at most so many bytes of it, from the beginning of a line where it is cut; and how
+/// many bytes there are in all. Nothing was written: an empty text.
+pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((String::new(), 0)),
+        Err(error) => return Err(error),
+    };
+    let total = file.metadata()?.len();
+    let from = total.saturating_sub(bytes_max);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    let line = bytes.iter().position(|&byte| byte == b'\n').filter(|_| from > 0);
+    let text = String::from_utf8_lossy(&bytes[line.map_or(0, |end| end + 1)..]).into_owned();
+    Ok((text, total))
 }
 
 /// A task's id as a part of a file's name: what could lead elsewhere is written as `%` and a number.

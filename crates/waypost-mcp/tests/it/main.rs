@@ -1,8 +1,12 @@
 //! Tools, called by a client that speaks the protocol.
 
 mod approval;
+mod committed;
+mod documents;
 mod line;
 mod native;
+mod orchestrator;
 mod places;
 mod reading;
+mod reference;
 mod session;

@@ -47,6 +47,7 @@ fn noting() -> (Opener, Arc<Mutex<Vec<Option<PathBuf>>>>) {
             plans,
             config: Config::default(),
             folder: folder.unwrap_or(Path::new("/")).to_owned(),
+            own: std::env::temp_dir(),
         })
     };
     (Arc::new(open), opened)

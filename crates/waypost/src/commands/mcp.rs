@@ -99,5 +99,5 @@ fn workspace(context: &Context, folder: Option<&Path>) -> Outcome<Workspace> {
     place.prepare()?;
     let plans = Plans::new(open(&place.location, Durability::default())?);
     let folder = folder.map_or(folders.workspace, Path::to_owned);
-    Ok(Workspace { plans, config, folder })
+    Ok(Workspace { plans, config, folder, own: folders.own })
 }

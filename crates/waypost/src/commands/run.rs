@@ -1,7 +1,6 @@
 //! `waypost run`: looks at a plan as a whole, asks where a person has to, and runs it. What is left to do is said.
 
 mod again;
-pub(crate) mod assign;
 mod back;
 pub(crate) mod begin;
 mod dry;
@@ -16,7 +15,7 @@ use clap::Args;
 use waypost_core::{Draft, Phase, PlanId};
 use waypost_dialects::Dialect;
 use waypost_engine::{
-    AfterFailure, Config, Control, Controller, Options, Patience, RunError, Runner, Summary, Watcher,
+    AfterFailure, Config, Control, Controller, Options, Patience, RunError, Runner, Summary, Watcher, submit,
 };
 use waypost_store::Plans;
 
@@ -99,7 +98,7 @@ impl Run {
         }
         let executor = self.executor.clone().or_else(|| config.default_executor.clone());
         if let Some(executor) = &executor {
-            assign::in_draft(&mut draft, executor);
+            submit::assign_in_draft(&mut draft, executor);
         }
         begin::is_allowed(&config, &draft)?;
         self.mind_the_queue(context, &config, &draft);
@@ -115,9 +114,7 @@ impl Run {
             }
             return Ok(());
         }
-        if let Some(executor) = &executor {
-            assign::in_plan(&plans, &id, executor, &context.actor()?, self.yes)?;
-        }
+        begin.assign(context, &plans, &id)?;
         let over = plans.look(&id, |plan| plan.state().phase.is_finished())?;
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(begin::not_approved(context, &id)?);

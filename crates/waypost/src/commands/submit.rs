@@ -6,10 +6,9 @@ use clap::Args;
 use serde_json::{Map, Value};
 use waypost_core::{Command, Phase};
 use waypost_dialects::Dialect;
-use waypost_engine::{Config, workers};
+use waypost_engine::{Config, submit, workers};
 use waypost_store::Committed;
 
-use super::run::assign;
 use super::run::begin::{self, Approval, Begin};
 use crate::cli::dialect;
 use crate::context::{Context, Found};
@@ -58,15 +57,13 @@ impl Submit {
         }
         let executor = config.default_executor.as_deref();
         if let Some(executor) = executor {
-            assign::in_draft(&mut draft, executor);
+            submit::assign_in_draft(&mut draft, executor);
         }
         begin::is_allowed(&config, &draft)?;
         let begin = Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor };
         let entered = begin.enter(context, &config, draft)?;
         let found = Found { plans: entered.plans, id: entered.id };
-        if let Some(executor) = executor {
-            assign::in_plan(&found.plans, &found.id, executor, &context.actor()?, self.yes)?;
-        }
+        begin.assign(context, &found.plans, &found.id)?;
         let phase = found.look(|plan| plan.state().phase)?;
         let mut said = if entered.made {
             "submitted".to_owned()

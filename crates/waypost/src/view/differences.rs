@@ -1,9 +1,8 @@
 //! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself.
 
 use serde_json::Value;
-use waypost_core::Difference;
+use waypost_core::{Change, Difference, line_changes};
 
-use super::line_diff::{Change, changes};
 use super::text;
 use crate::output::Look;
 
@@ -65,7 +64,7 @@ pub(crate) fn lines(differences: &[Difference], style: &Style) -> Vec<Line> {
 fn changed(name: &str, before: &str, after: &str, style: &Style, lines: &mut Vec<Line>) {
     if style.line_by_line && (before.contains('\n') || after.contains('\n')) {
         lines.push(line(format!("~ {name}:"), Look::Yellow));
-        let changes = changes(before, after);
+        let changes = line_changes(before, after);
         for change in changes.iter().take(TEXT_LINES_MAX) {
             lines.push(match change {
                 Change::Same(same) => line(format!("      {}", clean(same)), Look::Dim),

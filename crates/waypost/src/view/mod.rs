@@ -4,7 +4,6 @@ pub(crate) mod differences;
 pub(crate) mod events;
 pub(crate) mod graph;
 pub(crate) mod json;
-pub(crate) mod line_diff;
 pub(crate) mod plan;
 pub(crate) mod table;
 pub(crate) mod task;

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
+mod agents_at_once;
 mod evidence;
 mod examples;
 mod performance;

@@ -2,12 +2,13 @@
 //! Runs nothing.
 
 use waypost_core::{
-    ActorKind, Command, Draft, Phase, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong, differences,
+    ActorKind, Command, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong,
 };
+use waypost_engine::submit::{self, Entered as Entry, NotEntered, Start};
 use waypost_engine::{Config, admit};
-use waypost_store::{NewPlan, Plans, WriteError, WriteRequest};
+use waypost_store::{Plans, WriteRequest};
 
-use super::{assign, dry};
+use super::dry;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
@@ -66,42 +67,16 @@ impl Begin<'_> {
             return Ok(Entered { plans: found.plans, id: found.id, made: false });
         }
         let plans = context.plans_to_add_to()?;
-        if let Some(id) = &draft.id {
-            let mut known = plans.look(id, Plan::to_draft);
-            if let (Ok(known), Some(executor)) = (&mut known, self.executor) {
-                assign::in_draft(known, executor);
-            }
-            match known {
-                Ok(known) if asks_the_same(&known, &draft) => {
-                    let id = id.clone();
-                    return Ok(Entered { plans, id, made: false });
-                }
-                Ok(known) => return Err(self.other_content(id, &known, &draft)),
-                Err(WriteError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let by = context.actor()?;
-        let approval_required = config.approval.required();
-        let made = plans.create(NewPlan { id: draft.id.clone(), by, draft, approval_required })?;
-        Ok(Entered { plans, id: made.plan, made: true })
+        let entered = submit::enter(&plans, config, &context.actor()?, draft, self.executor);
+        let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
+        Ok(Entered { plans, id, made })
     }
 
-    fn other_content(&self, id: &PlanId, known: &Draft, draft: &Draft) -> Failure {
-        let what = self.what;
-        let message = format!("plan {id} is in the store already, and {what} asks for something else");
-        let hint = format!(
-            "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
-        );
-        let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
-        let found = differences(&asked(known), &asked(draft));
-        let lines = difference_lines::lines(&found, &difference_lines::Style::short());
-        failure.details =
-            lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
-        if lines.len() > DIFFERENCES_NAMED_MAX {
-            failure.details.push(format!("  … and {} more", lines.len() - DIFFERENCES_NAMED_MAX));
-        }
-        failure.with_fact("plan", id.as_str())
+    /// Gives the tasks without work to the executor, if there is one.
+    pub(crate) fn assign(&self, context: &Context, plans: &Plans, id: &PlanId) -> Outcome {
+        let Some(executor) = self.executor else { return Ok(()) };
+        let assigned = submit::assign(plans, id, executor, &context.actor()?, self.yes);
+        assigned.map_err(|error| not_entered(self.what, error))
     }
 
     /// Makes the plan active, with a person's approval where one is needed and can be had.
@@ -112,15 +87,12 @@ impl Begin<'_> {
         plans: &Plans,
         id: &PlanId,
     ) -> Outcome<Approval> {
-        let (phase, version, draft) = plans.look(id, |plan| {
-            let state = plan.state();
-            let needed = state.approval_required && state.approval.is_none();
-            (state.phase, plan.version(), needed.then(|| plan.to_draft()))
-        })?;
-        match (phase, draft) {
-            (Phase::Active, _) => Ok(Approval::Given),
-            (_, None) => write(context, plans, id, Command::Activate).map(|()| Approval::Given),
-            (_, Some(draft)) => self.approve(context, config, plans, id, version, &draft),
+        match submit::start(plans, id, &context.actor()?)? {
+            Start::Runs => Ok(Approval::Given),
+            Start::NeedsApproval { version } => {
+                let draft = plans.look(id, Plan::to_draft)?;
+                self.approve(context, config, plans, id, version, &draft)
+            }
         }
     }
 
@@ -203,23 +175,31 @@ pub(crate) fn write(context: &Context, plans: &Plans, id: &PlanId, command: Comm
     Ok(())
 }
 
-/// Whether a file says nothing else than the plan in the store: the same tasks, each asking the same.
-fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
-    known.tasks.len() == draft.tasks.len()
-        && draft.tasks.iter().all(|task| {
-            let other = known.tasks.iter().find(|other| other.spec.id == task.spec.id);
-            other.is_some_and(|other| other.spec.asks_the_same_as(&task.spec))
-        })
+/// Why a plan is not in the store as `what` asks for it.
+fn not_entered(what: &str, error: NotEntered) -> Failure {
+    match error {
+        NotEntered::OtherContent { plan, differences } => other_content(what, &plan, &differences),
+        NotEntered::NotForMachines { ref plan, .. } => {
+            let hint = format!("look at it (`waypost show {plan}`); a person can say --yes");
+            Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
+        }
+        NotEntered::Write(error) => error.into(),
+    }
 }
 
-/// A draft without anything that has happened, so that only what is asked for is compared.
-fn asked(draft: &Draft) -> Draft {
-    let mut asked = draft.clone();
-    for task in &mut asked.tasks {
-        task.state = Default::default();
+fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
+    let message = format!("plan {id} is in the store already, and {what} asks for something else");
+    let hint = format!(
+        "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
+    );
+    let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
+    let lines = difference_lines::lines(found, &difference_lines::Style::short());
+    failure.details =
+        lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
+    if lines.len() > DIFFERENCES_NAMED_MAX {
+        failure.details.push(format!("  … and {} more", lines.len() - DIFFERENCES_NAMED_MAX));
     }
-    asked.spec = Default::default();
-    asked
+    failure.with_fact("plan", id.as_str())
 }
 
 fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {

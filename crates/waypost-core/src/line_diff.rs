@@ -7,7 +7,7 @@ const CONTEXT: usize = 2;
 
 /// One line of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change<'a> {
+pub enum Change<'a> {
     /// In both.
     Same(&'a str),
     /// In the old text only.
@@ -19,7 +19,7 @@ pub(crate) enum Change<'a> {
 }
 
 /// The changes from `old` to `new`, with a little of what is around them.
-pub(crate) fn changes<'a>(old: &'a str, new: &'a str) -> Vec<Change<'a>> {
+pub fn line_changes<'a>(old: &'a str, new: &'a str) -> Vec<Change<'a>> {
     let (a, b): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
     let start = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
     let end = a[start..].iter().rev().zip(b[start..].iter().rev()).take_while(|(a, b)| a == b).count();
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn check(old: &str, new: &str, expected: &str) {
-        let lines = changes(old, new).into_iter().map(|change| match change {
+        let lines = line_changes(old, new).into_iter().map(|change| match change {
             Change::Same(line) => format!(" {line}"),
             Change::Old(line) => format!("-{line}"),
             Change::New(line) => format!("+{line}"),

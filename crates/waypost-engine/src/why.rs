@@ -1,0 +1,120 @@
+//! Everything that a task waits for, with who holds it. Writes nothing.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use waypost_core::{LockMode, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting};
+use waypost_store::{HeldLock, Plans, WriteError};
+
+/// One thing that a task waits for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// What sort of thing.
+    pub kind: &'static str,
+    /// In words, with what a person does about it. May hold text of the plan.
+    #[serde(rename = "message")]
+    pub words: String,
+    /// For programs.
+    pub fact: Value,
+}
+
+/// Where a task stands, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Why {
+    /// Where it stands; nothing when it is gone.
+    pub standing: Option<Standing>,
+    /// What it waits for; of a finished task, why it ended so.
+    pub reasons: Vec<Reason>,
+}
+
+/// Looks what a task waits for.
+pub fn why(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Why, WriteError> {
+    let mut now = Timestamp::from_micros(0);
+    plans.store().read(&mut |read| {
+        now = read.now();
+        Ok(())
+    })?;
+    let (standing, mut reasons) =
+        plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now)))?;
+    reasons.extend(held(plans, plan, task)?);
+    Ok(Why { standing, reasons })
+}
+
+fn reasons(plan: &Plan, task: &TaskId, now: Timestamp) -> Vec<Reason> {
+    let waiting = plan.waiting(task.as_str(), now).into_iter();
+    let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting)).collect();
+    let Some(found) = plan.task(task.as_str()) else { return reasons };
+    let state = &found.state;
+    if let (Some(Standing::Running), Some(worker)) = (plan.standing(task.as_str()), &state.worker) {
+        reasons.push(Reason {
+            kind: "worker",
+            words: format!("{worker}, who works on it (attempt {})", state.attempt),
+            fact: json!({ "worker": worker, "attempt": state.attempt }),
+        });
+    }
+    if let Some(why) = state.why().filter(|_| state.status.is_finished()) {
+        reasons.push(Reason { kind: "ended", words: format!("nothing any more: {why}"), fact: json!(why) });
+    }
+    reasons
+}
+
+fn of(plan: &Plan, task: &TaskId, waiting: Waiting) -> Reason {
+    let fact = json!(waiting);
+    let (kind, words) = match waiting {
+        Waiting::Approval => ("approval", format!("a person's approval (`waypost approve {}`)", plan.id())),
+        Waiting::Phase(phase) => ("phase", format!("the plan, which is {}", phase.word())),
+        Waiting::Dependencies(names) => {
+            let named: Vec<String> = names
+                .into_iter()
+                .map(|name| match plan.standing(&name) {
+                    Some(standing) => format!("{name} ({})", standing.word()),
+                    None => name,
+                })
+                .collect();
+            ("dependencies", named.join(", "))
+        }
+        Waiting::Answer(question) => {
+            let how = format!("`waypost answer {} {task} ANSWER`", plan.id());
+            ("answer", format!("a person's answer to: {question} ({how})"))
+        }
+        Waiting::Check => {
+            let by = plan.task(task.as_str()).and_then(|task| task.state.reported());
+            let by = by.map(|report| report.by.to_string()).unwrap_or_default();
+            let how = format!("`waypost run {}` checks it", plan.id());
+            ("check", format!("its check: {by} reported it as done ({how})"))
+        }
+        Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
+    };
+    Reason { kind, words, fact }
+}
+
+/// To the second, in universal time.
+fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..19).unwrap_or(&text).replace('T', " ")
+}
+
+/// Locks of a pending task that others hold.
+fn held(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
+    let wanted = plans.look(plan, |plan| {
+        let found = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
+        found.map(|task| task.spec.locks.clone()).unwrap_or_default()
+    })?;
+    let keys: Vec<&str> = wanted.iter().map(|lock| lock.key.as_str()).collect();
+    let mut rows: Vec<HeldLock> = Vec::new();
+    if !keys.is_empty() {
+        plans.store().read(&mut |read| {
+            rows = read.locks(&keys)?;
+            Ok(())
+        })?;
+    }
+    let clashes = rows.into_iter().filter(|row| {
+        let mode = wanted.iter().find(|lock| lock.key == row.lock.key).map(|lock| lock.mode);
+        (mode, row.lock.mode) != (Some(LockMode::Shared), LockMode::Shared)
+    });
+    let reason = |row: HeldLock| {
+        let (key, holder) = (row.lock.key, format!("{}/{}", row.plan, row.task));
+        let words = format!("lock {key}, which {holder} holds");
+        Reason { kind: "lock", words, fact: json!({ "key": key, "holder": holder }) }
+    };
+    Ok(clashes.map(reason).collect())
+}

@@ -1,0 +1,119 @@
+//! What a writer is told who knew an older version: who wrote since, which versions, and how much differs. Nothing was
+//! written then.
+
+use serde_json::{Value, json};
+use waypost_core::{DiffStat, Event, Plan, PlanId};
+use waypost_store::{Conflict, Entry};
+
+use super::name::Known;
+use crate::call::Call;
+use crate::refused::Refused;
+
+/// Versions that an answer names.
+const VERSIONS_NAMED_MAX: usize = 20;
+/// Versions between which only the status may have changed without an editor of the text noticing.
+const STATUS_VERSIONS_MAX: usize = 200;
+
+/// docker-agent's words for what to do next.
+const RETRY: &str = "re-read the plan and retry";
+
+/// A conflict, in docker-agent's words and with what changed since.
+pub(super) fn refused(
+    call: &Call,
+    name: &str,
+    known: Known,
+    conflict: &Conflict,
+) -> Result<Refused, Refused> {
+    if !(1..conflict.current).contains(&known.version) {
+        // A version that never was: there is nothing to compare with.
+        return Ok(mismatch(name, known, conflict.current, RETRY));
+    }
+    let entries = call.workspace.plans.history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
+    let stat = DiffStat::of(&conflict.differences);
+    let mut since = writers(&entries);
+    let named = entries.last().map_or(known.version, |last| last.version);
+    if conflict.current > named {
+        since.push_str(&format!(", and {} more versions were written", conflict.current - named));
+    }
+    let hint = format!("{RETRY}. Since then {since}; differs: {}", stat.words());
+    let versions: Vec<Value> = entries
+        .iter()
+        .map(|entry| json!({ "version": entry.version, "by": entry.actor.to_string() }))
+        .collect();
+    Ok(mismatch(name, known, conflict.current, &hint)
+        .with_fact("written_since", versions)
+        .with_fact("differs", stat.words()))
+}
+
+/// The same of a document that is not there.
+pub(super) fn absent(
+    call: &Call,
+    name: &str,
+    known: Known,
+    deleted: Option<&PlanId>,
+) -> Result<Refused, Refused> {
+    let mut hint = RETRY.to_owned();
+    if let Some(id) = deleted {
+        let version = call.workspace.plans.look(id, Plan::version)?;
+        let last = call.workspace.plans.history(id, version.saturating_sub(1), 1)?;
+        let by = last.first().map(|entry| format!(" by {}", entry.actor)).unwrap_or_default();
+        hint.push_str(&format!(". It was deleted{by} in version {version}"));
+    }
+    Ok(mismatch(name, known, 0, &hint))
+}
+
+fn mismatch(name: &str, known: Known, current: u64, hint: &str) -> Refused {
+    let Known { version, word } = known;
+    let message = format!(
+        "version conflict on plan {name:?}: last_known_{word} {version} does not match current {word} {current}"
+    );
+    Refused::new(message, hint)
+        .with_fact("code", "conflict")
+        .with_fact("last_known_version", version)
+        .with_fact("version", current)
+}
+
+/// `agent:a wrote versions 2, 4; agent:b wrote version 3`.
+fn writers(entries: &[Entry]) -> String {
+    let mut by: Vec<(String, Vec<String>)> = Vec::new();
+    for entry in entries {
+        let (actor, version) = (entry.actor.to_string(), entry.version.to_string());
+        match by.iter_mut().find(|(known, _)| *known == actor) {
+            Some((_, versions)) => versions.push(version),
+            None => by.push((actor, vec![version])),
+        }
+    }
+    let words = by.into_iter().map(|(actor, versions)| {
+        let many = if versions.len() == 1 { "" } else { "s" };
+        format!("{actor} wrote version{many} {}", versions.join(", "))
+    });
+    words.collect::<Vec<_>>().join("; ")
+}
+
+/// The latest version, if since `known` nothing but the author's status was written: then an edit of the text overwrites
+/// nobody.
+pub(super) fn only_status_since(call: &Call, plan: &PlanId, known: u64) -> Result<Option<u64>, Refused> {
+    if known == 0 {
+        return Ok(None);
+    }
+    let entries = call.workspace.plans.history(plan, known, STATUS_VERSIONS_MAX)?;
+    let harmless = entries.len() < STATUS_VERSIONS_MAX
+        && entries.iter().all(|entry| entry.events.iter().all(is_status_alone));
+    Ok(entries.last().filter(|_| harmless).map(|last| last.version))
+}
+
+fn is_status_alone(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::PlanRevised {
+            title: None,
+            goal: None,
+            status: Some(_),
+            owner: None,
+            queue: None,
+            token_budget: None,
+            body: None,
+            foreign: None,
+        }
+    )
+}

@@ -1,0 +1,109 @@
+//! How documents are named and found, and which version a caller says it knew. Names are ids of plans.
+
+use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
+use waypost_store::WriteError;
+
+use crate::call::Call;
+use crate::refused::Refused;
+
+/// A document as it is now.
+#[derive(Clone)]
+pub(super) struct Document {
+    pub(super) id: PlanId,
+    pub(super) version: u64,
+    pub(super) spec: PlanSpec,
+    pub(super) updated_at: Option<Timestamp>,
+    /// Tasks that the plan has besides its text.
+    pub(super) tasks: usize,
+    pub(super) deleted: bool,
+}
+
+impl Document {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self {
+            id: plan.id().clone(),
+            version: plan.version(),
+            spec: plan.spec().clone(),
+            updated_at: plan.state().updated_at,
+            tasks: plan.len(),
+            deleted: plan.state().archived,
+        }
+    }
+}
+
+/// docker-agent's rule for names.
+pub(super) fn is_name(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(allowed) && text.chars().all(|c| allowed(c) || matches!(c, '_' | '-'))
+}
+
+/// The id that a name is. Plans that others made under ids of another kind can be named, too.
+pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, Refused> {
+    let invalid = || {
+        let rule = "use only lowercase letters, digits, '-' and '_', starting with a letter or digit";
+        Refused::new(format!("invalid plan name {name:?}: {rule}"), "").with_fact("code", "invalid_name")
+    };
+    match PlanId::new(name) {
+        Ok(id) if is_name(name) => Ok(id),
+        Ok(id) if look(call, &id)?.is_some_and(|found| !found.deleted) => Ok(id),
+        Err(BadId::TooLong(max)) if is_name(name) => {
+            let message = format!("invalid plan name: it has {} bytes, and {max} are allowed", name.len());
+            Err(Refused::new(message, "choose a shorter one").with_fact("code", "invalid_name"))
+        }
+        Ok(_) | Err(_) => Err(invalid()),
+    }
+}
+
+/// The document of this id, if there is or was one.
+pub(super) fn look(call: &Call, id: &PlanId) -> Result<Option<Document>, Refused> {
+    match call.workspace.plans.look(id, Document::of) {
+        Ok(found) => Ok(Some(found)),
+        Err(WriteError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The document of this name, which has to be there.
+pub(super) fn find(call: &Call, name: &str) -> Result<Document, Refused> {
+    let found = look(call, &id(call, name)?)?;
+    found.filter(|found| !found.deleted).ok_or_else(|| not_found(name))
+}
+
+pub(super) fn not_found(name: &str) -> Refused {
+    Refused::new(format!("plan {name:?} not found"), "list_plans shows the names")
+        .with_fact("code", "not_found")
+}
+
+/// The version that a caller says it knew, under either name.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Guard {
+    pub(super) last_known_version: Option<u64>,
+    pub(super) last_known_revision: Option<u64>,
+}
+
+/// A version that a caller knew, and how it called it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known {
+    pub(super) version: u64,
+    /// `version` or `revision`.
+    pub(super) word: &'static str,
+}
+
+impl Guard {
+    pub(super) fn known(self) -> Result<Option<Known>, Refused> {
+        let known = |word| move |version| Known { version, word };
+        match (self.last_known_version, self.last_known_revision) {
+            (Some(version), Some(revision)) if version != revision => Err(Refused::new(
+                format!("last_known_version is {version} and last_known_revision {revision}"),
+                "they are two names of one thing: give one of them",
+            )),
+            (Some(version), _) => Ok(Some(version).map(known("version"))),
+            (None, revision) => Ok(revision.map(known("revision"))),
+        }
+    }
+}
+
+/// What docker-agent takes for left out, too.
+pub(super) fn said(text: Option<String>) -> Option<String> {
+    text.filter(|text| !text.is_empty())
+}

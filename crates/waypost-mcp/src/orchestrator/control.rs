@@ -1,0 +1,116 @@
+//! Stopping a run, and looking into it: why a task waits, what an attempt wrote.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
+use waypost_engine::{log_path, log_tail};
+
+use super::find;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+
+/// Bytes of a log when nothing is said.
+const LOG_BYTES: u64 = 4 * 1024;
+/// Bytes of a log in one answer.
+const LOG_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cancel {
+    plan: String,
+    task: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    plan: String,
+    task: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Log {
+    plan: String,
+    task: String,
+    attempt: Option<u32>,
+    bytes: Option<u64>,
+}
+
+pub(super) fn cancel(call: &Call) -> Result<Answer, Refused> {
+    let Cancel { plan, task, reason } = call.arguments()?;
+    let id = call.plan(&plan)?;
+    let task = task.map(|task| find::task(call, &id, &task)).transpose()?;
+    let (phase, version) = call.workspace.plans.look(&id, |plan| (plan.state().phase, plan.version()))?;
+    match phase {
+        Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
+        // What came of it stays what it was.
+        Phase::Completed | Phase::Failed if task.is_none() => {
+            let message = format!("plan {id} has ended as {} already", phase.word());
+            return Err(Refused::new(message, "there is nothing left to stop"));
+        }
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => {}
+    }
+    let command = match &task {
+        Some(task) => Command::CancelTask { task: task.clone(), reason },
+        None => Command::FinishPlan { phase: Phase::Cancelled, summary: reason },
+    };
+    let committed = call.write(&id, vec![command])?;
+    let phase = call.workspace.plans.look(&id, |plan| plan.state().phase)?;
+    Ok(stopped(&id, committed.version, phase, task.as_ref()))
+}
+
+fn stopped(id: &PlanId, version: u64, phase: Phase, task: Option<&TaskId>) -> Answer {
+    let mut answer = json!({ "id": id, "version": version, "phase": phase });
+    if let Some(task) = task {
+        answer["task"] = task.as_str().into();
+    }
+    Answer::of(answer)
+}
+
+pub(super) fn why(call: &Call) -> Result<Answer, Refused> {
+    let Which { plan, task } = call.arguments()?;
+    let id = call.plan(&plan)?;
+    let task = find::task(call, &id, &task)?;
+    let why = waypost_engine::why(&call.workspace.plans, &id, &task)?;
+    // The facts say nothing that the words do not: they are left out, so that the answer stays small.
+    let waits: Vec<Value> =
+        why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();
+    let standing = why.standing.map_or("gone", Standing::word);
+    Ok(Answer::of(json!({ "id": id, "task": task, "standing": standing, "waits_for": waits })))
+}
+
+pub(super) fn log(call: &Call) -> Result<Answer, Refused> {
+    let Log { plan, task, attempt, bytes } = call.arguments()?;
+    let id = call.plan(&plan)?;
+    let task = find::task(call, &id, &task)?;
+    let latest = call
+        .workspace
+        .plans
+        .look(&id, |plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
+    let attempt = attempt.unwrap_or(latest);
+    if attempt == 0 || attempt > latest {
+        let message = match latest {
+            0 => format!("task {task} has never been started"),
+            latest => format!("task {task} has no attempt {attempt}: the latest is {latest}"),
+        };
+        return Err(Refused::new(message, "run_why tells what it waits for"));
+    }
+    let path = log_path(&call.workspace.own.join("logs"), &id, &task, attempt);
+    let (log, total) = log_tail(&path, bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX))
+        .map_err(|error| Refused::new(format!("the log of {task} cannot be read: {error}"), "try again"))?;
+    let mut answer = json!({ "id": id, "task": task, "attempt": attempt, "log": log, "bytes": total });
+    if total == 0 {
+        answer["note"] = "it has written nothing, or ran on another machine".into();
+    }
+    Ok(Answer::of(answer))
+}

@@ -1,0 +1,158 @@
+//! `run_status`: how a run stands, in a few lines whatever its size.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use waypost_core::{Counts, Phase, Plan, Status, Task, Timestamp};
+
+use super::find;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+
+/// Running tasks that are named: those that have run longest.
+const RUNNING_NAMED_MAX: usize = 5;
+/// Failures that are named: the latest.
+const FAILED_NAMED_MAX: usize = 5;
+/// Questions to people that are named.
+const ASKING_NAMED_MAX: usize = 3;
+/// Characters of an error or a question that are shown.
+const WORDS_MAX: usize = 200;
+/// Tasks that must have ended before anybody dares to say how long the rest will take.
+const ENDED_FOR_ETA_MIN: u32 = 3;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Which {
+    plan: String,
+}
+
+pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
+    let Which { plan } = call.arguments()?;
+    let id = call.plan(&plan)?;
+    let now = now(call)?;
+    let answer = call.workspace.plans.look(&id, |plan| {
+        let mut answer = standing(plan);
+        put_some(&mut answer, "running", running(plan, now));
+        put_some(&mut answer, "failed", failed(plan));
+        put_some(&mut answer, "asking", asking(plan));
+        if let Some(seconds) = eta(plan, now) {
+            answer.insert("eta_seconds".to_owned(), seconds.into());
+        }
+        let workers = find::workers_of(call, plan);
+        answer.insert("workers".to_owned(), workers.into());
+        if let Some(next) = find::next(plan, workers) {
+            answer.insert("next".to_owned(), next.into());
+        }
+        answer
+    })?;
+    Ok(Answer::of(Value::Object(answer)))
+}
+
+/// What time it is in the store.
+fn now(call: &Call) -> Result<Timestamp, Refused> {
+    let mut now = Timestamp::from_micros(0);
+    call.workspace.plans.store().read(&mut |read| {
+        now = read.now();
+        Ok(())
+    })?;
+    Ok(now)
+}
+
+/// What every answer about a run says.
+pub(super) fn standing(plan: &Plan) -> Map<String, Value> {
+    let mut answer = Map::new();
+    answer.insert("id".to_owned(), plan.id().as_str().into());
+    answer.insert("version".to_owned(), plan.version().into());
+    answer.insert("phase".to_owned(), plan.state().phase.word().into());
+    answer.insert("counts".to_owned(), counts(&plan.counts()));
+    answer
+}
+
+/// Only what there is, so that it stays short.
+fn counts(counts: &Counts) -> Value {
+    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let all = [
+        ("ready", ready),
+        ("blocked", blocked),
+        ("running", running),
+        ("done", done),
+        ("failed", failed),
+        ("skipped", skipped),
+        ("cancelled", cancelled),
+    ];
+    let mut map = Map::new();
+    map.insert("total".to_owned(), total.into());
+    let some = all.into_iter().filter(|(_, count)| *count > 0);
+    map.extend(some.map(|(name, count)| (name.to_owned(), count.into())));
+    Value::Object(map)
+}
+
+fn put_some(answer: &mut Map<String, Value>, name: &str, list: Vec<Value>) {
+    if !list.is_empty() {
+        answer.insert(name.to_owned(), list.into());
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> i64 {
+    (to.as_micros() - from.as_micros()).max(0) / 1_000_000
+}
+
+fn running(plan: &Plan, now: Timestamp) -> Vec<Value> {
+    let mut tasks: Vec<&Task> = plan.running().collect();
+    tasks.sort_by_key(|task| task.state.started_at);
+    let shown = tasks.into_iter().take(RUNNING_NAMED_MAX).map(|task| {
+        let elapsed = task.state.started_at.map_or(0, |from| seconds(from, now));
+        let mut one = json!({ "task": task.spec.id, "attempt": task.state.attempt, "seconds": elapsed });
+        if let Some(progress) = &task.state.progress {
+            one["progress"] = words(progress).into();
+        }
+        one
+    });
+    shown.collect()
+}
+
+fn failed(plan: &Plan) -> Vec<Value> {
+    if plan.counts().failed == 0 {
+        return Vec::new();
+    }
+    let all = plan.tasks().map(|(task, _)| task);
+    let mut tasks: Vec<&Task> = all.filter(|task| task.state.status == Status::Failed).collect();
+    tasks.sort_by_key(|task| std::cmp::Reverse(task.state.finished_at));
+    let shown = tasks.into_iter().take(FAILED_NAMED_MAX);
+    shown
+        .map(|task| {
+            let error = task.state.why().unwrap_or_default();
+            json!({ "task": task.spec.id, "attempt": task.state.attempt, "error": words(&error) })
+        })
+        .collect()
+}
+
+fn asking(plan: &Plan) -> Vec<Value> {
+    let tasks = plan.asking().take(ASKING_NAMED_MAX);
+    tasks
+        .map(|task| {
+            let question = task.state.question().map(|question| words(&question.text));
+            json!({ "task": task.spec.id, "question": question })
+        })
+        .collect()
+}
+
+/// A text on one line, cut where it is too long for an answer.
+pub(super) fn words(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(WORDS_MAX) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+/// How long the rest will take if it goes on as it has so far. Nothing when that cannot be said.
+fn eta(plan: &Plan, now: Timestamp) -> Option<i64> {
+    let counts = plan.counts();
+    let ended = counts.done + counts.failed;
+    let left = counts.total - counts.finished();
+    let began = plan.state().started_at?;
+    let goes_on = plan.state().phase == Phase::Active && counts.running > 0;
+    (goes_on && ended >= ENDED_FOR_ETA_MIN)
+        .then(|| seconds(began, now).saturating_mul(i64::from(left)) / i64::from(ended))
+}

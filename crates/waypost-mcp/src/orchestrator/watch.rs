@@ -1,0 +1,116 @@
+//! `run_watch`: waits for the next change of a run, or for its end, and says what happened since a version.
+
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde_json::Value;
+use waypost_core::{Phase, PlanId, Status};
+use waypost_engine::{Notice, happened_since};
+
+use super::status;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+
+/// Seconds that a watch waits when nothing is said.
+const SECONDS: u64 = 30;
+/// Seconds that a watch waits at the most.
+const SECONDS_MAX: u64 = 600;
+/// How long it waits before it looks whether anybody still listens.
+const LOOK: Duration = Duration::from_secs(1);
+/// Things that happened which an answer tells: the latest.
+const HAPPENED_MAX: usize = 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Watch {
+    plan: String,
+    since: Option<u64>,
+    seconds: Option<u64>,
+    #[serde(default)]
+    until: Until,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+enum Until {
+    #[default]
+    Change,
+    End,
+}
+
+pub(super) fn watch(call: &Call) -> Result<Answer, Refused> {
+    let asked: Watch = call.arguments()?;
+    let id = call.plan(&asked.plan)?;
+    let current = call.workspace.plans.look(&id, |plan| plan.version())?;
+    let since = asked.since.unwrap_or(current);
+    if since > current {
+        let message =
+            format!("plan {id} is at version {current}, so that nothing is known of version {since}");
+        return Err(Refused::new(message, "give the version of an earlier answer, or leave `since` out"));
+    }
+    let seconds = asked.seconds.unwrap_or(SECONDS).min(SECONDS_MAX);
+    wait(call, &id, since, asked.until, Duration::from_secs(seconds))?;
+    answer(call, &id, since)
+}
+
+fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), Refused> {
+    let plans = &call.workspace.plans;
+    // Begun before the first look, so that nothing falls between the two.
+    let mut watch = plans.watch()?;
+    let end = Instant::now() + at_most;
+    loop {
+        let (version, phase) = plans.look(id, |plan| (plan.version(), plan.state().phase))?;
+        let over = match until {
+            Until::Change => version > since || phase.is_finished(),
+            Until::End => phase.is_finished() || phase == Phase::Paused,
+        };
+        let left = end.saturating_duration_since(Instant::now());
+        if over || left.is_zero() || (call.client.gone)() {
+            return Ok(());
+        }
+        watch.wait(left.min(LOOK))?;
+    }
+}
+
+fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
+    let happened = happened_since(&call.workspace.plans, id, since)?;
+    let mut answer = call.workspace.plans.look(id, status::standing)?;
+    // The cursor is what was told of, which may be behind the plan.
+    answer.insert("version".to_owned(), happened.version.into());
+    let told: Vec<String> = happened.notices.iter().map(words).collect();
+    let left_out = told.len().saturating_sub(HAPPENED_MAX);
+    answer.insert("happened".to_owned(), told[left_out..].into());
+    if left_out > 0 {
+        answer.insert("earlier".to_owned(), left_out.into());
+    }
+    if happened.more {
+        answer.insert("more".to_owned(), true.into());
+    }
+    Ok(Answer::of(Value::Object(answer)))
+}
+
+fn words(notice: &Notice) -> String {
+    match notice {
+        Notice::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
+        Notice::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
+        Notice::TaskWillRetry { task, error, .. } => {
+            format!("{task} failed and will be tried again: {}", status::words(error))
+        }
+        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", status::words(progress)),
+        Notice::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
+        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", status::words(reason)),
+        Notice::QuestionAsked { task, question, .. } => {
+            format!("{task} asks a person: {}", status::words(question))
+        }
+        Notice::QuestionAnswered { task, answer, by, .. } => {
+            format!("{task} was answered by {by}: {}", status::words(answer))
+        }
+        Notice::TaskEnded { task, status, why, .. } => match (status, why) {
+            (Status::Done, _) | (_, None) => format!("{task} {}", status.word()),
+            (_, Some(why)) => format!("{task} {}: {}", status.word(), status::words(why)),
+        },
+        Notice::PlanIs { phase, .. } => format!("the plan is {}", phase.word()),
+    }
+}
