@@ -229,9 +229,13 @@ fn program(worker: &Worker) -> Option<String> {
 
 /// One line of a text that somebody else wrote: nothing in it can pass for ours.
 fn plain(text: &str) -> String {
-    let shown = |character: char| !character.is_control() && !is_invisible(character);
-    let words: String =
-        text.chars().map(|c| if c.is_whitespace() { ' ' } else { c }).filter(|&c| shown(c)).collect();
+    let one = |character: char| match character {
+        // Ours stand around it.
+        '"' => Some('\''),
+        blank if blank.is_whitespace() => Some(' '),
+        other => (!other.is_control() && !is_invisible(other)).then_some(other),
+    };
+    let words: String = text.chars().filter_map(one).collect();
     cut(&words.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "), SHOWN_CHARACTERS_MAX)
 }
 

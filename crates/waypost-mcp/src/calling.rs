@@ -123,7 +123,7 @@ impl Server {
         loop {
             tokio::select! {
                 biased;
-                Some(put) = running.questions.recv() => {
+                Some(put) = running.questions.recv(), if dialogue.is_none() => {
                     let asker = Asker {
                         peer: context.peer.clone(),
                         workspace: Arc::clone(&running.workspace),
