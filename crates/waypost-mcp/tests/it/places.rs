@@ -114,7 +114,6 @@ fn a_client_that_works_elsewhere_by_now_gets_the_plans_of_that_place() {
     let line = line(open, Roots::Follow { here: folders.0.clone() }, host.clone(), Era::Old);
     line.call("plan_list", json!({}));
     *host.roots.lock().unwrap() = vec![format!("file://{}", b.display())];
-    #[expect(deprecated, reason = "hosts still tell their folder by roots")]
     let told = line.runtime.block_on(line.client().notify_roots_list_changed());
     told.unwrap();
     // The notification and the call are two messages: the server may read the second before it has asked.
