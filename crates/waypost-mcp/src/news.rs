@@ -227,8 +227,7 @@ impl Listener {
     }
 
     fn run(mut self, board: &Weak<Board>) {
-        loop {
-            let Ok(heard) = self.watch.wait(LOOK) else { break };
+        while let Ok(heard) = self.watch.wait(LOOK) {
             let Some(board) = board.upgrade() else { return };
             let ears = board.ears(&self.workspace);
             if ears.is_empty() {
