@@ -24,7 +24,7 @@ pub(crate) const LEASE_SECONDS: u32 = 15 * 60;
 const NEXT_MAX: usize = 3;
 /// Bytes of them in all.
 const NEXT_BYTES: usize = 60;
-/// The same in the answer to a report, of which there are many.
+/// The same in answers of which there are many: to reports, and overviews.
 const REPORT_NEXT_MAX: usize = 2;
 const REPORT_NEXT_BYTES: usize = 16;
 

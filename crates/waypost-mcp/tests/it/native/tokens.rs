@@ -124,7 +124,16 @@ fn an_overview_costs_at_most_100_tokens_whatever_the_size_of_the_plan() {
         assert_eq!((&told.value["total"], &told.value["failed"]), (&json!(size), &json!(1)));
         at_most(100, &told);
     }
-    let odd = json!({ "title": "🦀 шаг".repeat(200), "status": "誰も知らない".repeat(100), "tasks": [{ "id": "🦀".repeat(60) }] });
-    session.call("plan_create", odd);
+    let ids = ["🦀1", "шаг-2", "誰も3", "🦀🦀4", "z5"];
+    let odd: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "check": { "executor": "noop" } })).collect();
+    let titles = json!({ "title": "🦀 шаг".repeat(200), "status": "誰も知らない".repeat(100), "tasks": odd });
+    let told = session.call("plan_create", titles);
+    let id = told.value["plan"].as_str().unwrap();
+    session.call("plan_start", json!({ "wait": 0 }));
+    at_most(100, &session.call("plan_get", json!({})));
+    world.approve(id);
+    for _ in 0..3 {
+        session.call("task_next", json!({}));
+    }
     at_most(100, &session.call("plan_get", json!({})));
 }
