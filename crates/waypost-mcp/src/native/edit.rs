@@ -8,7 +8,7 @@ use waypost_core::{
 use super::arguments::{Arguments, kind};
 use super::{tasks, which};
 use crate::call::Call;
-use crate::honesty;
+use crate::honesty::{NUDGE, admission};
 use crate::refused::Refused;
 use crate::tool::Answer;
 use crate::words;
@@ -316,10 +316,10 @@ fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command
 /// Nothing is done whose result says otherwise, unless the caller is sure.
 pub(super) fn honest(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), Refused> {
     let sure = arguments.flag("sure")?;
-    match result.and_then(honesty::admission).filter(|_| !sure) {
+    match result.and_then(admission).filter(|_| !sure) {
         Some(words) => {
-            let message = format!("nothing was written: the result says {words:?}, which is not done");
-            Err(Refused::new(message, "report failed with an error, or send sure: true if it is done"))
+            let message = format!("nothing was written because of {words:?}: {NUDGE}");
+            Err(Refused::new(message, "if it is done, send sure: true"))
         }
         None => Ok(()),
     }

@@ -12,9 +12,9 @@ use crate::tool::Answer;
 use crate::words;
 
 /// Bytes of the title in an overview.
-const TITLE_BYTES: usize = 48;
+const TITLE_BYTES: usize = 36;
 /// Bytes of the author's words for where the plan stands.
-const STATUS_BYTES: usize = 32;
+const STATUS_BYTES: usize = 20;
 /// Tasks on a page of all tasks.
 pub(super) const TASKS_PAGE: usize = 50;
 /// Bytes of one task on it.
@@ -79,8 +79,12 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
     }
     let me = call.by.to_string();
     let mine = plan.running().filter(|task| task.state.worker.as_ref() == Some(&me));
-    let mine = words::few(mine.map(|task| task.spec.id.as_str()), super::NEXT_MAX, super::NEXT_BYTES);
-    let next = super::next_ids(plan);
+    let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
+        let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+        found.into_iter().map(str::to_owned).collect()
+    };
+    let mine = few(&mut mine.map(|task| task.spec.id.as_str()));
+    let next = few(&mut super::next_of(plan));
     for (names, word) in [(mine, "yours"), (next, "next")] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
@@ -204,16 +208,16 @@ fn row(plan: &Plan, task: &Task) -> Value {
 /// What changed since a version.
 fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, Refused> {
     let plans = &call.workspace.plans;
-    let now = which::look(call, plan, Clone::clone)?;
-    let found = if since == now.version() {
+    let version = which::look(call, plan, Plan::version)?;
+    let found = if since == version {
         Vec::new()
     } else {
-        differences(&plans.at_version(plan, since)?.to_draft(), &now.to_draft())
+        let before = plans.at_version(plan, since)?.to_draft();
+        which::look(call, plan, |plan| differences(&before, &plan.to_draft()))?
     };
     let lines = words::changes(&found);
     let total = lines.len();
     let shown: Vec<&String> = lines.iter().take(words::CHANGES_MAX).collect();
-    let version = now.version();
     let mut text = format!("plan {plan} v{since} to v{version}:{}", if total == 0 { " nothing" } else { "" });
     for line in &shown {
         text.push_str(&format!("\n{line}"));

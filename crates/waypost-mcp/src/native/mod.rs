@@ -24,7 +24,7 @@ pub(crate) const LEASE_SECONDS: u32 = 15 * 60;
 const NEXT_MAX: usize = 3;
 /// Bytes of them in all.
 const NEXT_BYTES: usize = 60;
-/// The same in the answer to a report, of which there are many.
+/// The same in answers of which there are many: to reports, and overviews.
 const REPORT_NEXT_MAX: usize = 2;
 const REPORT_NEXT_BYTES: usize = 16;
 
@@ -79,7 +79,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "plan_edit",
             description: "Change a plan: all ops as one version, or none.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"known_version":{"type":"integer","description":"refuse if it moved on"},"ops":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["add","revise","remove","move","status","plan"]},"task":{"type":"string"},"status":{"type":"string"}},"required":["op"],"description":"add: task fields. revise: fields to change, null clears. move: parent, before, after. status: pending, done, failed, skipped, cancelled. plan: title, goal, body, status, phase, archived"}}},"required":["ops"]}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"known_version":{"type":"integer","description":"refuse if it moved on"},"ops":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["add","revise","remove","move","status","plan"]},"task":{"type":"string"},"status":{"type":"string"}},"required":["op"],"description":"add: task fields. revise: task fields to change, null clears. remove. move: parent, before, after. status: pending, done, failed, skipped, cancelled. plan: title, goal, body, status, phase, archived"}}},"required":["ops"]}"#,
             answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"}},"required":["version"]}"#,
             effect: Effect::Changes,
             run: edit::run,
@@ -87,7 +87,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "plan_export",
             description: "Write a plan to a workspace file, to read or edit there.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"},"overwrite":{"type":"boolean"}},"required":["file"]}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"},"overwrite":{"type":"boolean","description":"replace another file"}},"required":["file"]}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"file":{"type":"string"},"format":{"type":"string"},"bytes":{"type":"integer"},"lost":{"type":"array","items":{"type":"string"}}},"required":["plan","version","file","format","bytes"]}"#,
             effect: Effect::Destroys,
             run: exchange::export,
@@ -102,7 +102,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "plan_start",
-            description: "Start a plan. Asks a person first where that is needed.",
+            description: "Start a plan. Where needed, asks a person and waits; awaiting_approval if nobody answers in time.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"message":{"type":"string","description":"for the person"},"wait":{"type":"integer","description":"seconds"}}}"#,
             answer: r#"{"type":"object","properties":{"phase":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"reason":{"type":"string"}},"required":["phase"]}"#,
             effect: Effect::Settles,
@@ -126,7 +126,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "events",
-            description: "What happened, of any plan. Without subscription: from cursor on.",
+            description: "What happened. subscribe keeps a filter and your place; read tells what is new, or from cursor on.",
             arguments: r#"{"type":"object","properties":{"action":{"enum":["read","subscribe","unsubscribe","list"]},"subscription":{"type":"string"},"plans":{"type":"array","items":{"type":"string"}},"tasks":{"type":"array","items":{"type":"string"}},"agents":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"type":"string"},"description":"task_done, task_failed, task_ready…"},"cursor":{"type":"string"},"wait":{"type":"integer","description":"seconds"},"limit":{"type":"integer"}}}"#,
             answer: r#"{"type":"object","properties":{"subscription":{"type":"string"},"ended":{"type":"integer"},"subscriptions":{"type":"array"},"events":{"type":"array"},"cursor":{"type":"string"},"more":{"type":"boolean"}}}"#,
             effect: Effect::Changes,

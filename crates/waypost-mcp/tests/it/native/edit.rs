@@ -171,9 +171,7 @@ fn what_is_done_is_not_done_when_its_result_says_otherwise() {
     plan(&session, json!(["a"]));
     let op = |sure: bool| json!({ "ops": [{ "op": "status", "task": "t1", "status": "done", "result": "could not", "sure": sure }] });
     assert!(
-        session
-            .refused("plan_edit", op(false))
-            .starts_with("nothing was written: the result says \"could not\"")
+        session.refused("plan_edit", op(false)).starts_with("nothing was written because of \"could not\": ")
     );
     session.call("plan_edit", op(true));
     assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");
