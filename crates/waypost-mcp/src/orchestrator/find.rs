@@ -1,9 +1,10 @@
 //! The plans and tasks that arguments name, and who is there to run them.
 
-use waypost_core::{Plan, PlanId, Refusal, TaskId};
+use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
 use waypost_engine::{Config, workers};
 use waypost_store::WriteError;
 
+use super::status::words;
 use crate::call::Call;
 use crate::refused::Refused;
 
@@ -31,15 +32,19 @@ pub(super) fn workers_of(call: &Call, plan: &Plan) -> usize {
 
 /// What has to happen before anything runs, if it is not up to the agent.
 pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
-    use waypost_core::Phase;
     let id = plan.id();
     let state = plan.state();
     match state.phase {
-        Phase::Draft | Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => {
+        Phase::Draft if state.approval_required && state.approval.is_none() => {
+            let why =
+                if state.reason.is_empty() { String::new() } else { format!(": {}", words(&state.reason)) };
             Some(format!(
-                "a person has to approve it before anything runs, for example with `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
+                "a person did not approve it{why}; change what they object to, then submit it again"
             ))
         }
+        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
+            "a person has to approve it before anything runs, for example with `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
+        )),
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(

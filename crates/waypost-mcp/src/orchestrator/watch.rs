@@ -7,7 +7,7 @@ use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
 use waypost_engine::{Notice, happened_since};
 
-use super::status;
+use super::{find, status};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -64,7 +64,8 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
         let (version, phase) = plans.look(id, |plan| (plan.version(), plan.state().phase))?;
         let over = match until {
             Until::Change => version > since || phase.is_finished(),
-            Until::End => phase.is_finished() || phase == Phase::Paused,
+            // Nor does anything happen by itself to what is paused, or was not approved.
+            Until::End => phase.is_finished() || matches!(phase, Phase::Paused | Phase::Draft),
         };
         let left = end.saturating_duration_since(Instant::now());
         if over || left.is_zero() || (call.client.gone)() {
@@ -76,7 +77,13 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
     let happened = happened_since(&call.workspace.plans, id, since)?;
-    let mut answer = call.workspace.plans.look(id, status::standing)?;
+    let mut answer = call.workspace.plans.look(id, |plan| {
+        let mut answer = status::standing(plan);
+        if let Some(next) = find::next(plan, find::workers_of(call, plan)) {
+            answer.insert("next".to_owned(), next.into());
+        }
+        answer
+    })?;
     // The cursor is what was told of, which may be behind the plan.
     answer.insert("version".to_owned(), happened.version.into());
     let told: Vec<String> = happened.notices.iter().map(words).collect();

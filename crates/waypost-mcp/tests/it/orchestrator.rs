@@ -143,6 +143,49 @@ fn a_watch_tells_what_happened_since_and_waits_for_what_comes() {
 }
 
 #[test]
+fn a_person_s_no_ends_a_watch_and_is_told_with_its_reason() {
+    let world = World::new();
+    let session = orchestrator(&world);
+    session.call("run_submit", json!({ "text": night() }));
+    let waited = std::thread::scope(|scope| {
+        let watch = json!({ "plan": "night", "seconds": 60, "until": "end" });
+        let waiting = scope.spawn(|| session.call("run_watch", watch).value);
+        world.person("night", Command::Reject { reason: "not on a Friday".to_owned() });
+        waiting.join().unwrap()
+    });
+    assert_eq!(waited["phase"], "draft");
+    assert!(waited["next"].as_str().unwrap().contains("did not approve it: not on a Friday"), "{waited}");
+    // Submitting it again asks again, and opens nothing.
+    let again = session.call("run_submit", json!({ "text": night() })).value;
+    assert_eq!(again["phase"], "awaiting_approval");
+}
+
+#[test]
+fn a_status_guesses_the_rest_when_three_have_ended_and_names_questions() {
+    let world = World::new();
+    let session = orchestrator(&world);
+    let tasks: Vec<Value> = (0..6).map(|number| task(&format!("t{number}"), &[])).collect();
+    let text = json!({ "format": "waypost/1", "id": "night", "tasks": tasks }).to_string();
+    session.call("run_submit", json!({ "text": text }));
+    world.approve("night");
+    for number in 0..3 {
+        let status = session.call("run_status", json!({ "plan": "night" })).value;
+        assert_eq!(status.get("eta_seconds"), None, "{status}");
+        worker(&world, start(&format!("t{number}")));
+        world.wait(10);
+        worker(&world, finish(&format!("t{number}"), done()));
+    }
+    worker(&world, start("t3"));
+    let status = session.call("run_status", json!({ "plan": "night" })).value;
+    assert_eq!(status["eta_seconds"], 30, "three in thirty seconds, and three are left");
+    let ask = waypost_core::Ask { text: "which\none?".to_owned(), ..waypost_core::Ask::default() };
+    let task = TaskId::new("t3").unwrap();
+    worker(&world, Command::AskQuestion { task, attempt: Some(1), ask: Box::new(ask) });
+    let status = session.call("run_status", json!({ "plan": "night" })).value;
+    assert_eq!(status["asking"], json!([{ "task": "t3", "question": "which one?" }]));
+}
+
+#[test]
 fn a_run_and_a_task_can_be_stopped() {
     let world = World::new();
     let session = orchestrator(&world);
