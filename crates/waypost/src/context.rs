@@ -59,7 +59,9 @@ impl Context {
                 "go to another one, or say -C",
             )
         })?;
-        workspace::find(self.global.store.as_deref(), self.global.global, &from)
+        let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
+        let place = workspace::find(self.global.store.as_deref(), self.global.global, &from)?;
+        if said || self.global.global { Ok(place) } else { Ok(place.as_todo_says()) }
     }
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.

@@ -10,7 +10,10 @@ mod run;
 mod run_crash;
 mod run_reporters;
 mod run_security;
+#[path = "../../../waypost-engine/tests/it/server.rs"]
+mod server;
 mod transcript;
+mod webhook;
 mod workers;
 mod workspaces;
 mod write_back;
