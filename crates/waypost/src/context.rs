@@ -70,7 +70,9 @@ impl Context {
 
     /// The store that is meant by somebody who works in this folder.
     pub(crate) fn place_of(&self, from: &Path) -> Outcome<Place> {
-        workspace::find(self.global.store.as_deref(), self.global.global, from)
+        let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
+        let place = workspace::find(self.global.store.as_deref(), self.global.global, from)?;
+        if said || self.global.global { Ok(place) } else { Ok(place.as_todo_says()) }
     }
 
     /// Whether the command line says which store or folder is meant.

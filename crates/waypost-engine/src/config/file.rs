@@ -3,13 +3,15 @@
 mod reporters;
 mod shapes;
 
+use std::path::Path;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use waypost_core::limits;
 
 use super::{
     ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, LOG_BYTES_LIMIT, Layer, Origin, Queue, ReadFile,
-    SECONDS_MAX, Worker, nearest,
+    SECONDS_MAX, Worker, nearest, todo,
 };
 
 /// Applies one file over what stands.
@@ -17,6 +19,7 @@ pub(super) fn apply(
     config: &mut Config,
     layer: &Layer,
     read: ReadFile<'_>,
+    variables: &[(&str, &str)],
     problems: &mut Vec<ConfigProblem>,
 ) {
     let mut reader = Reader { layer, read, problems };
@@ -68,6 +71,22 @@ pub(super) fn apply(
         if let Some(reporter) = reader.reporter(&format!("reporters.{name}"), at, table) {
             config.reporters.insert(name, reporter);
         }
+    }
+    if let Some(mut compat) = top.inner(&mut reader, "compat") {
+        if let Some((at, file)) = compat.text(&mut reader, "todo") {
+            let beside = Path::new(&layer.name).parent().unwrap_or(Path::new("")).join(&file);
+            match (reader.read)(&beside) {
+                Ok(text) => {
+                    let name = beside.display().to_string();
+                    todo::apply(config, &name, &text, variables, reader.problems);
+                }
+                Err(error) => {
+                    let what = format!("`compat.todo`: {file:?} cannot be read: {error}");
+                    reader.wrong(at, what, "name a file beside this one");
+                }
+            }
+        }
+        compat.end(&mut reader);
     }
     if let Some(mut retry) = top.inner(&mut reader, "retry") {
         let attempts = retry.number(&mut reader, "attempts", 1, limits::ATTEMPTS_MAX.into());

@@ -1,6 +1,7 @@
 //! `waypost serve`: plans for agents over HTTP, until somebody stops it.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
@@ -10,7 +11,7 @@ use tokio::sync::oneshot;
 use waypost_http::{BODY_BYTES_MAX, Gate, Mount, Mounted, Site, TokenError, Tokens, serve};
 use waypost_mcp::{Server, http_service};
 
-use super::mcp::{self, Tools};
+use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::Folders;
@@ -52,7 +53,8 @@ impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let Self { listen, tools, hosts, origins } = self;
         let gate = gate(listen, &hosts, &origins)?;
-        let open = mcp::opener(context);
+        let relays = Arc::new(Relays::default());
+        let open = mcp::opener(context, &relays);
         // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
         drop(open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?);
         let tokens = Tokens::of(&Folders::find(context)?.own);
@@ -80,6 +82,7 @@ impl Serve {
             ended.await.map_err(|error| Failure::failed(format!("the server ended: {error}"), ""))
         });
         runtime.shutdown_background();
+        relays.finish(context);
         served?;
         context.out.say("the server ended");
         Ok(())
