@@ -4,6 +4,7 @@
 //! A step waits for steps of other agents; `blocked` and `blocked_by` are derived from what it has received. Does not
 //! know jaato's tools or its events.
 
+pub mod answers;
 mod links;
 
 use serde_json::{Map, Value};
@@ -287,6 +288,7 @@ fn write_plan(
     let steps = draft.tasks.iter().enumerate();
     let steps: Vec<Value> =
         steps.map(|(index, task)| write_step(&around, task, index, shape, &mut losses)).collect();
+    drop(around);
     let mut map = if shape.program {
         program_plan(draft, &id, &kept, steps)
     } else {
@@ -369,7 +371,7 @@ fn document_plan(
 fn progress(steps: &[Value], program: bool) -> Value {
     let count = |word: &str| steps.iter().filter(|step| step["status"] == word).count();
     let (completed, total) = (count("completed"), steps.len());
-    let percent = if total == 0 { 0.0 } else { 100.0 * completed as f64 / total as f64 };
+    let percent = percent_of(completed, total);
     if !program {
         return serde_json::json!({ "completed": completed, "total": total, "percentage": percent.round() as u64 });
     }
@@ -383,6 +385,10 @@ fn progress(steps: &[Value], program: bool) -> Value {
         "blocked": count("blocked"),
         "percent": (percent * 10.0).round() / 10.0,
     })
+}
+
+fn percent_of(completed: usize, total: usize) -> f64 {
+    if total == 0 { 0.0 } else { 100.0 * completed as f64 / total as f64 }
 }
 
 fn write_step(around: &Around<'_>, task: &Task, index: usize, shape: Shape, losses: &mut Vec<Loss>) -> Value {

@@ -5,14 +5,11 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use waypost_core::{Actor, Command, Elsewhere, Plan, PlanId, Received, TaskId};
+use waypost_core::{Actor, Command, Elsewhere, Plan, PlanId, Received, Status, TaskId};
 
+use crate::across::candidates;
 use crate::plans::{Cache, News, Trouble, WriteRequest, catch_up, write_possible};
-use crate::record::{Query, Shelf, Sort};
 use crate::store::{StoreError, Transaction};
-
-/// Plans of an agent that are searched for a task, the latest first.
-const AGENT_PLANS_MAX: usize = 20;
 
 /// How a task ended, for those who wait for it; nothing while it goes on.
 fn ending(plan: &Plan, task: &TaskId) -> Option<Received> {
@@ -78,6 +75,11 @@ fn letters(
         let Some(received) = ending(finished, &task) else { continue };
         let owner = finished.spec().owner.clone();
         for wait in transaction.waits(plan, &owner, task.as_str())? {
+            // Who waits for an agent, and not for a plan, waits on as long as another plan of the agent has the task yet to do.
+            let of_agent = wait.on.plan.is_none() && received.status != Status::Done;
+            if of_agent && find(transaction, cache, &wait.plan, &wait.on)?.is_none() {
+                continue;
+            }
             let told = Command::ReceiveOutput { task: wait.task, from: wait.on, received: received.clone() };
             letters.entry(wait.plan).or_default().push(told);
         }
@@ -92,21 +94,7 @@ fn find(
     of: &PlanId,
     there: &Elsewhere,
 ) -> Result<Option<Received>, StoreError> {
-    let candidates = match (&there.plan, &there.agent) {
-        (Some(plan), _) => vec![plan.clone()],
-        (None, Some(agent)) => {
-            let query = Query {
-                owner: Some(agent.clone()),
-                shelf: Shelf::All,
-                sort: Sort::Updated,
-                limit: AGENT_PLANS_MAX,
-                ..Query::default()
-            };
-            transaction.heads(&query)?.items.into_iter().map(|head| head.id).collect()
-        }
-        (None, None) => Vec::new(),
-    };
-    for id in candidates.into_iter().filter(|id| id != of) {
+    for id in candidates(transaction, there)?.into_iter().filter(|id| id != of) {
         let Some(version) = transaction.version(&id)? else { continue };
         catch_up(transaction, cache, &id, version)?;
         let Some(plan) = cache.get(&id) else { continue };

@@ -4,6 +4,7 @@
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
 //! memory, and commits writers who wait together in one go.
 
+mod across;
 mod clock;
 mod deliver;
 mod events;
@@ -22,6 +23,7 @@ mod store;
 mod subscriptions;
 mod watch;
 
+pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use events::{
     BadCursor, BadFilter, Cursor, EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventFilter,
     EventPage, FILTER_NAMES_MAX, Happening, Occurrence, event_kinds,

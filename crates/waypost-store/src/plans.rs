@@ -9,6 +9,7 @@ use waypost_core::{
     Timestamp, differences,
 };
 
+use crate::across::no_ring;
 use crate::deliver::deliver;
 use crate::follow::Follower;
 use crate::group::Group;
@@ -626,6 +627,7 @@ fn create(
     let mut plan = Plan::blank(id);
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
+    no_ring(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
@@ -687,6 +689,10 @@ pub(crate) fn write_possible(
         plan.take_touched();
         let plan = request.plan.clone();
         return Ok(Committed { plan, version, sequence: 0, changed: false, left_out });
+    }
+    if let Err(error) = no_ring(transaction, plan, &all) {
+        cache.plans.remove(&request.plan);
+        return Err(error.into());
     }
     plan.seal(at);
     let name = joined(names);
@@ -754,6 +760,7 @@ fn decide(
         }
         all.extend(events);
     }
+    no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
     Ok(all)
 }
 

@@ -228,13 +228,18 @@ impl IndexRows {
     }
 }
 
-/// The tasks elsewhere that a task has not heard of yet.
+/// The tasks elsewhere that a task has not heard of yet, or whose bad end may yet turn out well.
 fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
-    let Some(task) = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending) else {
-        return Vec::new();
+    let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
+    let waits = match task.state.status {
+        Status::Pending => true,
+        // It comes back when what it was skipped for is done after all.
+        Status::Skipped => task.state.because_of.is_some(),
+        Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
     };
-    let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
-    there.filter(|there| !task.state.received.contains_key(&there.key())).cloned().collect()
+    let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|received| received.status);
+    let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits);
+    there.filter(|there| heard(there) != Some(Status::Done)).cloned().collect()
 }
 
 /// Which plans to list with regard to the archive.

@@ -196,6 +196,11 @@ impl Plan {
         self.roots.is_empty()
     }
 
+    /// Whether any task waits for a task elsewhere.
+    pub fn waits_elsewhere(&self) -> bool {
+        self.live().any(|slot| slot.elsewhere > slot.elsewhere_met)
+    }
+
     /// Where a task stands. A parent that has begun but not ended is running.
     pub fn standing(&self, id: &str) -> Option<Standing> {
         let number = self.find(id)?;

@@ -5,8 +5,12 @@
 use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
-use waypost_core::{Dependency, Draft, Elsewhere, Json, PlanId, Received, Status, Task, TaskId};
+use waypost_core::{
+    Dependency, Draft, Elsewhere, Json, Place, Plan, PlanId, Problem, Received, Status, Task, TaskId,
+    TaskSpec,
+};
 
+use super::DIALECT;
 use crate::read::{Fields, Kept};
 
 /// The plan that the steps belong to: a reference into it is a dependency of its own.
@@ -176,19 +180,71 @@ fn reference(map: Map<String, Value>, name: &str, fields: &mut Fields, own: &Own
     Some(Reference { on: Dependency::Elsewhere(Box::new(there)), more })
 }
 
+/// Makes a step of `plan` wait for these references besides. Returns what was added; on a reference that is none, everything
+/// that is wrong, and the step stays as it was.
+pub(crate) fn add_references(
+    plan: &Plan,
+    step: &mut TaskSpec,
+    list: Vec<Value>,
+) -> Result<Vec<Dependency>, Vec<Problem>> {
+    let is_own = |name: &&str| plan.task(name).is_some();
+    let named = list.iter().filter_map(|reference| reference.get("step_id")?.as_str());
+    let own = Own {
+        plan_id: Some(plan.id().to_string()),
+        steps: named.filter(is_own).map(str::to_owned).collect(),
+    };
+    let fields = Map::from_iter([("depends_on".to_owned(), Value::Array(list))]);
+    let mut fields = Fields::new(fields, Place::Task(step.id.to_string()));
+    let read = references(&mut fields, "depends_on", &own);
+    let mut problems = Vec::new();
+    fields.finish(&mut problems);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    let mut kept = Kept::of(&step.foreign, DIALECT);
+    let mut more = kept.get("references").and_then(Value::as_object).cloned().unwrap_or_default();
+    let mut added = Vec::new();
+    for Reference { on, more: fields } in read {
+        if !fields.is_empty() {
+            more.insert(on.to_string(), Value::Object(fields));
+        }
+        if !step.depends_on.contains(&on) {
+            step.depends_on.push(on.clone());
+            added.push(on);
+        }
+    }
+    if !more.is_empty() {
+        kept.set("references", more);
+        kept.keep_in(&mut step.foreign, DIALECT);
+    }
+    Ok(added)
+}
+
 /// What a step's links need to know of the plan around it.
 pub(crate) struct Around<'a> {
     plan_id: &'a str,
     owner: &'a str,
-    satisfied: HashSet<&'a TaskId>,
+    /// Whether a step of the same plan lets those who depend on it go on.
+    satisfies: Box<dyn Fn(&TaskId) -> bool + 'a>,
+}
+
+/// The agent of a plan that belongs to none.
+fn owner_of(owner: &str) -> &str {
+    if owner.is_empty() { "main" } else { owner }
 }
 
 impl<'a> Around<'a> {
     pub(crate) fn of(draft: &'a Draft, plan_id: &'a str) -> Self {
-        let owner = if draft.spec.owner.is_empty() { "main" } else { &draft.spec.owner };
-        let satisfied =
+        let satisfied: HashSet<&TaskId> =
             draft.tasks.iter().filter(|task| task.state.satisfies()).map(|task| &task.spec.id).collect();
-        Self { plan_id, owner, satisfied }
+        let satisfies = Box::new(move |id: &TaskId| satisfied.contains(id));
+        Self { plan_id, owner: owner_of(&draft.spec.owner), satisfies }
+    }
+
+    pub(crate) fn of_plan(plan: &'a Plan) -> Self {
+        let satisfies = |id: &TaskId| plan.task(id.as_str()).is_some_and(|task| task.state.satisfies());
+        let (plan_id, owner) = (plan.id().as_str(), owner_of(&plan.spec().owner));
+        Self { plan_id, owner, satisfies: Box::new(satisfies) }
     }
 
     fn is_resolved(&self, task: &Task, on: &Dependency) -> bool {
@@ -196,7 +252,7 @@ impl<'a> Around<'a> {
             Dependency::Elsewhere(there) => {
                 task.state.received.get(&there.key()).is_some_and(|given| given.status == Status::Done)
             }
-            Dependency::Task(id) => self.satisfied.contains(id),
+            Dependency::Task(id) => (self.satisfies)(id),
         }
     }
 }
@@ -246,7 +302,7 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &Kept) -> Map<
     map
 }
 
-fn write_reference(around: &Around<'_>, on: &Dependency, kept: &Kept) -> Value {
+pub(crate) fn write_reference(around: &Around<'_>, on: &Dependency, kept: &Kept) -> Value {
     let mut map = Map::new();
     match on {
         Dependency::Elsewhere(there) => {

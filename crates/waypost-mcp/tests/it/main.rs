@@ -5,6 +5,7 @@
 mod approval;
 mod committed;
 mod documents;
+mod jaato;
 mod line;
 mod native;
 mod orchestrator;

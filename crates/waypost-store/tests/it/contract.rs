@@ -74,6 +74,9 @@ promises! {
         together::a_transaction_that_fails_leaves_nothing
         across::what_ends_later_is_told_to_whoever_waits_for_it
         across::what_has_ended_already_is_told_at_once
+        across::plans_that_would_wait_for_each_other_are_refused_with_the_path
+        across::who_waits_for_an_agent_waits_for_the_plan_that_goes_on
+        across::what_failed_and_is_done_after_all_is_told_again
         across::of_commands_for_themselves_only_the_refused_are_left_out
         happenings::events_come_one_by_one_in_the_order_of_the_log
         happenings::what_followed_from_an_event_is_told_with_it

@@ -5,6 +5,7 @@
 mod agents_at_once;
 mod evidence;
 mod examples;
+mod mcp_jaato;
 mod performance;
 mod processes;
 mod run;

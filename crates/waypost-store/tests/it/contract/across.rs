@@ -1,7 +1,9 @@
 //! Tasks that wait for tasks of other plans hear of them: what has happened already, and what happens later.
 
-use waypost_core::{Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskSpec};
-use waypost_store::Plans;
+use waypost_core::{
+    Command, Dependency, Draft, Elsewhere, Json, Plan, Standing, Status, TaskChanges, TaskSpec,
+};
+use waypost_store::{NewPlan, Plans};
 use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::*;
@@ -79,6 +81,76 @@ pub(super) fn what_has_ended_already_is_told_at_once(place: &Place) {
     };
     write(&plans, "app", added).unwrap();
     assert_eq!(standing(&place.plans(), "app", "late"), Some(Standing::Ready));
+}
+
+pub(super) fn plans_that_would_wait_for_each_other_are_refused_with_the_path(place: &Place) {
+    let plans = place.plans();
+    create(&plans, "app", owned("main", plan_of([waiting("link", Some("builder"), None, "build")])));
+    // The plan that is waited for comes later, and would wait in turn: by way of another task of its own.
+    let back = owned(
+        "builder",
+        plan_of([waiting("fetch", Some("main"), None, "link"), task("build", &["fetch"]), task("pack", &[])]),
+    );
+    let new = NewPlan { id: Some(plan("lib")), by: ada(), draft: back, approval_required: None };
+    let refused = plans.create(new).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the plan would not be valid: task builder:lib/fetch: tasks depend on each other: \
+         builder:lib/fetch → main:app/link → builder:lib/build → builder:lib/fetch"
+    );
+    // The same when the ring is closed by a change.
+    let harmless =
+        owned("builder", plan_of([waiting("fetch", Some("main"), None, "link"), task("build", &[])]));
+    create(&plans, "lib", harmless);
+    let on_fetch = TaskChanges { depends_also_on: vec![Dependency::Task(id("fetch"))], ..Default::default() };
+    let refused = write(&place.plans(), "lib", revise_task("build", on_fetch)).unwrap_err();
+    assert!(refused.to_string().contains("main:app/link → builder:lib/build"), "{refused}");
+    assert_eq!(now(&plans, "lib").version(), 1);
+    // What has ended closes no ring.
+    write(&plans, "lib", finish("build")).unwrap();
+    write(&plans, "lib", add_all([task("late", &["fetch"])])).unwrap();
+}
+
+pub(super) fn who_waits_for_an_agent_waits_for_the_plan_that_goes_on(place: &Place) {
+    let plans = place.plans();
+    create(&plans, "old", owned("builder", plan_of([task("build", &[])])));
+    write(&plans, "old", finish("build")).unwrap();
+    create(&plans, "first", owned("builder", plan_of([task("build", &[]), task("test", &[])])));
+    create(&plans, "app", plan_of([waiting("link", Some("builder"), None, "build")]));
+    write(&plans, "app", Command::Activate).unwrap();
+    assert_eq!(
+        standing(&plans, "app", "link"),
+        Some(Standing::Blocked),
+        "the plan that has ended is not meant"
+    );
+    // The agent begins anew and drops its first plan: that is no answer yet.
+    create(&plans, "second", owned("builder", plan_of([task("build", &[])])));
+    let end = Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
+    write(&plans, "first", end).unwrap();
+    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Blocked));
+    let there = Elsewhere { agent: Some("builder".to_owned()), plan: None, task: id("build") };
+    assert_eq!(plans.meant_by(&plan("app"), &there).unwrap(), Some(plan("second")));
+    write(&plans, "second", finish("build")).unwrap();
+    assert_eq!(standing(&place.plans(), "app", "link"), Some(Standing::Ready));
+    let nobody = Elsewhere { agent: Some("nobody".to_owned()), plan: None, task: id("build") };
+    assert_eq!(plans.meant_by(&plan("app"), &nobody).unwrap(), None);
+}
+
+pub(super) fn what_failed_and_is_done_after_all_is_told_again(place: &Place) {
+    let plans = place.plans();
+    create(&plans, "lib", owned("builder", plan_of([task("build", &[])])));
+    create(&plans, "app", plan_of([waiting("link", Some("builder"), None, "build"), task("else", &[])]));
+    write(&plans, "app", Command::Activate).unwrap();
+    let failed = waypost_core::Outcome::Failed { error: "no disk".to_owned(), evidence: None };
+    let fail = Command::FinishTask { task: id("build"), attempt: None, outcome: failed, retry: None };
+    write(&plans, "lib", fail).unwrap();
+    assert_eq!(standing(&plans, "app", "link"), Some(Standing::Skipped));
+    assert_eq!(now(&plans, "app").task("link").unwrap().state.because_of, Some(id("builder:build")));
+    write(&plans, "lib", Command::RetryTask { task: id("build") }).unwrap();
+    write(&plans, "lib", finish("build")).unwrap();
+    assert_eq!(standing(&place.plans(), "app", "link"), Some(Standing::Ready));
+    assert_eq!(output(&plans, "app", "link"), Some(Json::of(&"build")));
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
 }
 
 pub(super) fn of_commands_for_themselves_only_the_refused_are_left_out(place: &Place) {

@@ -1,0 +1,220 @@
+//! Plans as a whole: create, start with a person's approval, complete.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
+use waypost_dialects::jaato::answers;
+
+use super::current::{NO_ACTIVE_PLAN, current};
+use super::{Told, arguments, error};
+use crate::approval::{self, APPROVAL_SECONDS_MAX, Asked};
+use crate::call::Call;
+use crate::refused::Refused;
+
+/// How long startPlan waits for a person when it is not told: less than clients wait for a tool.
+const START_SECONDS: f64 = 50.0;
+/// Steps that an answer names at the most when it only mentions them.
+pub(super) const STEPS_NAMED_MAX: usize = 20;
+
+pub(super) fn create(call: &Call) -> Told {
+    let title = arguments::needed(call, "title")?;
+    let steps = match call.arguments.get("steps") {
+        Some(Value::Array(steps)) if !steps.is_empty() => steps,
+        _ => return Err(error("steps must be a non-empty array")),
+    };
+    let mut draft = Draft::new(title);
+    draft.spec.owner.clone_from(&call.by.name);
+    for (step, number) in steps.iter().zip(1..) {
+        let Value::String(description) = step else { return Err(error("all steps must be strings")) };
+        let id = TaskId::new(format!("step_{number}")).map_err(|bad| error(bad.to_string()))?;
+        draft.tasks.push(Task::new(TaskSpec::new(id, description.as_str())));
+    }
+    let replaced = replaceable(call)?;
+    let made = call.workspace.create(&call.by, None, draft)?.plan;
+    let mut answer = call.workspace.plans.look(&made, outline)?;
+    answer.insert("message".to_owned(), "Plan created. Call startPlan to request approval.".into());
+    if let Some(old) = replaced {
+        let summary = format!("replaced by {made} before it was started");
+        call.write(&old, vec![Command::FinishPlan { phase: Phase::Cancelled, summary }])?;
+        answer.insert("replaced".to_owned(), old.as_str().into());
+    }
+    Ok(answer)
+}
+
+/// The caller's plan that a new one takes the place of: one of its own that was never started.
+fn replaceable(call: &Call) -> Result<Option<PlanId>, Refused> {
+    let Some(id) = current(call)? else { return Ok(None) };
+    let plans = &call.workspace.plans;
+    let (phase, begun, own, title, counts) = plans.look(&id, |plan| {
+        let (spec, state) = (plan.spec(), plan.state());
+        let own = state.created_by.as_ref() == Some(&call.by);
+        (state.phase, state.started_at.is_some(), own, spec.title.clone(), plan.counts())
+    })?;
+    match phase {
+        Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(None),
+        Phase::Draft | Phase::AwaitingApproval if !begun => Ok(own.then_some(id)),
+        Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => Err(error(format!(
+            "An active plan already exists: '{title}' ({} pending, {} in progress). Do NOT recreate the plan from \
+             scratch. Instead:\n- Use addStep(description, after_step_id?) to insert new steps\n- Use \
+             setStepStatus(step_id, status='skipped') to skip steps that are no longer needed\n- Use \
+             completePlan(status='failed') first if you truly need to abandon the plan",
+            counts.ready, counts.running
+        ))),
+    }
+}
+
+/// A plan with its steps as they were written.
+fn outline(plan: &Plan) -> Map<String, Value> {
+    let mut answer = head(plan);
+    let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
+        let mut step = answers::step(plan, task, sequence);
+        step.retain(|name, _| {
+            ["id", "step_id", "sequence", "description", "status"].contains(&name.as_str())
+        });
+        Value::Object(step)
+    });
+    answer.insert("steps".to_owned(), steps.collect());
+    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    answer
+}
+
+/// Which plan, and where it stands.
+pub(super) fn head(plan: &Plan) -> Map<String, Value> {
+    Map::from_iter([
+        ("plan_id".to_owned(), plan.id().as_str().into()),
+        ("title".to_owned(), plan.spec().title.as_str().into()),
+        ("status".to_owned(), answers::plan_word(plan.state().phase).into()),
+    ])
+}
+
+pub(super) fn start(call: &Call) -> Told {
+    let message = arguments::text(call, "message")?;
+    let seconds = arguments::seconds(call, "timeout", START_SECONDS, APPROVAL_SECONDS_MAX as f64)?;
+    let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
+    let plans = &call.workspace.plans;
+    let (phase, waived, title) = plans.look(&id, |plan| {
+        let state = plan.state();
+        (state.phase, state.approval_waived && !state.approval_required, plan.spec().title.clone())
+    })?;
+    match phase {
+        Phase::Draft | Phase::AwaitingApproval => {}
+        Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => {
+            return Err(error("Plan already started. Proceed with setStepStatus."));
+        }
+    }
+    let asked = if waived {
+        // The operator's configuration says that nobody need be asked.
+        Asked::Approved
+    } else {
+        let asks = message.clone().unwrap_or_else(|| format!("{} asks to start '{title}'.", call.by.name));
+        approval::ask(call, &id, &asks, seconds as u64)?
+    };
+    match asked {
+        Asked::Approved => confirmed(call, &id, message),
+        Asked::Rejected(reason) => {
+            let why = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
+            Err(error(format!(
+                "Plan rejected by the user: {why}. Do not execute it and do not ask again unchanged: create a changed \
+                 plan with createPlan, or call completePlan(status='cancelled')."
+            ))
+            .with_fact("confirmed", false)
+            .with_fact("plan_id", id.as_str()))
+        }
+        Asked::Waiting => {
+            let mut answer = plans.look(&id, head)?;
+            answer.insert("confirmed".to_owned(), false.into());
+            let text = "Still waiting for the user's approval. Do not start any step. Call startPlan again to go on \
+                        waiting; once it says that the plan is already started, it was approved.";
+            answer.insert("message".to_owned(), text.into());
+            Ok(answer)
+        }
+    }
+}
+
+fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Told {
+    // An approved plan runs already, and one that nobody need approve begins here.
+    call.write(id, vec![Command::Activate])?;
+    let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
+    let answer = call.workspace.plans.look(id, |plan| {
+        let mut answer = head(plan);
+        let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
+            json!({ "id": task.spec.id, "sequence": sequence, "description": task.spec.description })
+        });
+        answer.insert("steps".to_owned(), steps.collect());
+        answer
+    })?;
+    let mut all = Map::from_iter([("confirmed".to_owned(), true.into())]);
+    all.extend(answer);
+    all.insert("message".to_owned(), message.into());
+    Ok(all)
+}
+
+pub(super) fn complete(call: &Call) -> Told {
+    let word = arguments::needed(call, "status")?;
+    let phase = match word.as_str() {
+        "completed" => Phase::Completed,
+        "failed" => Phase::Failed,
+        "cancelled" => Phase::Cancelled,
+        _ => {
+            return Err(error(format!(
+                "Invalid status: {word}. Must be one of: completed, failed, cancelled"
+            )));
+        }
+    };
+    let summary = arguments::text(call, "summary")?;
+    let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
+    let plans = &call.workspace.plans;
+    let open = plans.look(&id, |plan| {
+        may_end_as(plan, phase, &word)?;
+        let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+        Ok::<_, Refused>(open.map(|task| task.spec.id.to_string()).take(STEPS_NAMED_MAX).collect::<Vec<_>>())
+    })??;
+    call.write(&id, vec![Command::FinishPlan { phase, summary: summary.clone().unwrap_or_default() }])?;
+    plans
+        .look(&id, |plan| {
+            let mut answer = head(plan);
+            answer.insert("completed_at".to_owned(), json!(plan.state().finished_at));
+            answer.insert("summary".to_owned(), json!(summary));
+            answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+            if !open.is_empty() {
+                let text = format!("Plan finished. Never done, and cancelled with it: {}.", open.join(", "));
+                answer.insert("message".to_owned(), text.into());
+            }
+            answer
+        })
+        .map_err(Refused::from)
+}
+
+/// A plan that was never started can only be cancelled, and one with a failed or unfinished step is not completed.
+fn may_end_as(plan: &Plan, phase: Phase, word: &str) -> Result<(), Refused> {
+    let never_begun = match plan.state().phase {
+        Phase::Draft | Phase::AwaitingApproval => plan.state().started_at.is_none(),
+        Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => false,
+    };
+    if never_begun && phase != Phase::Cancelled {
+        return Err(error(format!(
+            "Cannot mark plan as '{word}' - plan was never started. Use 'cancelled' if the plan was rejected."
+        )));
+    }
+    if phase != Phase::Completed {
+        return Ok(());
+    }
+    let named = |status: Status| -> Vec<String> {
+        let found = plan.tasks().map(|(task, _)| task).filter(|task| task.state.status == status);
+        found.map(|task| task.spec.id.to_string()).take(STEPS_NAMED_MAX).collect()
+    };
+    let (failed, running) = (named(Status::Failed), named(Status::Running));
+    if !failed.is_empty() {
+        return Err(error(format!(
+            "Cannot mark plan as 'completed' - failed: {}. Use 'failed', or set a step to 'skipped' if another one took \
+             its place.",
+            failed.join(", ")
+        )));
+    }
+    if !running.is_empty() {
+        return Err(error(format!(
+            "Cannot mark plan as 'completed' - still in progress: {}. Set their status first.",
+            running.join(", ")
+        )));
+    }
+    Ok(())
+}

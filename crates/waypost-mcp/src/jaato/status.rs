@@ -1,0 +1,77 @@
+//! How a plan stands: its steps, its progress, and what came from other agents.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Dependency, Plan};
+use waypost_dialects::jaato::answers;
+
+use super::current::{current_or_recent, named};
+use super::plan::head;
+use super::{Told, arguments, error};
+use crate::call::Call;
+
+/// Steps in one answer.
+pub(super) const STEPS_MAX: usize = 200;
+
+pub(super) fn show(call: &Call) -> Told {
+    let after = arguments::text(call, "after_step_id")?;
+    let plan = match named(call)? {
+        Some(plan) => plan,
+        None => current_or_recent(call)?.ok_or_else(|| {
+            let agent = match call.by.name.as_str() {
+                "main" => String::new(),
+                name => format!(" (agent: {name})"),
+            };
+            error(format!("No plan found for this agent{agent}. Create a plan first with createPlan."))
+        })?,
+    };
+    let shown = call.workspace.plans.look(&plan, |plan| shown(plan, after.as_deref()))?;
+    shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())))
+}
+
+/// A plan from a step on; nothing when it has no such step.
+fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
+    let state = plan.state();
+    let mut answer = head(plan);
+    answer.insert("agent_id".to_owned(), plan.spec().owner.as_str().into());
+    answer.insert("created_at".to_owned(), json!(state.created_at));
+    answer.insert("completed_at".to_owned(), json!(state.finished_at));
+    let summary = Some(&state.summary).filter(|summary| !summary.is_empty());
+    answer.insert("summary".to_owned(), json!(summary));
+    let mut steps = plan.tasks().map(|(task, _)| task).zip(1usize..);
+    let running = plan.running().next().map(|task| task.spec.id.clone());
+    let current = running.and_then(|id| super::current::step(plan, id.as_str())).map(|(_, at)| at);
+    answer.insert("current_step".to_owned(), json!(current));
+    answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    if let Some(after) = after {
+        steps.find(|(task, _)| task.spec.id.as_str() == after)?;
+    }
+    let shown = steps.by_ref().take(STEPS_MAX);
+    let shown: Vec<Value> = shown.map(|(task, at)| Value::Object(answers::step(plan, task, at))).collect();
+    let left = steps.count();
+    if left > 0 {
+        let last = shown.last().map(|step| step["id"].clone());
+        let text = format!("{left} more steps: call getPlanStatus with after_step_id.");
+        answer.insert("after_step_id".to_owned(), json!(last));
+        answer.insert("message".to_owned(), text.into());
+    }
+    answer.insert("steps".to_owned(), shown.into());
+    let received = received(plan);
+    if !received.is_empty() {
+        answer.insert("received_outputs".to_owned(), received.into());
+    }
+    Some(answer)
+}
+
+/// What came from each agent: of several outputs, the one that the last step received. Each step has them all.
+fn received(plan: &Plan) -> Map<String, Value> {
+    let mut received = Map::new();
+    for (task, _) in plan.tasks().filter(|(task, _)| !task.state.received.is_empty()) {
+        for there in task.spec.depends_on.iter().filter_map(Dependency::elsewhere) {
+            let output = task.state.received.get(&there.key()).and_then(|given| given.output.as_ref());
+            if let (Some(agent), Some(output)) = (&there.agent, output) {
+                received.insert(agent.clone(), output.value());
+            }
+        }
+    }
+    received
+}

@@ -1,0 +1,206 @@
+//! Agents that wait for each other's steps: every way in which that can end.
+
+use serde_json::{Value, json};
+
+use super::{agent, set, start, started, step, text};
+use crate::session::{Session, World};
+
+fn on(agent: &str, step: &str) -> Value {
+    json!([{ "agent_id": agent, "step_id": step }])
+}
+
+fn wait_for(session: &Session, agent: &str, step: &str) -> Value {
+    let review = json!({ "description": "Review implementation results", "depends_on": on(agent, step) });
+    session.call("addDependentStep", review).value
+}
+
+#[test]
+fn a_parent_and_its_subagent_work_as_the_document_shows() {
+    let world = World::new();
+    let parent = agent(&world, "main");
+    parent.call("subscribeToTasks", json!({ "event_types": ["plan_created", "step_completed"] }));
+    started(&world, &parent, "Parent", &["Prepare"]);
+    let child = agent(&world, "implementer");
+    started(&world, &child, "Implement", &["Write code", "Finish"]);
+    // The parent sees the plan of its subagent with its next call.
+    let told = parent.call("getPlanStatus", json!({})).value;
+    let created = &told["events"][0];
+    assert_eq!(
+        (&created["event_type"], &created["source_agent"]),
+        (&json!("plan_created"), &json!("implementer"))
+    );
+    let last = text(&created["payload"]["steps"][1]["step_id"]);
+    let added = wait_for(&parent, "implementer", &last);
+    assert_eq!(added["step_id"], "step_2");
+    assert_eq!((&added["status"], &added["sequence"]), (&json!("blocked"), &json!(2)));
+    assert_eq!(added["blocked_by"], on("implementer", &last));
+    assert_eq!(added["message"], "Step added with 1 dependencies (BLOCKED)");
+    let blocked = parent.call("getBlockedSteps", json!({})).value;
+    assert_eq!(blocked["count"], 1);
+    assert_eq!(blocked["blocked_steps"][0]["received_outputs"], json!({}));
+    let output = json!({ "passed": true, "results": ["file1.py created", "tests pass"], "errors": [] });
+    let done =
+        json!({ "step_id": last, "output": output, "result": "Implementation completed successfully" });
+    let completed = child.call("completeStepWithOutput", done).value;
+    assert_eq!(completed["message"], "Step completed with output. Dependent steps will be notified.");
+    let blocked = parent.call("getBlockedSteps", json!({})).value;
+    assert_eq!((&blocked["blocked_steps"], &blocked["message"]), (&json!([]), &json!("No blocked steps")));
+    assert_eq!(blocked["events"][0]["event_type"], "step_completed");
+    assert_eq!(blocked["events"][0]["payload"]["output"], output);
+    let status = parent.call("getPlanStatus", json!({})).value;
+    assert_eq!(status["received_outputs"]["implementer"], output);
+    assert_eq!(status["steps"][1]["status"], "pending");
+    assert_eq!(status["steps"][1]["received_outputs"]["implementer:step_2"], output);
+    assert_eq!(status.get("events"), None, "told once");
+}
+
+#[test]
+fn what_is_completed_already_blocks_nobody() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &child, "C", &["b", "c"]);
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    let added = wait_for(&main, "child", "step_1");
+    assert_eq!((&added["status"], &added["blocked_by"]), (&json!("pending"), &json!([])));
+    assert_eq!(added["message"], "Step added with 1 dependencies (already completed: READY)");
+    assert_eq!(added["received_outputs"]["child:step_1"], json!({ "n": 1 }));
+}
+
+#[test]
+fn what_fails_is_skipped_or_cancelled_skips_whoever_waits_and_says_why() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &child, "C", &["fails", "skipped", "cancelled", "other"]);
+    for step in ["step_1", "step_2", "step_3"] {
+        wait_for(&main, "child", step);
+    }
+    child.call("setStepStatus", json!({ "step_id": "step_1", "status": "failed", "error": "compile error" }));
+    child.call("setStepStatus", json!({ "step_id": "step_2", "status": "skipped", "result": "not needed" }));
+    child.call("completePlan", json!({ "status": "cancelled" }));
+    for (id, why) in [
+        ("step_2", "child:step_1, which it waited for, was not accomplished: it failed"),
+        ("step_3", "child:step_2, which it waited for, was skipped"),
+        ("step_4", "child:step_3, which it waited for, was cancelled"),
+    ] {
+        let step = step(&main, id);
+        assert_eq!((&step["status"], &step["result"]), (&json!("skipped"), &json!(why)), "{id}");
+    }
+    // The same when it has happened already.
+    let added = wait_for(&main, "child", "step_1");
+    assert_eq!(added["status"], "skipped");
+    assert_eq!(
+        added["message"],
+        "Step added with 1 dependencies (SKIPPED: child:step_1, which it waited for, was not accomplished: it failed)"
+    );
+}
+
+#[test]
+fn a_failure_that_is_put_right_brings_back_whoever_waited() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &child, "C", &["b", "c"]);
+    wait_for(&main, "child", "step_1");
+    set(&child, "step_1", "failed");
+    assert_eq!(step(&main, "step_2")["status"], "skipped");
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 2 } }));
+    let step = step(&main, "step_2");
+    assert_eq!(
+        (&step["status"], &step["received_outputs"]["child:step_1"]),
+        (&json!("pending"), &json!({ "n": 2 }))
+    );
+}
+
+#[test]
+fn who_waits_for_an_agent_without_a_plan_waits_until_it_has_one() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "M", &["a"]);
+    assert_eq!(wait_for(&main, "later", "step_2")["status"], "blocked");
+    let why = main.call("getBlockedSteps", json!({})).value["blocked_steps"][0]["why"].clone();
+    assert_eq!(why, json!(["later:step_2: later has no step step_2 yet"]));
+    let later = agent(&world, "later");
+    world.wait(1);
+    let plan = text(&later.call("createPlan", json!({ "title": "L", "steps": ["x", "y"] })).value["plan_id"]);
+    let why = main.call("getBlockedSteps", json!({})).value["blocked_steps"][0]["why"].clone();
+    assert_eq!(why, json!([format!("later:step_2 (plan {plan}) is ready; its plan is not started")]));
+    // It thinks again before it begins: the new plan is the one that is meant.
+    world.wait(1);
+    let again =
+        text(&later.call("createPlan", json!({ "title": "L2", "steps": ["x", "y"] })).value["plan_id"]);
+    assert_eq!(step(&main, "step_2")["status"], "blocked");
+    start(&world, &later, &again, json!({}));
+    set(&later, "step_2", "completed");
+    assert_eq!(step(&main, "step_2")["status"], "pending");
+}
+
+#[test]
+fn agents_that_would_wait_for_each_other_are_refused_with_the_path() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    let mine = started(&world, &main, "M", &["a"]);
+    let theirs = started(&world, &child, "C", &["b"]);
+    main.call("addDependentStep", json!({ "step_id": "step_1", "depends_on": on("child", "step_1") }));
+    let told =
+        child.ask("addDependentStep", json!({ "step_id": "step_1", "depends_on": on("main", "step_1") }));
+    assert!(told.is_error);
+    let path = format!("child:{theirs}/step_1 → main:{mine}/step_1 → child:{theirs}/step_1");
+    assert!(told.text.contains(&path), "{}", told.text);
+    assert_eq!(told.value["error"], json!(told.text));
+    // Nor can a step wait for itself, or for one of the same plan that waits for it.
+    child.refused("addDependentStep", json!({ "step_id": "step_1", "depends_on": on("child", "step_1") }));
+    let after =
+        child.call("addDependentStep", json!({ "description": "then", "depends_on": on("child", "step_1") }));
+    assert_eq!(
+        after.value["blocked_by"],
+        json!([{ "agent_id": "child", "step_id": "step_1", "plan_id": theirs }])
+    );
+    set(&child, "step_1", "completed");
+    assert_eq!(step(&child, "step_2")["status"], "pending");
+    assert_eq!(step(&main, "step_1")["status"], "pending");
+}
+
+#[test]
+fn a_step_that_is_worked_on_is_laid_down_to_wait() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "M", &["Await results"]);
+    set(&main, "step_1", "in_progress");
+    let linked =
+        main.call("addDependentStep", json!({ "step_id": "step_1", "depends_on": on("child", "step_1") }));
+    assert_eq!(linked.value["status"], "blocked");
+    assert_eq!(linked.value["message"], "Added 1 dependencies to existing step (BLOCKED)");
+}
+
+#[test]
+fn an_agent_that_restarts_finds_its_plan_its_subscriptions_and_what_it_has_not_heard() {
+    let world = World::new();
+    let first = agent(&world, "main");
+    started(&world, &first, "M", &["a"]);
+    let subscribed = json!({ "event_types": ["step_completed", "step_unblocked"], "agent_id": "*" });
+    let subscription = first.call("subscribeToTasks", subscribed).value["subscription_id"].clone();
+    wait_for(&first, "child", "step_1");
+    drop(first);
+    let child = agent(&world, "child");
+    started(&world, &child, "C", &["b"]);
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 3 } }));
+    let again = agent(&world, "main");
+    let status = again.call("getPlanStatus", json!({})).value;
+    assert_eq!(status["title"], "M");
+    let kinds: Vec<&Value> =
+        status["events"].as_array().unwrap().iter().map(|event| &event["event_type"]).collect();
+    assert_eq!(kinds, ["step_completed", "step_unblocked"]);
+    let unblocked = &status["events"][1];
+    assert_eq!(
+        (&unblocked["source_agent"], &unblocked["source_step_id"]),
+        (&json!("main"), &json!("step_2"))
+    );
+    assert_eq!(unblocked["payload"]["received_outputs"]["child:step_1"], json!({ "n": 3 }));
+    let listed = again.call("listSubscriptions", json!({})).value;
+    assert_eq!(
+        (&listed["count"], &listed["subscriptions"][0]["subscription_id"]),
+        (&json!(1), &subscription)
+    );
+}

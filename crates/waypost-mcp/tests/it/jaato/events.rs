@@ -1,0 +1,142 @@
+//! Events of the plugin: who hears of what, and reading on from where one was.
+
+use serde_json::{Value, json};
+
+use super::{agent, set, started, text};
+use crate::session::{Session, World};
+
+fn kinds(events: &Value) -> Vec<String> {
+    events.as_array().unwrap().iter().map(|event| text(&event["event_type"])).collect()
+}
+
+fn recent(session: &Session, arguments: Value) -> Value {
+    session.call("getTaskEvents", arguments).value
+}
+
+#[test]
+fn everything_that_happens_to_a_plan_has_its_word() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "T", &["a", "b", "c"]);
+    set(&main, "step_1", "in_progress");
+    set(&main, "step_1", "completed");
+    main.call("setStepStatus", json!({ "step_id": "step_2", "status": "failed", "error": "no" }));
+    let on = json!([{ "agent_id": "child", "step_id": "step_1" }]);
+    main.call("addDependentStep", json!({ "description": "d", "depends_on": on }));
+    set(&main, "step_3", "skipped");
+    main.call("completePlan", json!({ "status": "failed", "summary": "gave up" }));
+    let told = recent(&main, json!({}));
+    assert_eq!(
+        kinds(&told["events"]),
+        [
+            "plan_created",
+            "plan_started",
+            "step_started",
+            "step_completed",
+            "step_failed",
+            "step_added",
+            "step_blocked",
+            "step_skipped",
+            "plan_failed"
+        ]
+    );
+    assert_eq!((&told["count"], &told["last_event_id"]), (&json!(9), &told["events"][8]["event_id"]));
+    let failed = &told["events"][4];
+    assert_eq!((&failed["source_agent"], &failed["source_plan_title"]), (&json!("main"), &json!("T")));
+    assert_eq!((&failed["source_step_id"], &failed["source_step_sequence"]), (&json!("step_2"), &json!(2)));
+    assert_eq!(failed["payload"]["error"], "no");
+    assert_eq!(told["events"][6]["payload"]["blocked_by"], on);
+    assert_eq!(told["events"][8]["payload"]["summary"], "gave up");
+    // What followed from the end of the plan does not take the place of what is told.
+    let last = recent(&main, json!({ "limit": 2 }));
+    assert_eq!(kinds(&last["events"]), ["step_skipped", "plan_failed"]);
+}
+
+#[test]
+fn events_are_read_by_type_agent_and_place() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a", "b"]);
+    started(&world, &child, "C", &["c"]);
+    set(&main, "step_1", "completed");
+    set(&child, "step_1", "completed");
+    let of_child = recent(&main, json!({ "agent_id": "child" }));
+    assert_eq!(
+        kinds(&of_child["events"]),
+        ["plan_created", "plan_started", "step_completed", "plan_completed"]
+    );
+    let completed = recent(&main, json!({ "event_types": ["step_completed"], "agent_id": "*" }));
+    assert_eq!(completed["count"], 2);
+    let last = recent(&main, json!({ "event_types": ["step_completed"], "limit": 1 }));
+    assert_eq!((&last["count"], &last["events"][0]["source_agent"]), (&json!(1), &json!("child")));
+    // From the first one on, one by one, until there is nothing more.
+    let mut place = completed["events"][0]["event_id"].clone();
+    let mut seen = Vec::new();
+    loop {
+        let next = recent(&main, json!({ "after_event": place, "limit": 1 }));
+        if next["count"] == 0 {
+            assert_eq!(next.get("last_event_id"), None);
+            break;
+        }
+        seen.extend(kinds(&next["events"]));
+        place = next["last_event_id"].clone();
+    }
+    assert_eq!(seen, ["step_completed", "plan_completed"]);
+}
+
+#[test]
+fn a_call_can_wait_for_what_happens_next() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &child, "C", &["c"]);
+    let told = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| recent(&main, json!({ "event_types": ["step_started"], "timeout": 30 })));
+        set(&child, "step_1", "in_progress");
+        waits.join().unwrap()
+    });
+    assert_eq!(kinds(&told["events"]), ["step_started"]);
+    let nothing = recent(&main, json!({ "after_event": told["last_event_id"], "timeout": 0.01 }));
+    assert_eq!((&nothing["count"], nothing.get("last_event_id")), (&json!(0), None));
+}
+
+#[test]
+fn what_was_shown_otherwise_is_not_told_again() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    main.call("subscribeToTasks", json!({ "event_types": ["plan_created"], "agent_id": "child" }));
+    started(&world, &child, "C", &["c"]);
+    assert_eq!(recent(&main, json!({ "agent_id": "child" }))["events"][0]["event_type"], "plan_created");
+    assert_eq!(main.call("listSubscriptions", json!({})).value.get("events"), None);
+}
+
+#[test]
+fn nobody_hears_of_its_own_deeds_and_who_subscribes_late_misses_nothing_since_its_plan() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &child, "Before", &["c"]);
+    started(&world, &main, "M", &["a", "b"]);
+    set(&child, "step_1", "in_progress");
+    set(&main, "step_1", "in_progress");
+    let told =
+        main.call("subscribeToTasks", json!({ "event_types": ["plan_created", "step_started"] })).value;
+    assert_eq!(kinds(&told["events"]), ["step_started"]);
+    assert_eq!(told["events"][0]["source_agent"], "child");
+}
+
+#[test]
+fn subscriptions_belong_to_their_owner() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    let wanted = json!({ "event_types": ["step_failed", "plan_failed"], "plan_id": "p", "step_id": "s" });
+    let id = main.call("subscribeToTasks", wanted).value["subscription_id"].clone();
+    let listed = main.call("listSubscriptions", json!({})).value;
+    assert_eq!(
+        listed["subscriptions"][0]["filter"],
+        json!({ "agent_id": "*", "plan_id": "p", "step_id": "s", "event_types": ["plan_failed", "step_failed"] })
+    );
+    assert_eq!(child.call("listSubscriptions", json!({})).value["count"], 0);
+    let theirs = child.call("unsubscribe", json!({ "subscription_id": id })).value;
+    assert_eq!((&theirs["success"], &theirs["message"]), (&json!(false), &json!("Subscription not found")));
+    let mine = main.call("unsubscribe", json!({ "subscription_id": id })).value;
+    assert_eq!((&mine["success"], &mine["message"]), (&json!(true), &json!("Subscription removed")));
+}
