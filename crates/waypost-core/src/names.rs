@@ -43,7 +43,7 @@ fn hash(name: &str) -> u64 {
 }
 
 /// The candidate that is closest to `wanted`, if it is close at all.
-pub(crate) fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
+pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
     /// Beyond this many candidates a suggestion is not worth the search.
     const CANDIDATES_MAX: usize = 20_000;
     let allowed = (wanted.chars().count() / 3).clamp(1, 4);

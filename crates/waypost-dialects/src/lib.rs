@@ -28,6 +28,7 @@ mod svg;
 mod task_lines;
 mod task_master;
 mod task_text;
+mod update;
 mod write;
 
 use std::fmt;
@@ -39,6 +40,7 @@ use waypost_core::{Draft, Problem};
 pub use backlog::read_many as read_backlog;
 pub use checklist::render_plan_command;
 pub use sniff::sniff;
+pub use update::{NoUpdate, Update, Written, keep_foreign, update};
 
 /// A format, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]

@@ -10,6 +10,7 @@ mod executors;
 mod file;
 mod remote;
 mod template;
+mod todo;
 mod worker;
 
 use std::collections::BTreeMap;
@@ -22,6 +23,7 @@ use waypost_core::Retry;
 pub use crate::shapes::{Shape, VIOLATIONS_MAX};
 pub(crate) use agents::PROMPT_MARK;
 pub use template::Template;
+pub use todo::todo_store;
 pub use worker::{
     Agent, Answer, Container, ENVIRONMENT_DEFAULT, Header, Http, Kubernetes, Method, Mount, Process, Prompt,
     PromptTo, Secret, Worker,
@@ -133,7 +135,50 @@ pub enum Report {
         /// Seconds that it may take for one event.
         timeout_seconds: u32,
     },
+    /// Each event of the log is posted to an address, until that takes it.
+    Webhook(Webhook),
 }
+
+/// An address that events are posted to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Where to; it may be a secret as a whole.
+    pub url: Header,
+    /// Headers to send along.
+    pub headers: Vec<(String, Header)>,
+    /// What requests are signed with.
+    pub hmac: Option<Secret>,
+    /// Seconds that one request may take.
+    pub timeout_seconds: u32,
+    /// How often one event is tried before it is given up.
+    pub attempts: u32,
+    /// Seconds before the second try; doubled for each further one.
+    pub backoff_seconds: u32,
+    /// The longest wait between two tries.
+    pub backoff_seconds_max: u32,
+}
+
+impl Webhook {
+    /// With what holds where nothing else is said.
+    pub fn to(url: Header) -> Self {
+        Self {
+            url,
+            headers: Vec::new(),
+            hmac: None,
+            timeout_seconds: REPORT_SECONDS_DEFAULT,
+            attempts: WEBHOOK_ATTEMPTS_DEFAULT,
+            backoff_seconds: 1,
+            backoff_seconds_max: WEBHOOK_BACKOFF_DEFAULT,
+        }
+    }
+}
+
+/// How often an event is tried unless the configuration says otherwise.
+pub const WEBHOOK_ATTEMPTS_DEFAULT: u32 = 10;
+/// How often an event may be tried.
+pub const WEBHOOK_ATTEMPTS_MAX: u32 = 1_000;
+/// Seconds between two tries at the most, unless the configuration says otherwise.
+pub const WEBHOOK_BACKOFF_DEFAULT: u32 = 300;
 
 /// Seconds that a program may take for one event unless the configuration says otherwise.
 pub const REPORT_SECONDS_DEFAULT: u32 = 10;
@@ -165,6 +210,8 @@ pub const REPORT_EVENTS: [&str; 19] = [
 pub struct Config {
     /// When a person must approve.
     pub approval: ApprovalPolicy,
+    /// Whether the person at an agent's client may approve there, when the client asks them.
+    pub elicitation: bool,
     /// Queues by name.
     pub queues: BTreeMap<String, Queue>,
     /// Executors by name.
@@ -177,6 +224,8 @@ pub struct Config {
     pub shapes: BTreeMap<String, Shape>,
     /// Reporters by name.
     pub reporters: BTreeMap<String, Reporter>,
+    /// What of a `todo.json` has no meaning here, a clause each.
+    pub ignored: Vec<String>,
     /// How often to try where the task does not say.
     pub retry: Retry,
     /// Seconds that a worker is believed to live without a sign of life.
@@ -200,12 +249,14 @@ impl Default for Config {
         let executors = [("noop", Executor::Noop), ("human", Executor::Human)];
         Self {
             approval: ApprovalPolicy::default(),
+            elicitation: true,
             queues: BTreeMap::from([(DEFAULT_QUEUE.to_owned(), Queue { concurrency: CONCURRENCY_DEFAULT })]),
             executors: executors.map(|(name, executor)| (name.to_owned(), executor)).into(),
             default_executor: None,
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
             reporters: BTreeMap::new(),
+            ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
             lease_seconds: 60,
             heartbeat_seconds: 15,
@@ -268,8 +319,12 @@ impl Config {
     ) -> Result<Self, BadConfig> {
         let mut config = Self::default();
         let mut problems = Vec::new();
+        let variables: Vec<(&str, &str)> = variables.into_iter().collect();
         for layer in layers {
-            file::apply(&mut config, layer, read, &mut problems);
+            match layer.name.ends_with(".json") {
+                true => todo::apply(&mut config, &layer.name, &layer.text, &variables, &mut problems),
+                false => file::apply(&mut config, layer, read, &variables, &mut problems),
+            }
         }
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);

@@ -3,18 +3,18 @@
 mod agent;
 mod attempt;
 mod container;
-mod http;
+pub(crate) mod http;
 mod job;
 mod kubernetes;
 mod line;
-mod log;
+pub(crate) mod log;
 mod naming;
 mod process;
 mod prompt;
 mod question;
-mod remote;
+pub(crate) mod remote;
 mod threads;
-mod web;
+pub(crate) mod web;
 mod workshop;
 mod worktree;
 
@@ -27,6 +27,8 @@ pub(crate) use workshop::{Prepared, Workshop};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::config::Secret;
+
 /// What the work of tasks finds around it.
 #[derive(Clone, Debug)]
 pub struct Surroundings {
@@ -38,4 +40,17 @@ pub struct Surroundings {
     pub variables: BTreeMap<String, String>,
     /// The name of this run, by which its processes can be found after its death.
     pub worker: String,
+}
+
+impl Surroundings {
+    /// The value of a secret, read where the configuration says.
+    pub(crate) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
+        let value = match secret {
+            Secret::Variable(variable) => self.variables.get(variable).cloned(),
+            Secret::File(file) => std::fs::read_to_string(self.workspace.join(file)).ok(),
+        };
+        let value = value
+            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
+        Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
+    }
 }

@@ -28,7 +28,9 @@ pub use identity::worker_name;
 pub use observe::{Happened, Observer, happened_since};
 pub use proof::CHECK_ATTEMPTS;
 pub use queues::{RunningWorker, workers};
-pub use reporters::{REPORT_BYTES_MAX, REPORTS_WAITING_MAX, reports};
+pub use reporters::{
+    REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,
+};
 pub use run::{Controller, Follow, Options, Patience, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,

@@ -23,7 +23,7 @@ const MANNERS: Duration = Duration::from_millis(30);
 const WAITING: &str = "waiting";
 
 /// What a queue's name is as the name of a folder: no two are the same, and none leads elsewhere.
-fn folder_name(queue: &str) -> String {
+pub(crate) fn folder_name(queue: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     queue
         .bytes()

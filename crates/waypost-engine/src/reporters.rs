@@ -1,17 +1,19 @@
 //! Who else is told how runs go: files and programs of the configuration. Never keeps a run waiting, and never fails it.
 //!
 //! What they get is what whoever watches a run gets, with the moment: notices hold no inputs, no outputs and no secrets.
+//! Webhooks are not told here: they get the log itself, from a place that is kept ([`Relay`]).
+
+mod program;
+mod relay;
+mod webhook;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use waypost_core::Timestamp;
 
@@ -20,16 +22,18 @@ use crate::executors::Surroundings;
 use crate::identity::WORKER_VARIABLE;
 use crate::scheduler::Notice;
 
+use self::program::Program;
+pub use self::relay::{Relay, WEBHOOK_AGE_SECONDS_MAX, reporter_owner};
+pub use self::webhook::payload;
+
 /// Events that wait for a program; more are left out.
 pub const REPORTS_WAITING_MAX: usize = 1_000;
 /// Bytes of an event; of a larger one only its name, its plan and its task are told.
 pub const REPORT_BYTES_MAX: usize = 32 * 1024;
 /// How long a run that is over waits for the programs that are still told of it.
-const LAST_WORDS: Duration = Duration::from_secs(10);
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(10);
 /// How long it then takes at most to end a program that is not done.
-const LAST_STOP: Duration = Duration::from_secs(1);
-/// Between two looks whether a program has ended.
-const LOOK: Duration = Duration::from_millis(10);
+pub(crate) const LAST_STOP: Duration = Duration::from_secs(1);
 
 /// All reporters of a run.
 pub(crate) struct Reporters {
@@ -55,7 +59,7 @@ impl Reporters {
     /// Gets all of them ready. One that cannot be is told of at the end.
     pub(crate) fn begin(config: &Config, around: &Surroundings) -> Self {
         let begin = |(name, reporter): (&String, &Reporter)| match &reporter.report {
-            Report::Console => None,
+            Report::Console | Report::Webhook(_) => None,
             Report::File { path } => {
                 let file = open(&around.workspace, path);
                 let why = file.as_ref().err().cloned();
@@ -207,88 +211,10 @@ impl Active {
     }
 }
 
-/// A program that is told of events.
-struct Program {
-    command: Vec<String>,
-    folder: PathBuf,
-    variables: BTreeMap<String, String>,
-    timeout: Duration,
-}
-
-impl Program {
-    fn listen(self) -> io::Result<Way> {
-        let (sender, events) = sync_channel::<String>(REPORTS_WAITING_MAX);
-        let (said, failures) = channel();
-        let (stop, stopped) = channel();
-        let work = move || {
-            for event in events {
-                if stopped.try_recv().is_ok() {
-                    return;
-                }
-                let told = match self.tell(&event, &stopped) {
-                    Ok(()) => Ok(()),
-                    Err(Untold::Failed(why)) => said.send(why),
-                    Err(Untold::Stopped) => return,
-                };
-                if told.is_err() {
-                    return;
-                }
-            }
-        };
-        std::thread::Builder::new().name("reporter".to_owned()).spawn(work)?;
-        Ok(Way::Program(Some(sender), failures, stop))
-    }
-
-    fn tell(&self, event: &str, stopped: &Receiver<()>) -> Result<(), Untold> {
-        let program = self.command.first().map(String::as_str).unwrap_or_default();
-        let mut command = Command::new(program);
-        command.args(self.command.iter().skip(1)).current_dir(&self.folder);
-        command.env_clear().envs(&self.variables).process_group(0);
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let no_start = |error| Untold::Failed(format!("{program} could not be started: {error}"));
-        let mut child = command.spawn().map_err(no_start)?;
-        if let Some(mut input) = child.stdin.take() {
-            // A program that does not read what it is told is no failure; whether it worked its exit code says.
-            let _unread = input.write_all(format!("{event}\n").as_bytes());
-        }
-        let ended = self.wait(&mut child, stopped);
-        // Whatever it has left behind ends with it.
-        if let Some(group) = Pid::from_raw(child.id() as i32) {
-            let _gone = kill_process_group(group, Signal::KILL);
-        }
-        let _known = child.wait();
-        ended
-    }
-
-    fn wait(&self, child: &mut Child, stopped: &Receiver<()>) -> Result<(), Untold> {
-        let until = Instant::now() + self.timeout;
-        loop {
-            match child.try_wait() {
-                Ok(Some(status)) if status.success() => return Ok(()),
-                Ok(Some(status)) => return Err(Untold::Failed(format!("it ended with {status}"))),
-                Ok(None) if Instant::now() >= until => {
-                    let seconds = self.timeout.as_secs();
-                    return Err(Untold::Failed(format!("it took longer than {seconds} s")));
-                }
-                Ok(None) => {}
-                Err(error) => return Err(Untold::Failed(error.to_string())),
-            }
-            if stopped.recv_timeout(LOOK).is_ok() {
-                return Err(Untold::Stopped);
-            }
-        }
-    }
-}
-
-/// Why a program was not told of an event.
-enum Untold {
-    Failed(String),
-    /// The run is over and waits no longer.
-    Stopped,
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
     use waypost_core::{PlanId, TaskId};
 

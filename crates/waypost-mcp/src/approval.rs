@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
 use waypost_core::{Command, Phase, PlanId};
 
+use crate::asking::Question;
 use crate::call::Call;
 use crate::refused::Refused;
 
@@ -23,12 +25,14 @@ pub(crate) enum Asked {
     Waiting,
 }
 
-/// Asks for approval, if it is needed, and waits so many seconds for the answer.
+/// Asks for approval, if it is needed, and waits so many seconds for the answer. The person at the client is asked, too,
+/// where the client can; whoever answers first has answered.
 pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Result<Asked, Refused> {
     let plans = &call.workspace.plans;
     // Begun before the question, so that no answer falls between the two.
     let mut watch = plans.watch()?;
     call.write(plan, vec![Command::RequestApproval { message: message.to_owned() }])?;
+    let mut asked_there: Option<oneshot::Sender<()>> = None;
     let until = Instant::now() + Duration::from_secs(seconds.min(APPROVAL_SECONDS_MAX));
     loop {
         let standing = plans.look(plan, |plan| match plan.state().phase {
@@ -39,8 +43,21 @@ pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Re
                 Asked::Rejected(plan.state().reason.clone())
             }
         })?;
+        let gone = (call.client.gone)();
+        if standing != Asked::Waiting || gone {
+            // Sent, it closes the dialogue at the client; dropped, it leaves it open for as long as a person likes.
+            if let Some(settled) = asked_there {
+                let _closed_already = settled.send(());
+            }
+            return Ok(standing);
+        }
+        if asked_there.is_none() {
+            asked_there = call.client.put(seconds > 0, || {
+                Question::about(&call.workspace, plan, message).map_err(Refused::from)
+            })?;
+        }
         let left = until.saturating_duration_since(Instant::now());
-        if standing != Asked::Waiting || left.is_zero() || (call.client.gone)() {
+        if left.is_zero() {
             return Ok(standing);
         }
         watch.wait(left.min(LOOK))?;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use rmcp::{Peer, RoleServer};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use waypost_core::{Actor, Command, PlanId};
+use tokio::sync::oneshot;
+use waypost_core::{Actor, Command, Phase, PlanId};
 use waypost_store::Committed;
 
+use crate::asking::{Desk, Put, Question};
 use crate::refused::Refused;
 use crate::workspace::{Workspace, Write};
 
@@ -23,13 +24,26 @@ pub(crate) struct Call {
 
 /// The program at the other end of a call.
 pub(crate) struct Client {
-    pub(crate) peer: Peer<RoleServer>,
-    /// The runtime on which it can be talked to.
-    pub(crate) runtime: tokio::runtime::Handle,
-    /// Whether it can ask the person who sits there.
-    pub(crate) can_ask: bool,
+    /// Where questions for the person who sits there are put; nothing where nobody can be asked.
+    pub(crate) desk: Option<Desk>,
     /// Set when nobody waits for the answer any more.
     pub(crate) gone: Box<dyn Fn() -> bool + Send>,
+}
+
+impl Client {
+    /// Puts a question to the person there, if they can be asked. Returns how to tell that it needs no answer any more.
+    pub(crate) fn put(
+        &self,
+        waits: bool,
+        question: impl FnOnce() -> Result<Question, Refused>,
+    ) -> Result<Option<oneshot::Sender<()>>, Refused> {
+        let Some(desk) = self.desk.as_ref().filter(|desk| waits || !desk.only_while_waiting) else {
+            return Ok(None);
+        };
+        let (tell, settled) = oneshot::channel();
+        let put = desk.questions.send(Put { question: question()?, settled });
+        Ok(put.is_ok().then_some(tell))
+    }
 }
 
 impl Call {
@@ -43,6 +57,16 @@ impl Call {
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
         Ok(self.workspace.plans.resolve(id)?)
+    }
+
+    /// The caller's own newest plan that has not ended, if there is one.
+    pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.workspace.newest(&self.by, Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
+    }
+
+    /// The caller's own newest plan, be it one that has ended.
+    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, Refused> {
+        self.workspace.newest(&self.by, Vec::new())
     }
 
     /// Writes one version.

@@ -5,13 +5,14 @@ use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
 use waypost_store::{StoreError, WriteError};
 
+use crate::words;
 use crate::workspace::Unopened;
 
 /// Problems that an answer names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
 
 /// Why not.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Refused {
     /// A lowercase clause: what happened, to what.
     pub(crate) message: String,
@@ -58,8 +59,19 @@ impl From<WriteError> for Refused {
         match error {
             WriteError::Refused(Refusal::Invalid { problems }) => Self::invalid(&problems),
             WriteError::Conflict(conflict) => {
-                let message = WriteError::Conflict(conflict.clone()).to_string();
-                Self::new(message, hint).with_fact("version", conflict.current)
+                let shown = words::changes(&conflict.differences);
+                let mut shown: Vec<String> = shown.into_iter().take(words::CHANGES_MAX).collect();
+                if conflict.differences_total > conflict.differences.len()
+                    || shown.len() == words::CHANGES_MAX
+                {
+                    shown.push("and more".to_owned());
+                }
+                let mut message = WriteError::Conflict(conflict.clone()).to_string();
+                if !shown.is_empty() {
+                    message.push_str(&format!("; changed since: {}", shown.join("; ")));
+                }
+                let refused = Self::new(message, "nothing was written; look at that, then write again");
+                refused.with_fact("version", conflict.current).with_fact("changed", shown)
             }
             error @ (WriteError::Refused(_)
             | WriteError::NotFound(_)

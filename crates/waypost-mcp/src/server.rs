@@ -1,26 +1,46 @@
-//! Speaks the protocol: lists tools, calls them on threads that may wait, and hands their answers over. Knows no plan.
+//! Speaks the protocol: lists tools, resources and prompts, calls and reads on threads that may wait, and hands the answers
+//! over. Knows no plan.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
-    Tool as Definition, ToolAnnotations,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
+    GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Definition,
+    ToolAnnotations, UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, ServerHandler, ServiceExt};
-use serde_json::Value;
+use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
+use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
+use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 use waypost_core::Actor;
 
-use crate::call::{Call, Client};
+use crate::dialogue::Dialogues;
+use crate::ground::{Ground, Visitor};
+use crate::identity::{NOBODY, agent_name};
+use crate::news::{Board, Ear, Told};
 use crate::refused::Refused;
-use crate::tool::{Answer, Effect, Tool};
+use crate::roots::Roots;
+use crate::rounds::Rounds;
+use crate::tool::{Effect, Tool};
 use crate::toolset::Toolset;
 use crate::workspace::{Opener, Workspace};
+use crate::{prompts, resources};
 
-/// The name of an agent whom nothing names.
-const NOBODY: &str = "main";
+/// Calls that one server works on at the same time.
+pub(crate) const CALLS_MAX: usize = 64;
+
+/// What an agent is told of the server before it knows any tool.
+const INSTRUCTIONS: &str = "\
+Waypost keeps plans that outlive this session: tasks with dependencies, who does them, and what came of it. \
+Make one plan for work with several steps, with all its tasks in one call. Then take the next ready task, do it, and report \
+it: done with its output, or failed or skipped with the reason; never done if it is not. Change the plan when it turns out \
+to be wrong. Work that machines do needs a person's approval: ask for the start and wait; you cannot approve. Other agents \
+may work on the same plans: name the version you know when it matters, and wait for their events instead of asking again \
+and again.";
 
 /// What a server offers, and to whom.
 #[derive(Clone)]
@@ -49,29 +69,73 @@ pub enum ServeError {
 /// A server for one client.
 #[derive(Clone)]
 pub struct Server {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
+    session: Arc<Session>,
 }
 
-struct Shared {
+/// What all sessions of one agent share.
+pub(crate) struct Shared {
     /// Those that are listed, then their synonyms.
-    tools: Vec<Tool>,
+    pub(crate) tools: Vec<Tool>,
     listed: usize,
-    by_name: BTreeMap<&'static str, usize>,
+    pub(crate) by_name: BTreeMap<&'static str, usize>,
+    toolsets: Vec<Toolset>,
     agent: Option<String>,
     output_schemas: bool,
-    open: Opener,
-    /// Opened by the first call: saying hello touches no file.
-    workspace: OnceLock<Arc<Workspace>>,
+    pub(crate) ground: Arc<Ground>,
+    pub(crate) rounds: Rounds,
+    pub(crate) dialogues: Arc<Dialogues>,
+    pub(crate) calls: Arc<Semaphore>,
+    board: Arc<Board>,
+}
+
+/// What one session has for itself.
+#[derive(Default)]
+struct Session {
+    ear: Arc<Ear>,
+    /// Hands the news over to the client; begun by the first subscription.
+    teller: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Some(teller) = self.teller.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            teller.abort();
+        }
+    }
 }
 
 impl Server {
-    /// A server with these tools.
+    /// A server with these tools, for the workspace that it is started in.
     pub fn new(options: Options) -> Self {
+        Self::with_roots(options, Roots::Ignore)
+    }
+
+    /// The same, for the workspace that the client's roots say.
+    pub fn with_roots(options: Options, roots: Roots) -> Self {
+        let Options { toolsets, agent, output_schemas, open } = options;
+        Self::on(Arc::new(Ground::new(open, roots)), Arc::default(), toolsets, agent, output_schemas)
+    }
+
+    /// A server for another agent, on the same workspace.
+    pub fn for_agent(&self, agent: &str) -> Self {
+        let Shared { ground, board, toolsets, output_schemas, .. } = &*self.shared;
+        let (ground, board) = (Arc::clone(ground), Arc::clone(board));
+        Self::on(ground, board, toolsets.clone(), Some(agent.to_owned()), *output_schemas)
+    }
+
+    fn on(
+        ground: Arc<Ground>,
+        board: Arc<Board>,
+        toolsets: Vec<Toolset>,
+        agent: Option<String>,
+        output_schemas: bool,
+    ) -> Self {
         let mut tools: Vec<Tool> = Vec::new();
         let mut by_name = BTreeMap::new();
         let mut listed = 0;
-        let all = options.toolsets.iter().flat_map(|set| set.tools()).map(|tool| (tool, 1));
-        let synonyms = options.toolsets.iter().flat_map(|set| set.synonyms()).map(|tool| (tool, 0));
+        let all = toolsets.iter().flat_map(|set| set.tools()).map(|tool| (tool, 1));
+        let synonyms = toolsets.iter().flat_map(|set| set.synonyms()).map(|tool| (tool, 0));
         for (tool, lists) in all.chain(synonyms) {
             by_name.entry(tool.name).or_insert_with(|| {
                 listed += lists;
@@ -79,35 +143,124 @@ impl Server {
                 tools.len() - 1
             });
         }
-        let Options { agent, output_schemas, open, .. } = options;
-        let workspace = OnceLock::new();
-        Self { shared: Arc::new(Shared { tools, listed, by_name, agent, output_schemas, open, workspace }) }
+        let shared = Shared {
+            tools,
+            listed,
+            by_name,
+            toolsets,
+            agent,
+            output_schemas,
+            ground,
+            rounds: Rounds::default(),
+            dialogues: Arc::default(),
+            calls: Arc::new(Semaphore::new(CALLS_MAX)),
+            board,
+        };
+        Self { shared: Arc::new(shared), session: Arc::default() }
     }
 
-    /// The agent who calls.
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Actor {
+    /// The same server for another session of the same agent.
+    pub(crate) fn for_session(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), session: Arc::default() }
+    }
+
+    /// The agent who calls: an agent, whatever the client calls itself.
+    pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Actor {
         let named = self.shared.agent.clone();
-        let client =
-            || context.client_info().map(|client| client.name).filter(|name| !name.trim().is_empty());
-        Actor::agent(named.or_else(client).unwrap_or_else(|| NOBODY.to_owned()))
+        Actor::agent(named.or_else(|| client_name(context)).unwrap_or_else(|| NOBODY.to_owned()))
+    }
+
+    /// Does something with the workspace that may wait for a disk.
+    async fn aside<T: Send + 'static>(
+        &self,
+        context: &RequestContext<RoleServer>,
+        work: impl FnOnce(&Arc<Workspace>) -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let workspace = self.shared.ground.workspace(&visitor(context)).await?;
+        let done = tokio::task::spawn_blocking(move || work(&workspace)).await;
+        done.map_err(|error| Refused::new(format!("it was not done: {error}"), "try again"))?
+    }
+
+    /// Tells this session's client of what it listens to, from now on.
+    fn tell_from_now(&self, peer: &Peer<RoleServer>) {
+        let mut teller = self.session.teller.lock().unwrap_or_else(PoisonError::into_inner);
+        if teller.is_none() {
+            *teller = Some(tokio::spawn(tell(peer.clone(), Arc::clone(&self.session.ear))));
+        }
     }
 }
 
-impl Shared {
-    fn workspace(&self) -> Result<Arc<Workspace>, Refused> {
-        if let Some(opened) = self.workspace.get() {
-            return Ok(Arc::clone(opened));
-        }
-        let opened = Arc::new((self.open)(None)?);
-        Ok(Arc::clone(self.workspace.get_or_init(|| opened)))
+/// The client's name, as far as it is one.
+pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String> {
+    context.client_info().and_then(|client| agent_name(&client.name))
+}
+
+pub(crate) fn visitor(context: &RequestContext<RoleServer>) -> Visitor {
+    Visitor {
+        peer: context.peer.clone(),
+        can: context.client_capabilities(),
+        protocol: context.protocol_version(),
     }
+}
+
+/// The client was told in the session's first words what it can.
+fn known_visitor(peer: &Peer<RoleServer>) -> Visitor {
+    let info = peer.peer_info();
+    Visitor {
+        peer: peer.clone(),
+        can: info.as_ref().map(|info| info.capabilities.clone()),
+        protocol: info.map(|info| info.protocol_version.clone()),
+    }
+}
+
+async fn tell(peer: Peer<RoleServer>, ear: Arc<Ear>) {
+    loop {
+        for told in ear.hear().await {
+            let sent = match told {
+                Told::ListChanged => peer.notify_resource_list_changed().await,
+                Told::Updated(uri) => {
+                    peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
+                }
+            };
+            if sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// A refusal where the protocol has no other place for it.
+fn invalid(refused: &Refused) -> ErrorData {
+    ErrorData::invalid_params(refused.text(), None)
 }
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let mut info = ServerConfig::new(ServerCapabilities::builder().enable_tools().build());
-        info.server_info = Implementation::new("waypost", env!("CARGO_PKG_VERSION"));
-        info
+        let can = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_completions()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .build();
+        ServerConfig::new(can)
+            .with_server_info(Implementation::new("waypost", env!("CARGO_PKG_VERSION")).with_title("Waypost"))
+            .with_instructions(INSTRUCTIONS)
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        let ground = Arc::clone(&self.shared.ground);
+        // Asked ahead, so that the first call need not wait; that call says what went wrong.
+        tokio::spawn(async move { ground.folder(&known_visitor(&context.peer)).await.is_ok() });
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        let ground = Arc::clone(&self.shared.ground);
+        tokio::spawn(async move {
+            ground.forget().await;
+            ground.folder(&known_visitor(&context.peer)).await.is_ok()
+        });
     }
 
     async fn list_tools(
@@ -126,44 +279,141 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let Some(&place) = self.shared.by_name.get(&*request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
-        };
-        let by = self.caller(&context);
-        let can_ask = context.client_capabilities().is_some_and(|can| can.elicitation.is_some());
-        let gone = context.ct.clone();
-        let client = Client {
-            peer: context.peer,
-            runtime: tokio::runtime::Handle::current(),
-            can_ask,
-            gone: Box::new(move || gone.is_cancelled()),
-        };
-        let shared = Arc::clone(&self.shared);
-        let answered = tokio::task::spawn_blocking(move || {
-            let workspace = shared.workspace()?;
-            let arguments = request.arguments.unwrap_or_default();
-            (shared.tools[place].run)(&Call { workspace, by, arguments, client })
-        });
-        let answer = answered.await.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        Ok(CallToolResponse::Complete(result(answer)))
+        self.call(request, context).await
     }
-}
 
-/// An answer as the protocol has it.
-fn result(answer: Result<Answer, Refused>) -> CallToolResult {
-    match answer {
-        Ok(Answer { value, text }) => {
-            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-            result.structured_content = Some(value);
-            result
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let cursor = page.and_then(|page| page.cursor);
+        let (board, ear) = (Arc::clone(&self.shared.board), Arc::clone(&self.session.ear));
+        ear.want_list();
+        let listed = self.aside(&context, move |workspace| {
+            board.add(workspace, &ear)?;
+            resources::list(workspace, cursor)
+        });
+        let listed = listed.await.map_err(|refused| invalid(&refused))?;
+        // Whoever has seen the list hears when it is another one; newer clients say themselves what they want to hear.
+        if !visitor(&context).answers_in_rounds() {
+            self.tell_from_now(&context.peer);
         }
-        Err(refused) => {
-            let mut result = CallToolResult::error(vec![ContentBlock::text(refused.text())]);
-            if !refused.facts.is_empty() {
-                result.structured_content = Some(Value::Object(*refused.facts));
+        Ok(listed)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let read = self.aside(&context, move |workspace| resources::read(workspace, &request.uri)).await;
+        let contents = read.map_err(|refused| ErrorData::resource_not_found(refused.text(), None))?;
+        Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents])))
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let (board, ear) = (Arc::clone(&self.shared.board), Arc::clone(&self.session.ear));
+        let subscribed = self.aside(&context, move |workspace| {
+            board.add(workspace, &ear)?;
+            ear.want(workspace, &request.uri)
+        });
+        subscribed.await.map_err(|refused| ErrorData::resource_not_found(refused.text(), None))?;
+        self.tell_from_now(&context.peer);
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.session.ear.forget(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.clone())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let ear = Arc::new(Ear::default());
+        let accepted = context.accepted().clone();
+        let (board, listening) = (Arc::clone(&self.shared.board), Arc::clone(&ear));
+        let begun = self.aside(context.request_context(), move |workspace| {
+            if accepted.resources_list_changed == Some(true) {
+                listening.want_list();
             }
-            result
+            board.add(workspace, &listening)?;
+            let mut wanted = accepted.resource_subscriptions.iter().flatten();
+            wanted.try_for_each(|uri| listening.want(workspace, uri))?;
+            // The client was told that it is heard before this began, and what it read before may be another one by now.
+            listening.tell_all();
+            Ok(())
+        });
+        begun.await.map_err(|refused| invalid(&refused))?;
+        loop {
+            let news = tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                news = ear.hear() => news,
+            };
+            for told in news {
+                let sent = match told {
+                    Told::ListChanged => context.sink().notify_resource_list_changed().await,
+                    Told::Updated(uri) => context.sink().notify_resource_updated(uri).await,
+                };
+                if sent.is_err() {
+                    return Ok(());
+                }
+            }
         }
+    }
+
+    async fn list_prompts(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let (by, toolsets) = (self.caller(&context), self.shared.toolsets.clone());
+        let arguments = request.arguments.unwrap_or_default();
+        let said = self.aside(&context, move |workspace| {
+            prompts::get(workspace, &by, &toolsets, &request.name, &arguments)
+        });
+        said.await.map(GetPromptResponse::Complete).map_err(|refused| invalid(&refused))
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let known = request.context.and_then(|known| known.arguments).unwrap_or_default();
+        let plan = known.get("id").or_else(|| known.get("plan")).cloned();
+        let (reference, argument) = (request.r#ref, request.argument);
+        let completed = self.aside(&context, move |workspace| {
+            resources::complete(workspace, &reference, &argument.name, &argument.value, plan.as_deref())
+        });
+        completed.await.map(CompleteResult::new).map_err(|refused| invalid(&refused))
     }
 }
 
@@ -186,8 +436,8 @@ fn definition(tool: &Tool, output_schemas: bool) -> Definition {
 }
 
 /// Serves one client on standard input and output until it goes away.
-pub async fn serve_stdio(options: Options) -> Result<(), ServeError> {
-    let running = Server::new(options).serve(rmcp::transport::stdio()).await;
+pub async fn serve_stdio(options: Options, roots: Roots) -> Result<(), ServeError> {
+    let running = Server::with_roots(options, roots).serve(rmcp::transport::stdio()).await;
     let running = running.map_err(|error| ServeError::Begin(error.to_string()))?;
     running.waiting().await.map_err(|error| ServeError::Ended(error.to_string()))?;
     Ok(())

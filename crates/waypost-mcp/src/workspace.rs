@@ -4,11 +4,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Draft, PlanId, Problem};
+use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId};
 use waypost_engine::{Config, admit};
-use waypost_store::{Committed, NewPlan, Plans, WriteRequest};
+use waypost_store::{Committed, Lease, NewPlan, Plans, Query, Sort, StoreError, WriteRequest};
 
 use crate::refused::Refused;
+
+/// Leases that are looked through for those of one worker.
+const LEASES_MAX: usize = 10_000;
 
 /// The plans of a workspace, its configuration and its folder.
 pub struct Workspace {
@@ -60,6 +63,39 @@ impl Workspace {
         let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
         self.admit(problems.collect())?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
+    }
+
+    /// Somebody's own newest plan in one of these phases; in any, if none is named.
+    pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, Refused> {
+        let owner = Some(of.name.clone());
+        let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
+        Ok(self.plans.heads(&query)?.items.into_iter().next().map(|head| head.id))
+    }
+
+    /// What somebody works on, as far as it is leased.
+    pub(crate) fn leases_of(&self, worker: &Actor) -> Result<Vec<Lease>, StoreError> {
+        let mut leases = Vec::new();
+        self.plans.store().read(&mut |read| {
+            leases = read.leases(None, LEASES_MAX)?;
+            Ok(())
+        })?;
+        let worker = worker.to_string();
+        leases.retain(|lease| lease.worker == worker);
+        Ok(leases)
+    }
+
+    /// Whoever works on a task was heard of: it is believed for so many seconds more.
+    pub(crate) fn renew(
+        &self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+        seconds: u32,
+    ) -> Result<(), StoreError> {
+        self.plans.store().write(&mut |transaction| {
+            let until = transaction.now().plus_seconds(u64::from(seconds));
+            transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
+        })
     }
 
     /// What the configuration does not have here it may have elsewhere: that keeps a plan from running, not from being

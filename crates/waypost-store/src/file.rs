@@ -7,6 +7,7 @@
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
+//! .relay-NAME           held by the process that sends a reporter its events
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
 //! .lock                 held by writers alone, by readers together
 //! .journal.json         a commit that is being carried out; whoever finds one completes it
@@ -44,7 +45,7 @@ const FORMAT: &str = "waypost-file-store";
 const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
 const IGNORED: &str =
-    ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n";
+    ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n.relay-*\n";
 
 /// The places of everything in the folder.
 #[derive(Clone, Debug)]
@@ -221,6 +222,10 @@ impl Store for FileStore {
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
+    }
+
+    fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(self.layout.root.join(format!(".{name}")))
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -30,6 +30,7 @@ impl Plans {
         let below = self.store().check()?;
         let mut findings: Vec<Finding> =
             below.into_iter().map(|what| Finding { plan: None, what, repaired: false }).collect();
+        findings.extend(self.check_subscriptions(repair)?);
         for id in self.all_ids()? {
             let (mut wrong, mut right) = (Vec::new(), None);
             let read = self.store().read(&mut |read| {

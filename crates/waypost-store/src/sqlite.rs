@@ -19,7 +19,7 @@ use crate::store::{
     Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
 use crate::subscriptions::Subscription;
-use crate::watch::{Bell, Watch, bell_beside, pause};
+use crate::watch::{Bell, Watch, beside, pause};
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl SqliteStore {
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             crate::files::make_folder(folder)?;
         }
-        let bell = Bell::new(bell_beside(path));
+        let bell = Bell::new(beside(path, "bell"));
         let store = Self {
             path: path.to_owned(),
             durability,
@@ -178,6 +178,10 @@ impl Store for SqliteStore {
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
+    }
+
+    fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(beside(&self.path, name))
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

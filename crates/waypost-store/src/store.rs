@@ -262,6 +262,11 @@ pub trait Store: Send + Sync {
     /// Begins to watch for writes by anybody. Only versions count: a lease that is renewed wakes nobody.
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError>;
 
+    /// A file beside the store, by which processes that share it can agree; nothing where there is no disk.
+    fn beside(&self, _name: &str) -> Option<PathBuf> {
+        None
+    }
+
     /// Looks for damage below the level of plans; one line for each.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }

@@ -5,11 +5,15 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Timestamp, limits};
 
 use crate::events::{BadFilter, Cursor, EventFilter, EventPage};
+use crate::history::Finding;
 use crate::plans::{Plans, random_name};
 use crate::store::{Read, StoreError, Transaction};
 
 /// Subscriptions that one owner may have.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
+
+/// Subscriptions of all owners that a check looks at.
+const CHECKED_MAX: usize = 100_000;
 
 /// A stored filter with a place in the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,6 +42,22 @@ pub struct Trouble {
     pub at: Timestamp,
     /// What stood in its way.
     pub why: String,
+}
+
+impl Subscription {
+    /// What a person should hear of, given the end of the log.
+    fn complaint(&self, latest: u64) -> Option<String> {
+        let (id, owner) = (&self.id, &self.owner);
+        if self.cursor > Cursor::after(latest) {
+            let cursor = self.cursor;
+            return Some(format!(
+                "subscription {id} of {owner} has read up to {cursor}, and the log ends at {latest}"
+            ));
+        }
+        let Trouble { lost, at, why } = self.trouble.as_ref()?;
+        let events = if *lost == 1 { "event" } else { "events" };
+        Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
+    }
 }
 
 /// From where on a new subscription hears.
@@ -78,6 +98,13 @@ pub enum SubscriptionError {
 }
 
 impl SubscriptionError {
+    fn of_the_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            other => StoreError::Database(other.to_string()),
+        }
+    }
+
     /// What to do next.
     pub fn hint(&self) -> String {
         match self {
@@ -211,6 +238,39 @@ impl Plans {
             transaction.put_subscription(&found)?;
             Ok(Ok(cursor))
         })
+    }
+
+    /// Subscriptions whose readers gave up on something, or that stand where the log has not come to yet.
+    pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        let (mut all, mut latest) = (Vec::new(), 0);
+        let read = self.store().read(&mut |read| {
+            (all, latest) = (read.subscriptions(None, CHECKED_MAX)?, read.latest()?);
+            Ok(())
+        });
+        match read {
+            Ok(()) => {}
+            Err(StoreError::Corrupt { what, detail }) => {
+                let what = format!("{what} is damaged: {detail}");
+                return Ok(vec![Finding { plan: None, what, repaired: false }]);
+            }
+            Err(error) => return Err(error),
+        }
+        let mut findings = Vec::new();
+        for subscription in all {
+            let Some(what) = subscription.complaint(latest) else { continue };
+            if repair {
+                self.change_subscriptions(|transaction| {
+                    // It may have moved on, or ended, since.
+                    let Some(now) = transaction.subscription(&subscription.id)? else { return Ok(Ok(())) };
+                    let cursor = now.cursor.min(Cursor::after(transaction.latest()?));
+                    transaction.put_subscription(&Subscription { cursor, trouble: None, ..now })?;
+                    Ok(Ok(()))
+                })
+                .map_err(SubscriptionError::of_the_store)?;
+            }
+            findings.push(Finding { plan: None, what, repaired: repair });
+        }
+        Ok(findings)
     }
 
     /// Runs `change` in a transaction of its own. No versions are written, so that no writer is in anybody's way.

@@ -283,9 +283,9 @@ pub fn watch_file(path: &Path) -> Box<dyn Watch> {
     Bell::new(path.to_owned()).watch()
 }
 
-/// The bell of a database file.
-pub(crate) fn bell_beside(path: &Path) -> PathBuf {
+/// A file beside a database file.
+pub(crate) fn beside(path: &Path, what: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-bell");
+    name.push(format!("-{what}"));
     path.with_file_name(name)
 }

@@ -96,6 +96,11 @@ pub(crate) enum Command {
     Worker(command::worker::Worker),
     /// Serve plans to an agent over the Model Context Protocol
     Mcp(command::mcp::Mcp),
+    /// Serve plans to agents over HTTP
+    Serve(command::serve::Serve),
+    /// Make, list and revoke the tokens that agents call `serve` with
+    #[command(subcommand)]
+    Token(command::token::Token),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
     /// List plans

@@ -1,5 +1,6 @@
 //! What every command needs: who asks, which store, where to say it. Opens a store only when it is asked to.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -76,7 +77,20 @@ impl Context {
                 "go to another one, or say -C",
             )
         })?;
-        workspace::find(self.global.store.as_deref(), self.global.global, &from)
+        self.place_of(&from)
+    }
+
+    /// The store that is meant by somebody who works in this folder.
+    pub(crate) fn place_of(&self, from: &Path) -> Outcome<Place> {
+        let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
+        let place = workspace::find(self.global.store.as_deref(), self.global.global, from)?;
+        if said || self.global.global { Ok(place) } else { Ok(place.as_todo_says()) }
+    }
+
+    /// Whether the command line says which store or folder is meant.
+    pub(crate) fn says_where(&self) -> bool {
+        let Global { store, global, directory, .. } = &self.global;
+        store.as_ref().is_some_and(|store| !store.is_empty()) || *global || directory.is_some()
     }
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.

@@ -5,15 +5,23 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use waypost_engine::{BadConfig, Config, Layer, Origin, Surroundings, worker_name};
+use std::sync::Arc;
+
+use waypost_engine::config::Report;
+use waypost_engine::{BadConfig, Config, Layer, Origin, Relay, Surroundings, worker_name};
+use waypost_store::Plans;
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::workspace::Place;
 
 /// The folder that holds a workspace's configuration, logs and store.
 const FOLDER: &str = ".waypost";
 /// The configuration's file in it.
 const FILE: &str = "config.toml";
+
+/// jaato's own configuration in it, if somebody has put it there.
+pub(crate) const TODO: &str = "todo.json";
 
 /// Where everything of a workspace lies.
 pub(crate) struct Folders {
@@ -27,10 +35,20 @@ impl Folders {
     /// Those of the current folder. A worktree does its work in itself and shares all else with its repository.
     pub(crate) fn find(context: &Context) -> Outcome<Self> {
         let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+        Self::of(context, &here)
+    }
+
+    /// Those of somebody who works in this folder.
+    pub(crate) fn of(context: &Context, here: &Path) -> Outcome<Self> {
         let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
-        let workspace = here.ancestors().find(is_root).unwrap_or(&here).to_owned();
-        let own = context.place()?.folder.unwrap_or_else(|| workspace.join(FOLDER));
+        let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
+        let own = context.place_of(here)?.folder.unwrap_or_else(|| workspace.join(FOLDER));
         Ok(Self { workspace, own })
+    }
+
+    /// Makes the folder that is ours, if it is not there.
+    pub(crate) fn prepare(&self) -> Outcome {
+        Place { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
     /// Where logs of attempts are kept.
@@ -65,6 +83,7 @@ pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config>
     if let Some(base) = base {
         layers.extend(layer(Origin::User, &base.join("waypost").join(FILE), false)?);
     }
+    layers.extend(layer(Origin::Workspace, &folders.own.join(TODO), false)?);
     layers.extend(layer(Origin::Workspace, &folders.own.join(FILE), false)?);
     if let Some(named) = named {
         layers.extend(layer(Origin::Named, named, true)?);
@@ -74,6 +93,43 @@ pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config>
         .map_err(|bad| failure(&bad))?;
     config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
     Ok(config)
+}
+
+/// Where webhooks that were never told anything begin: at the end of the log as it is before this command writes.
+pub(crate) fn webhooks_since(context: &Context, config: &Config) -> Outcome<u64> {
+    if has_webhooks(config) { Ok(context.plans()?.latest()?) } else { Ok(0) }
+}
+
+/// Whether there are any.
+pub(crate) fn has_webhooks(config: &Config) -> bool {
+    let is_webhook = |report: &Report| matches!(report, Report::Webhook(_));
+    config.reporters.values().any(|reporter| is_webhook(&reporter.report))
+}
+
+/// Begins to tell webhooks of what is written, and says what of the configuration has no meaning.
+pub(crate) fn relay(
+    context: &mut Context,
+    folders: &Folders,
+    config: &Config,
+    plans: &Arc<Plans>,
+    since: u64,
+) -> Outcome<Relay> {
+    for words in &config.ignored {
+        context.out.note(words);
+    }
+    Ok(Relay::start(plans, config, &folders.surroundings(), since)?)
+}
+
+/// Says what could not be reported.
+pub(crate) fn say_unreported(context: &mut Context, unreported: &[String]) {
+    for words in unreported {
+        if context.out.json {
+            let line = serde_json::json!({ "event": "report_failed", "message": words });
+            context.out.line(line.to_string());
+        } else {
+            context.out.note(words);
+        }
+    }
 }
 
 /// Reads a file of the workspace, and none that a link leads out to.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use waypost_core::{Draft, Problem, validate};
+use waypost_core::{Draft, Problem};
 use waypost_dialects::{Dialect, Reading, read};
 
 use crate::context::Context;
@@ -34,14 +34,7 @@ impl Source {
 
     /// Everything that is wrong: with the text as a text of its format, and with the plans in it.
     pub(crate) fn problems(&self) -> Vec<(Option<String>, Problem)> {
-        let of_plans = self.reading.drafts.iter().flat_map(validate);
-        let mut problems: Vec<Problem> = self.reading.problems.to_vec();
-        for problem in of_plans {
-            // A reader may have seen the same already.
-            if !problems.contains(&problem) {
-                problems.push(problem);
-            }
-        }
+        let problems = self.reading.all_problems();
         problems.into_iter().map(|problem| (Some(self.name.clone()), problem)).collect()
     }
 }

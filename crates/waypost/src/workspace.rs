@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Outcome};
+use crate::setup::TODO;
 
 /// The folder that holds a workspace's store.
 const FOLDER: &str = ".waypost";
@@ -26,6 +27,15 @@ impl Place {
     fn in_folder(folder: PathBuf) -> Self {
         let location = format!("sqlite:{}", folder.join(DATABASE).display());
         Self { location, folder: Some(folder) }
+    }
+
+    /// The same folder with the store that a `todo.json` in it names, if it names one.
+    pub(crate) fn as_todo_says(self) -> Self {
+        let Some(folder) = &self.folder else { return self };
+        let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
+        let Some(path) = waypost_engine::config::todo_store(&text) else { return self };
+        let root = folder.parent().unwrap_or(folder);
+        Self { location: format!("file:{}", root.join(path).display()), ..self }
     }
 
     /// Whether there is nothing at that place yet.

@@ -190,29 +190,42 @@ impl Plan {
         ended.collect()
     }
 
-    /// Pending tasks that could go on, or no longer can. Those that changed in another way are told of by that.
+    /// Tasks that could go on, or no longer can. Those that changed in another way are told of by that.
     fn gates(&self, noted: &Noted, known: u32) -> Vec<Consequence> {
         let mut numbers = noted.readiness.clone();
         numbers.sort_unstable();
-        let changed = numbers.chunk_by(|a, b| a == b).filter(|run| run.len() % 2 == 1).map(|run| run[0]);
-        let otherwise = |number: u32| {
-            noted.asking.contains(&number)
-                || noted.statuses.binary_search_by_key(&number, |(number, _)| *number).is_ok()
-        };
-        let changed = changed.filter(|&number| number < known && !otherwise(number));
-        let told = changed.chain(known..self.slots.len() as u32).filter_map(|number| {
-            let slot = self.slot(number);
-            let is_open = slot.alive && !slot.is_parent() && slot.status == Status::Pending;
-            let waits = slot.verdict() == Verdict::Waiting || self.gate(number) == Inside::Shut;
-            match is_open {
-                true if slot.ready && number < known => {
-                    Some(Consequence::TaskUnblocked { task: self.task_id(number) })
-                }
-                true if !slot.ready && waits => Some(Consequence::TaskBlocked { task: self.task_id(number) }),
-                true | false => None,
+        let changed = numbers.chunk_by(|a, b| a == b).filter(|run| run[0] < known);
+        let told = changed.filter_map(|run| self.gate_of(noted, run[0], run.len() % 2 == 1));
+        let new = (known..self.slots.len() as u32).filter(|&number| self.waits(number));
+        let blocked = new.map(|number| Consequence::TaskBlocked { task: self.task_id(number) });
+        told.chain(blocked).collect()
+    }
+
+    /// What is told of a task that came into the ready set or left it; `turned` when it is not where it was before.
+    fn gate_of(&self, noted: &Noted, number: u32, turned: bool) -> Option<Consequence> {
+        let slot = self.slot(number);
+        let found = noted.statuses.binary_search_by_key(&number, |(number, _)| *number);
+        let before = found.map_or(slot.status, |place| noted.statuses[place].1);
+        if !slot.alive || slot.is_parent() || before != Status::Pending || noted.asking.contains(&number) {
+            return None;
+        }
+        let was_ready = slot.ready != turned;
+        // It may have begun in the same version.
+        let has_begun = matches!(slot.status, Status::Running | Status::Done | Status::Failed);
+        match was_ready {
+            false if slot.ready || has_begun => {
+                Some(Consequence::TaskUnblocked { task: self.task_id(number) })
             }
-        });
-        told.collect()
+            true if self.waits(number) => Some(Consequence::TaskBlocked { task: self.task_id(number) }),
+            true | false => None,
+        }
+    }
+
+    /// Whether a task is open and has to wait for others.
+    fn waits(&self, number: u32) -> bool {
+        let slot = self.slot(number);
+        let is_open = slot.alive && !slot.is_parent() && slot.status == Status::Pending && !slot.ready;
+        is_open && (slot.verdict() == Verdict::Waiting || self.gate(number) == Inside::Shut)
     }
 }
 

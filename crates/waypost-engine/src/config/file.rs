@@ -3,13 +3,15 @@
 mod reporters;
 mod shapes;
 
+use std::path::Path;
+
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use waypost_core::limits;
 
 use super::{
     ApprovalPolicy, CONCURRENCY_MAX, Config, ConfigProblem, LOG_BYTES_LIMIT, Layer, Origin, Queue, ReadFile,
-    SECONDS_MAX, Worker, nearest,
+    SECONDS_MAX, Worker, nearest, todo,
 };
 
 /// Applies one file over what stands.
@@ -17,6 +19,7 @@ pub(super) fn apply(
     config: &mut Config,
     layer: &Layer,
     read: ReadFile<'_>,
+    variables: &[(&str, &str)],
     problems: &mut Vec<ConfigProblem>,
 ) {
     let mut reader = Reader { layer, read, problems };
@@ -28,9 +31,7 @@ pub(super) fn apply(
         }
     };
     let mut top = reader.table("", parsed.get_ref());
-    if let Some((at, word)) = top.text(&mut reader, "approval") {
-        reader.approval(config, at, &word);
-    }
+    reader.approval_key(config, &mut top);
     if let Some((_, name)) = top.text(&mut reader, "default_executor") {
         config.default_executor = (!name.is_empty()).then_some(name);
     }
@@ -70,6 +71,22 @@ pub(super) fn apply(
         if let Some(reporter) = reader.reporter(&format!("reporters.{name}"), at, table) {
             config.reporters.insert(name, reporter);
         }
+    }
+    if let Some(mut compat) = top.inner(&mut reader, "compat") {
+        if let Some((at, file)) = compat.text(&mut reader, "todo") {
+            let beside = Path::new(&layer.name).parent().unwrap_or(Path::new("")).join(&file);
+            match (reader.read)(&beside) {
+                Ok(text) => {
+                    let name = beside.display().to_string();
+                    todo::apply(config, &name, &text, variables, reader.problems);
+                }
+                Err(error) => {
+                    let what = format!("`compat.todo`: {file:?} cannot be read: {error}");
+                    reader.wrong(at, what, "name a file beside this one");
+                }
+            }
+        }
+        compat.end(&mut reader);
     }
     if let Some(mut retry) = top.inner(&mut reader, "retry") {
         let attempts = retry.number(&mut reader, "attempts", 1, limits::ATTEMPTS_MAX.into());
@@ -135,6 +152,31 @@ impl<'a> Reader<'a> {
         Table { path: path.to_owned(), table, known: Vec::new() }
     }
 
+    /// `approval = "work"`, or a table with that as its `policy`.
+    fn approval_key(&mut self, config: &mut Config, top: &mut Table<'_>) {
+        if !top.is_table("approval") {
+            if let Some((at, word)) = top.text(self, "approval") {
+                self.approval(config, at, &word);
+            }
+            return;
+        }
+        let Some(mut table) = top.inner(self, "approval") else { return };
+        if let Some((at, word)) = table.text(self, "policy") {
+            self.approval(config, at, &word);
+        }
+        if let Some(wanted) = table.flag(self, "elicitation") {
+            if self.layer.origin == Origin::Workspace && wanted && !config.elicitation {
+                let at = table.place("elicitation").unwrap_or(0);
+                let what =
+                    "`approval.elicitation` = true lets approve where the user's own configuration does not";
+                self.wrong(at, what, "write it into the user's configuration, or take it out here");
+            } else {
+                config.elicitation = wanted;
+            }
+        }
+        table.end(self);
+    }
+
     /// The workspace's file travels with a repository and lies where agents write: it can ask for more approval than
     /// the user's own file, and not for less.
     fn approval(&mut self, config: &mut Config, at: usize, word: &str) {
@@ -166,6 +208,10 @@ pub(super) struct Table<'t> {
 impl<'t> Table<'t> {
     pub(super) fn is_without(&self, key: &str) -> bool {
         !self.table.iter().any(|(name, _)| name.get_ref() == key)
+    }
+
+    fn is_table(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, value)| name.get_ref() == key && value.get_ref().as_table().is_some())
     }
 
     pub(super) fn full(&self, key: &str) -> String {

@@ -75,7 +75,7 @@ impl Reader<'_> {
         }
     }
 
-    fn headers(&mut self, path: &str, table: &mut Table<'_>) -> Vec<(String, Header)> {
+    pub(super) fn headers(&mut self, path: &str, table: &mut Table<'_>) -> Vec<(String, Header)> {
         let mut headers = Vec::new();
         let Some(outer) = table.inner(self, "headers") else { return headers };
         for (name, at, value) in outer.entries() {
@@ -109,7 +109,7 @@ impl Reader<'_> {
 }
 
 /// Whether a text is a full address without a password in it.
-fn is_address(url: &str) -> bool {
+pub(super) fn is_address(url: &str) -> bool {
     let Ok(uri) = url.parse::<hyper::Uri>() else { return false };
     let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
     is_web && uri.authority().is_some_and(|authority| !authority.as_str().contains('@')) && !url.contains('#')

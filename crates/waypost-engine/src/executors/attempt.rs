@@ -91,13 +91,7 @@ impl Attempt<'_> {
 
     /// The value of a secret, read where the configuration says.
     pub(super) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
-        let value = match secret {
-            Secret::Variable(variable) => self.around.variables.get(variable).cloned(),
-            Secret::File(file) => std::fs::read_to_string(self.around.workspace.join(file)).ok(),
-        };
-        let value = value
-            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
-        Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
+        self.around.secret(name, secret)
     }
 }
 

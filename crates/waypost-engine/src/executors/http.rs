@@ -15,7 +15,7 @@ use crate::config::{Header, Http};
 use crate::scheduler::Ending;
 
 /// The longest wait that the other side can ask for.
-const WAIT_SECONDS_MAX: u64 = 300;
+pub(crate) const WAIT_SECONDS_MAX: u64 = 300;
 /// Seconds before the second try of a request; doubled for each further one.
 const BACKOFF_SECONDS: u64 = 1;
 /// Seconds that a question about the state of the work may take.
@@ -86,7 +86,7 @@ impl<'a> Call<'a> {
 }
 
 /// What stands in `X-Waypost-Signature`.
-fn signature(secret: &str, timestamp: &str, body: &str) -> String {
+pub(crate) fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret.as_bytes());
     let tag = ring::hmac::sign(&key, format!("{timestamp}.{body}").as_bytes());
     let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

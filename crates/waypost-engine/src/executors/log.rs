@@ -60,7 +60,7 @@ pub(super) fn file_name(task: &str) -> String {
 }
 
 /// Replaces every secret in a text.
-pub(super) fn without_secrets(text: &str, secrets: &[String]) -> String {
+pub(crate) fn without_secrets(text: &str, secrets: &[String]) -> String {
     let mut text = text.to_owned();
     for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
         if text.contains(secret.as_str()) {

@@ -43,6 +43,11 @@ fn runtime() -> Result<&'static Runtime, String> {
     made.as_ref().map_err(Clone::clone)
 }
 
+/// Waits for something that other machines do. Not to be called from asynchronous code.
+pub(crate) fn wait_for<W: Future>(work: W) -> Result<W::Output, String> {
+    Ok(runtime()?.block_on(work))
+}
+
 /// Does work that waits for other machines, until it has ended; it is told when it is to end.
 pub(super) fn run<'a, 'b, W>(
     attempt: &'a mut Attempt<'b>,

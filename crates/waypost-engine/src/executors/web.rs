@@ -20,26 +20,26 @@ const KEEPALIVE_SECONDS: u64 = 30;
 const REDIRECTS_MAX: usize = 5;
 
 /// What is sent.
-pub(super) struct Request {
-    pub(super) method: &'static str,
-    pub(super) url: String,
-    pub(super) headers: Vec<(String, String)>,
-    pub(super) body: String,
+pub(crate) struct Request {
+    pub(crate) method: &'static str,
+    pub(crate) url: String,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: String,
     /// Bytes of an answer that are read.
-    pub(super) bytes_max: u64,
+    pub(crate) bytes_max: u64,
 }
 
 /// What comes back.
-pub(super) struct Answer {
-    pub(super) status: u16,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
     headers: header::HeaderMap,
-    pub(super) body: String,
+    pub(crate) body: String,
     /// Whether the body has more bytes than were to be read; then there is none here.
-    pub(super) too_much: bool,
+    pub(crate) too_much: bool,
 }
 
 impl Answer {
-    pub(super) fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
@@ -77,7 +77,7 @@ fn client() -> Result<&'static WebClient, String> {
 }
 
 /// Sends a request and reads the answer. Where the answer points elsewhere on the same host, it goes there.
-pub(super) async fn send(mut request: Request) -> Result<Answer, String> {
+pub(crate) async fn send(mut request: Request) -> Result<Answer, String> {
     for _ in 0..REDIRECTS_MAX {
         let answer = send_once(&request).await?;
         let keeps_method = matches!(answer.status, 307 | 308);

@@ -1,6 +1,6 @@
 //! Text in, configuration or everything that is wrong with it out.
 
-use waypost_engine::config::{ApprovalPolicy, Executor, Worker};
+use waypost_engine::config::{ApprovalPolicy, Executor, Header, Report, Secret, Webhook, Worker, todo_store};
 use waypost_engine::{Config, Layer, Origin};
 
 fn layer(origin: Origin, text: &str) -> Layer {
@@ -90,6 +90,25 @@ fn the_workspace_stands_over_the_user_and_the_environment_over_both() {
 }
 
 #[test]
+fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client() {
+    let config = load("[approval]\npolicy = \"all\"\nelicitation = false\n").unwrap();
+    assert_eq!((config.approval, config.elicitation), (ApprovalPolicy::All, false));
+    assert!(Config::default().elicitation);
+    let closed = layer(Origin::User, "[approval]\nelicitation = false\n");
+    let opens = layer(Origin::Workspace, "[approval]\nelicitation = true\n");
+    let problems = Config::load(&[closed, opens], []).unwrap_err().problems;
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let lets = "`approval.elicitation` = true lets approve where the user's own configuration does not";
+    assert_eq!(said, [format!(".waypost/config.toml:2: {lets}")]);
+    check(
+        "[approval]\nelicit = true\n",
+        &[
+            ".waypost/config.toml:2: `approval.elicit` is no key of the configuration (it can be policy, elicitation)",
+        ],
+    );
+}
+
+#[test]
 fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
     check(
         "approval = \"never\"",
@@ -150,9 +169,9 @@ fn reporters_are_read_and_their_mistakes_are_named() {
     let config = load(text).unwrap();
     assert_eq!(config.reporters["log"].events, ["task_failed"]);
     check(
-        "[reporters.a]\nkind = \"webhook\"\n[reporters.b]\nkind = \"file\"\npath = \"../up\"\n[reporters.c]\nkind = \"command\"\n[reporters.d]\nkind = \"console\"\nevents = [\"task_faild\"]\n[reporters.e]\nkind = \"file\"\n",
+        "[reporters.a]\nkind = \"telegraph\"\n[reporters.b]\nkind = \"file\"\npath = \"../up\"\n[reporters.c]\nkind = \"command\"\n[reporters.d]\nkind = \"console\"\nevents = [\"task_faild\"]\n[reporters.e]\nkind = \"file\"\n",
         &[
-            ".waypost/config.toml:2: reporters.a has the unknown kind \"webhook\" (it can be console, file, command)",
+            ".waypost/config.toml:2: reporters.a has the unknown kind \"telegraph\" (it can be console, file, command, webhook)",
             ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it)",
             ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
             ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", and nothing is told under that name (did you mean task_failed?)",
@@ -246,4 +265,136 @@ fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
         ],
     );
+}
+
+fn text(words: &str) -> Header {
+    Header::Text(words.to_owned())
+}
+
+#[test]
+fn a_webhook_is_read_with_its_secrets_by_name() {
+    let config = load(
+        "[reporters.hook]\nkind = \"webhook\"\nurl = { variable = \"HOOK\" }\nheaders.X-Team = \"a\"\nheaders.Authorization = { file = \"token\" }\nhmac = { variable = \"KEY\" }\nevents = [\"task_unblocked\"]\nattempts = 3\nbackoff_seconds = 2\nbackoff_seconds_max = 9\ntimeout_seconds = 4\n",
+    )
+    .unwrap();
+    let reporter = &config.reporters["hook"];
+    assert_eq!(reporter.events, ["task_unblocked"]);
+    let variable = |name: &str| Secret::Variable(name.to_owned());
+    let expected = Webhook {
+        url: Header::Secret(variable("HOOK")),
+        headers: vec![
+            ("Authorization".to_owned(), Header::Secret(Secret::File("token".to_owned()))),
+            ("X-Team".to_owned(), text("a")),
+        ],
+        hmac: Some(variable("KEY")),
+        timeout_seconds: 4,
+        attempts: 3,
+        backoff_seconds: 2,
+        backoff_seconds_max: 9,
+    };
+    let Report::Webhook(webhook) = &reporter.report else { panic!("{reporter:?}") };
+    let mut webhook = webhook.clone();
+    webhook.headers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    assert_eq!(webhook, expected);
+    check(
+        "[reporters.a]\nkind = \"webhook\"\n[reporters.b]\nkind = \"webhook\"\nurl = \"https://u:hunter2@example.org\"\n[reporters.c]\nkind = \"webhook\"\nurl = \"https://example.org\"\nevents = [\"task_don\"]\nsecret = \"x\"\n",
+        &[
+            ".waypost/config.toml:1: reporters.a has no `url` (for example url = \"https://chat.example.org/hooks/waypost\")",
+            ".waypost/config.toml:5: reporters.b has a `url` that cannot be used (it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" })",
+            ".waypost/config.toml:9: `reporters.c.events` names \"task_don\", and nothing is told under that name (did you mean task_done?)",
+            ".waypost/config.toml:10: `reporters.c.secret` is no key of the configuration (it can be kind, events, url, headers, hmac, timeout_seconds, attempts, backoff_seconds, backoff_seconds_max)",
+        ],
+    );
+}
+
+fn todo(text: &str) -> Result<Config, Vec<String>> {
+    let layer = Layer { origin: Origin::Workspace, name: "todo.json".to_owned(), text: text.to_owned() };
+    Config::load(&[layer], [("TODO_WEBHOOK_TOKEN", "t0ken")])
+        .map_err(|bad| bad.problems.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn a_todo_json_is_read_flat_and_nested() {
+    let flat = r#"{ "reporter_type": "webhook", "reporter_config": { "url": "https://x/y",
+        "headers": { "Authorization": "Bearer token" } }, "storage_type": "file", "storage_path": ".jaato/plans.json" }"#;
+    let webhook = |text: &str| match &todo(text).unwrap().reporters["todo"].report {
+        Report::Webhook(webhook) => webhook.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut expected = Webhook::to(text("https://x/y"));
+    expected.headers = vec![("Authorization".to_owned(), text("Bearer token"))];
+    assert_eq!(webhook(flat), expected);
+    assert_eq!(todo_store(flat).as_deref(), Some(".jaato/plans"));
+    let nested = r#"{ "version": "1.0", "reporter": { "type": "webhook", "endpoint": "https://x/y", "timeout": 10,
+        "headers": { "X-Service": "jaato" } }, "storage": { "type": "hybrid", "path": "plans.json", "use_directory": false },
+        "display": { "colors": true } }"#;
+    expected.headers =
+        vec![("X-Service".to_owned(), text("jaato")), ("Authorization".to_owned(), text("Bearer t0ken"))];
+    assert_eq!(webhook(nested), expected);
+    assert_eq!(todo_store(nested).as_deref(), Some("plans"));
+    let ignored = todo(nested).unwrap().ignored;
+    assert!(
+        ignored[0].contains("`display`") && ignored[1].contains("`storage.use_directory`"),
+        "{ignored:?}"
+    );
+    let file = todo(r#"{ "reporter_type": "file", "reporter_config": { "path": "plans.log" } }"#).unwrap();
+    assert_eq!(file.reporters["todo"].report, Report::File { path: "plans.log".to_owned() });
+    let console =
+        todo(r#"{ "reporter": { "type": "console", "timeout": 10 }, "storage": { "type": "memory" } }"#);
+    let console = console.unwrap();
+    assert_eq!(console.reporters["todo"].report, Report::Console);
+    assert!(console.ignored[0].contains("storage `memory`"), "{:?}", console.ignored);
+    assert_eq!(todo_store(r#"{ "storage_type": "memory" }"#), None);
+}
+
+#[test]
+fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
+    let wrong = |text: &str| todo(text).unwrap_err();
+    let input = r#"{ "version": "2", "reporter": { "type": "smoke", "timeout": -1, "headers": [] },
+        "storage": { "type": "file", "use_directory": "x" }, "colours": 1 }"#;
+    assert_eq!(
+        wrong(input),
+        [
+            "todo.json: `colours` is no key of a todo.json",
+            "todo.json: `version` is 2, and only 1.0 is known",
+            "todo.json: the type of `reporter` is \"smoke\"",
+            "todo.json: storage \"file\" needs `storage.path`",
+        ]
+    );
+    assert_eq!(
+        wrong(
+            r#"{ "reporter": { "type": "webhook", "endpoint": "https://x", "timeout": -1, "headers": [], "retries": 3 } }"#
+        ),
+        [
+            "todo.json: `reporter.retries` cannot be taken over",
+            "todo.json: `reporter.headers` is no object",
+            "todo.json: `reporter.timeout` is no number of seconds up to 3600",
+        ]
+    );
+    assert_eq!(
+        wrong(
+            r#"{ "reporter": { "type": "file", "base_path": "/var/log" }, "storage_type": "file", "storage_path": "../up.json" }"#
+        ),
+        [
+            "todo.json: `reporter.base_path` cannot be taken over",
+            "todo.json: `reporter` has no `path`",
+            "todo.json: `storage_path` names \"../up.json\", outside of the workspace",
+        ]
+    );
+    assert_eq!(wrong("[]"), ["todo.json: it holds no object"]);
+}
+
+#[test]
+fn the_sample_configurations_of_jaato_are_read() {
+    let Some(folder) = waypost_testkit::observed_data().map(|data| data.join("jaato")) else {
+        println!("the observed data is not here");
+        return;
+    };
+    let sample = std::fs::read_to_string(folder.join("todo.example.json")).unwrap();
+    assert_eq!(todo(&sample).unwrap().reporters["todo"].report, Report::Console);
+    let cases = std::fs::read_to_string(folder.join("config_cases.json")).unwrap();
+    let cases: serde_json::Value = serde_json::from_str(&cases).unwrap();
+    assert!(todo(&cases["nested_is_read"].to_string()).is_ok());
+    let errors = todo(&cases["errors_for"]["input"].to_string()).unwrap_err();
+    assert!(errors.len() >= 3, "{errors:?}");
 }

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod agents;
+#[path = "../../../waypost-core/tests/it/committed.rs"]
+mod committed;
 mod config;
 mod containers;
 mod evidence;
@@ -16,6 +18,7 @@ mod several;
 mod shapes;
 mod simulation;
 mod strangers;
+mod webhooks;
 mod world;
 #[path = "../../../waypost-store/tests/it/wrapped.rs"]
 mod wrapped;

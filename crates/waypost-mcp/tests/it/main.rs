@@ -4,7 +4,12 @@
 
 mod documents;
 mod jaato;
+mod approval;
+mod committed;
+mod line;
 mod native;
 mod orchestrator;
+mod places;
+mod reading;
 mod reference;
 mod session;

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, ClientCapabilities, ClientConfig, Implementation, Tool,
@@ -12,7 +13,7 @@ use rmcp::service::RunningService;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 use tokio::runtime::Runtime;
-use waypost_core::{Actor, Command, PlanId, Timestamp};
+use waypost_core::{Actor, Command, Plan, PlanId, Timestamp};
 use waypost_engine::{Config, Layer, Origin};
 use waypost_mcp::{Opener, Options, Server, Toolset, Workspace};
 use waypost_store::{MemoryStore, Plans, Store, WriteRequest};
@@ -44,7 +45,7 @@ impl World {
         let tells = Arc::clone(&clock);
         let now = move || Timestamp::from_micros(tells.load(Ordering::Relaxed));
         let store: Arc<dyn Store> = Arc::new(MemoryStore::with_clock(Arc::new(now)));
-        let layer = Layer { origin: Origin::Workspace, name: "test".to_owned(), text: text.to_owned() };
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: text.to_owned() };
         let config = Config::load(&[layer], []).unwrap();
         Self { plans: Plans::new(Arc::clone(&store)), store, clock, config, folder }
     }
@@ -104,9 +105,20 @@ impl World {
         self.plans.write(request).unwrap();
     }
 
+    /// Waits until a plan is as it should be; a minute is too long.
+    pub(crate) fn until(&self, plan: &str, is_so: impl Fn(&Plan) -> bool) {
+        let plan = PlanId::new(plan).unwrap();
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut watch = self.plans.watch().unwrap();
+        while !self.plans.look(&plan, &is_so).unwrap() {
+            assert!(Instant::now() < end, "it never came to be so");
+            watch.wait(Duration::from_secs(1)).unwrap();
+        }
+    }
+
     /// A person approves the plan as it stands.
     pub(crate) fn approve(&self, plan: &str) {
-        let version = self.plans.look(&PlanId::new(plan).unwrap(), waypost_core::Plan::version).unwrap();
+        let version = self.plans.look(&PlanId::new(plan).unwrap(), Plan::version).unwrap();
         self.person(plan, Command::Approve { version, note: String::new() });
     }
 }

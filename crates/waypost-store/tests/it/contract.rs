@@ -1,9 +1,11 @@
 //! What every backend promises. A backend joins with one line in `promises!`.
 
 mod across;
+mod happenings;
 mod lists;
 mod log;
 mod names;
+mod subscribers;
 mod tables;
 mod together;
 mod versions;
@@ -76,6 +78,22 @@ promises! {
         across::who_waits_for_an_agent_waits_for_the_plan_that_goes_on
         across::what_failed_and_is_done_after_all_is_told_again
         across::of_commands_for_themselves_only_the_refused_are_left_out
+        happenings::events_come_one_by_one_in_the_order_of_the_log
+        happenings::what_followed_from_an_event_is_told_with_it
+        happenings::filters_choose_by_agent_kind_plan_and_task
+        happenings::a_page_ends_within_a_version_and_the_next_goes_on_there
+        happenings::a_filter_that_matches_nothing_looks_at_a_bounded_part_of_the_log
+        happenings::readers_who_come_from_anywhere_are_told_the_same
+        happenings::of_a_purged_plan_nothing_is_told
+        happenings::whoever_waits_is_told_as_soon_as_something_matches
+        happenings::a_wait_ends_when_its_time_is_over
+        subscribers::a_subscription_is_found_again_with_what_was_not_read
+        subscribers::a_cursor_moves_forward_and_never_back_or_beyond_the_end
+        subscribers::a_subscription_belongs_to_its_owner
+        subscribers::there_is_a_limit_to_subscriptions_and_to_filters
+        subscribers::a_purged_plan_breaks_no_subscription
+        subscribers::what_was_given_up_is_told_by_the_doctor_until_it_is_put_right
+        subscribers::nobody_is_woken_by_subscriptions
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases

@@ -73,7 +73,7 @@ fn the_files_have_exactly_this_shape() {
         (root(&place).join("leases.json"), include_str!("../fixtures/file-store/leases.json")),
         (
             root(&place).join(".gitignore"),
-            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\n",
+            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n.relay-*\n",
         ),
     ];
     for (path, expected) in shapes {

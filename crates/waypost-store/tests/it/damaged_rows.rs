@@ -133,7 +133,11 @@ fn a_file_of_a_newer_waypost_is_refused() {
 /// Every schema that was ever released has a dump here, and opens.
 #[test]
 fn files_of_every_older_schema_open() {
-    let dumps = [include_str!("../fixtures/schema-1.sql"), include_str!("../fixtures/schema-2.sql")];
+    let dumps = [
+        include_str!("../fixtures/schema-1.sql"),
+        include_str!("../fixtures/schema-2.sql"),
+        include_str!("../fixtures/schema-3.sql"),
+    ];
     for (dump, schema) in dumps.iter().zip(1..) {
         let place = Place::sqlite();
         Connection::open(database(&place)).unwrap().execute_batch(dump).unwrap();

@@ -9,7 +9,7 @@ use std::process;
 use clap::{Args, ValueEnum};
 use serde_json::Map;
 use waypost_core::{Command, Draft, Plan};
-use waypost_dialects::{Dialect, Form, write};
+use waypost_dialects::{Dialect, Form, keep_foreign, write};
 use waypost_store::WriteRequest;
 
 use crate::cli::Guard;
@@ -50,22 +50,6 @@ enum EditFormat {
     Markdown,
     /// Waypost's own JSON.
     Native,
-}
-
-/// Fields of foreign formats that a text does not hold stay as they were.
-pub(crate) fn keep_foreign(draft: &mut Draft, before: &Draft) {
-    for (format, fields) in &before.spec.foreign.0 {
-        draft.spec.foreign.0.entry(format.clone()).or_insert_with(|| fields.clone());
-    }
-    let old: std::collections::HashMap<_, _> =
-        before.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();
-    for task in &mut draft.tasks {
-        if let Some(old) = old.get(&task.spec.id)
-            && task.spec.foreign.is_empty()
-        {
-            task.spec.foreign = old.foreign.clone();
-        }
-    }
 }
 
 impl Edit {

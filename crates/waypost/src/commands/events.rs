@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::PlanId;
-use waypost_store::{Entry, LogFilter, Plans};
+use waypost_core::{PlanId, TaskId};
+use waypost_store::{Cursor, Entry, EventFilter, Happening, LogFilter, Occurrence, Plans};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -21,11 +21,14 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Each line has the number of a version in the log of the whole store; numbers have no gaps.
+With --kind, --task or --agent each line is one event, and those that only followed from others (a task that
+became unblocked, was skipped because of another, a plan that ended) are told as well; docs/events.md names them all.
 
 Examples:
   waypost events --after 120
   waypost events --plan kq3 --follow
-  waypost events --follow --json";
+  waypost events --follow --json
+  waypost events --follow --kind task_unblocked --agent planner";
 
 // Which.
 #[derive(Debug, Args)]
@@ -40,6 +43,15 @@ pub(crate) struct Events {
     /// Only of this plan
     #[arg(long)]
     plan: Option<String>,
+    /// Only events of this kind, such as task_done; may be given several times
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<String>,
+    /// Only events of this task; may be given several times
+    #[arg(long, value_name = "TASK")]
+    task: Vec<TaskId>,
+    /// Only of plans of this agent, or by it (person:NAME and worker:NAME: by them); may be given several times
+    #[arg(long, value_name = "AGENT")]
+    agent: Vec<String>,
     /// At most so many, without --follow
     #[arg(long, value_name = "N", default_value_t = VERSIONS_PAGE)]
     limit: usize,
@@ -53,6 +65,15 @@ impl Events {
         }
         let plans = context.plans()?;
         let plan: Option<PlanId> = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
+        let chosen = !(self.kind.is_empty() && self.task.is_empty() && self.agent.is_empty());
+        if chosen {
+            let plans_wanted = plan.into_iter().collect();
+            let filter =
+                EventFilter { agents: self.agent, kinds: self.kind, plans: plans_wanted, tasks: self.task };
+            filter.check().map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
+            let limit = (!self.follow).then_some(self.limit);
+            return single(context, &plans, &filter, self.after, limit);
+        }
         let filter = LogFilter { plan, actor: None };
         if self.follow {
             let after = match self.after {
@@ -115,4 +136,59 @@ fn line(for_programs: bool, entry: &Entry) -> String {
         entry.version,
         entry.actor
     )
+}
+
+/// Events for themselves: so many, or as they happen.
+fn single(
+    context: &mut Context,
+    plans: &Plans,
+    filter: &EventFilter,
+    after: Option<u64>,
+    limit: Option<usize>,
+) -> Outcome {
+    let after = match after {
+        Some(after) => after,
+        None if limit.is_some() => 0,
+        None => plans.latest()?,
+    };
+    let (mut cursor, mut left) = (Cursor::after(after), limit);
+    loop {
+        let page = match left {
+            Some(left) => plans.events(cursor, filter, left)?,
+            None => plans.wait_for_events(cursor, filter, VERSIONS_PAGE, FOLLOW_WAIT)?,
+        };
+        cursor = page.cursor;
+        let mut stdout = io::stdout().lock();
+        for event in &page.events {
+            if writeln!(stdout, "{}", event_line(context.out.json, event)).is_err() {
+                // Whoever read has gone away.
+                return Ok(());
+            }
+        }
+        if stdout.flush().is_err() {
+            return Ok(());
+        }
+        drop(stdout);
+        let Some(left) = &mut left else { continue };
+        *left -= page.events.len();
+        if *left == 0 || !page.more {
+            if page.more {
+                context.out.say(format!("more: waypost events --after {}", cursor.sequence));
+            }
+            return Ok(());
+        }
+    }
+}
+
+fn event_line(for_programs: bool, event: &Occurrence) -> String {
+    if for_programs {
+        return json!(event).to_string();
+    }
+    let what = match &event.event {
+        Happening::Decided(event) => events::words(std::slice::from_ref(event)),
+        Happening::Followed(consequence) => events::consequence_words(consequence),
+    };
+    let (sequence, at, plan, version) = (event.sequence, text::moment(event.at), &event.plan, event.version);
+    let (actor, kind, what) = (&event.actor, event.kind, text::one_line(&what));
+    format!("{sequence} {at} {plan} v{version} {actor} {kind}: {what}")
 }

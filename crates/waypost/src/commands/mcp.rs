@@ -1,18 +1,23 @@
 //! `waypost mcp`: plans for agents, over the Model Context Protocol on standard input and output.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use waypost_mcp::{Options, Toolset, Unopened, Workspace, serve_stdio};
-use waypost_store::{Durability, Plans, open};
+use waypost_engine::{Config, Relay};
+use waypost_mcp::{
+    AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
+};
+use waypost_store::{Durability, Plans, Store, open};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::{self, Folders};
 
 const EXAMPLES: &str = "\
-Started by the agent's host, which finds it in its configuration; `waypost init` writes that.
+Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
+(its roots), unless --store, --global or -C says otherwise.
 
 Examples:
   waypost mcp
@@ -23,12 +28,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Mcp {
+    #[command(flatten)]
+    tools: Tools,
+    /// The agent who calls (otherwise the client says who it is)
+    #[arg(long, value_name = "NAME", value_parser = agent)]
+    agent: Option<String>,
+}
+
+// Which tools.
+#[derive(Debug, Args)]
+pub(crate) struct Tools {
     /// The tools that are offered: native, jaato, plans, orchestrator
     #[arg(long = "toolset", value_name = "NAME", value_delimiter = ',', value_parser = toolset, default_value = "native")]
     toolsets: Vec<Toolset>,
-    /// The agent who calls (otherwise the client says who it is)
-    #[arg(long, value_name = "NAME")]
-    agent: Option<String>,
     /// List the schemas of answers, too; they cost the model's context
     #[arg(long)]
     output_schemas: bool,
@@ -39,28 +51,86 @@ fn toolset(name: &str) -> Result<Toolset, String> {
     Toolset::ALL.into_iter().find(|set| set.name() == name).ok_or_else(|| format!("one of {}", known()))
 }
 
+/// Reads the name of an agent.
+pub(crate) fn agent(name: &str) -> Result<String, String> {
+    agent_name(name).filter(|kept| kept == name).ok_or_else(|| {
+        format!("a name has at most {AGENT_NAME_CHARACTERS_MAX} letters, digits and ._-@/+ and no colon")
+    })
+}
+
+impl Tools {
+    /// What a server offers with them.
+    pub(crate) fn options(self, agent: Option<String>, open: Opener) -> Options {
+        Options { toolsets: self.toolsets, agent, output_schemas: self.output_schemas, open }
+    }
+}
+
 impl Mcp {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let context = context.for_server();
-        let open = Arc::new(move |folder: Option<&Path>| {
-            workspace(&context, folder)
-                .map_err(|failure| Unopened { message: failure.message, hint: failure.hint })
-        });
-        let options =
-            Options { toolsets: self.toolsets, agent: self.agent, output_schemas: self.output_schemas, open };
+        let roots = match std::env::current_dir() {
+            Ok(here) if !context.says_where() => Roots::Follow { here },
+            Ok(_) | Err(_) => Roots::Ignore,
+        };
+        let relays = Arc::new(Relays::default());
+        let options = self.tools.options(self.agent, opener(context, &relays));
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
-        let served = runtime.block_on(serve_stdio(options));
+        let served = runtime.block_on(serve_stdio(options, roots));
+        // A call that waits for a person does not keep the process once the client is gone.
+        runtime.shutdown_background();
+        relays.finish(context);
         served.map_err(|error| Failure::failed(error.to_string(), "see the log of the agent's host"))
     }
 }
 
-/// The workspace of a folder, or of the current one.
-fn workspace(context: &Context, _folder: Option<&Path>) -> Outcome<Workspace> {
-    let folders = Folders::find(context)?;
+/// Finds workspaces for a server.
+pub(crate) fn opener(context: &Context, relays: &Arc<Relays>) -> Opener {
+    let (context, relays) = (context.for_server(), Arc::clone(relays));
+    Arc::new(move |folder: Option<&Path>| {
+        workspace(&context, folder, &relays)
+            .map_err(|failure| Unopened { message: failure.message, hint: failure.hint })
+    })
+}
+
+/// Those who tell webhooks of what is written, one for each workspace that a server has opened.
+#[derive(Default)]
+pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
+
+impl Relays {
+    fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
+        if !setup::has_webhooks(config) {
+            return Ok(());
+        }
+        let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !relays.contains_key(&folders.own) {
+            let plans = Arc::new(Plans::new(Arc::clone(store)));
+            let relay = Relay::start(&plans, config, &folders.surroundings(), plans.latest()?)?;
+            relays.insert(folders.own.clone(), relay);
+        }
+        Ok(())
+    }
+
+    /// Lets them send what is left, and says what could not be sent.
+    pub(crate) fn finish(&self, context: &Context) {
+        let relays = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for words in relays.into_values().flat_map(Relay::finish) {
+            context.out.say(words);
+        }
+    }
+}
+
+/// The workspace of a folder, or of the current one. The store may be the one of another checkout of the repository; files
+/// are read and written in this one only.
+fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
+    let (folders, place) = match folder {
+        Some(folder) => (Folders::of(context, folder)?, context.place_of(folder)?),
+        None => (Folders::find(context)?, context.place()?),
+    };
     let config = setup::config(&folders, None)?;
-    let place = context.place()?;
     place.prepare()?;
-    let plans = Plans::new(open(&place.location, Durability::default())?);
-    Ok(Workspace { plans, config, folder: folders.workspace, own: folders.own })
+    let store = open(&place.location, Durability::default())?;
+    relays.begin(&folders, &config, &store)?;
+    let plans = Plans::new(store);
+    let folder = folder.map_or(folders.workspace, Path::to_owned);
+    Ok(Workspace { plans, config, folder, own: folders.own })
 }

@@ -24,6 +24,7 @@ pub(crate) mod phase;
 pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod schema;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod submit;
@@ -31,6 +32,7 @@ pub(crate) mod task_add;
 pub(crate) mod task_options;
 pub(crate) mod task_place;
 pub(crate) mod task_revise;
+pub(crate) mod token;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod watch;
@@ -51,6 +53,8 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Submit(asked) => asked.run(context),
         Command::Worker(asked) => asked.run(context),
         Command::Mcp(asked) => asked.run(context),
+        Command::Serve(asked) => asked.run(context),
+        Command::Token(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),

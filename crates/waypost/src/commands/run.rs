@@ -105,6 +105,7 @@ impl Run {
         if self.dry_run {
             return dry::print(context, &config, &draft, self.jobs);
         }
+        let since = setup::webhooks_since(context, &config)?;
         let begin = Begin { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
         let (plans, id) = (Arc::new(entered.plans), entered.id);
@@ -119,16 +120,11 @@ impl Run {
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(begin::not_approved(context, &id)?);
         }
+        let relay = setup::relay(context, &folders, &config, &plans, since)?;
         let config = Arc::new(config);
-        let summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
-        for words in &summary.unreported {
-            if context.out.json {
-                let line = serde_json::json!({ "event": "report_failed", "message": words });
-                context.out.line(line.to_string());
-            } else {
-                context.out.note(words);
-            }
-        }
+        let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
+        summary.unreported.extend(relay.finish());
+        setup::say_unreported(context, &summary.unreported);
         if let Some(back) = &mut back {
             plans.look(&id, |plan| back.finish(context, plan))?;
         }

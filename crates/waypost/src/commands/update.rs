@@ -2,15 +2,13 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use waypost_core::{Command, DiffStat, Draft, PlanChanges, differences};
-use waypost_dialects::{Dialect, sniff};
+use waypost_core::{Command, DiffStat, Draft, differences};
+use waypost_dialects::{Dialect, NoUpdate, Written};
 
-use super::edit::keep_foreign;
 use crate::cli::{Guard, dialect};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::source::Source;
 
 const EXAMPLES: &str = "\
 A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
@@ -52,77 +50,24 @@ impl Update {
     }
 
     fn command(&self, context: &mut Context, text: &str, before: &Draft) -> Outcome<Command> {
-        let sniffed = sniff(text, Some(&self.from_file));
-        let dialect = self.format.or(sniffed);
-        // A checklist that nobody called a plan is text, as is whatever is no plan and no JSON.
-        let is_text = match dialect {
-            None => !text.trim_start().starts_with(['{', '[']),
-            Some(Dialect::Checklist) => self.format.is_none(),
-            Some(_) => false,
-        };
-        if is_text {
-            return Ok(revise(PlanChanges { body: Some(text.to_owned()), ..PlanChanges::default() }));
-        }
-        let source = Source::text(&self.from_file, text, dialect)?;
-        let problems = source.problems();
-        if !problems.is_empty() {
-            return Err(Failure::invalid("what was read", &problems));
-        }
-        for note in &source.reading.notes {
-            context.out.note(format!("{}: {note}", source.name));
-        }
-        let dialect = source.reading.dialect;
-        let count = source.reading.drafts.len();
-        let mut drafts = source.reading.drafts.into_iter();
-        let (Some(mut draft), None) = (drafts.next(), drafts.next()) else {
-            let message = format!("{} holds {count} plans, and one is needed", source.name);
-            return Err(Failure::usage(message, "name a file with one plan"));
-        };
-        if draft.id.as_ref().is_some_and(|id| Some(id) != before.id.as_ref()) {
-            let id = draft.id.as_ref().map(ToString::to_string).unwrap_or_default();
-            context.out.note(format!("{} is of plan {id}; it was written into this one", source.name));
-        }
-        match dialect {
-            Dialect::PlanDocument => Ok(revise(document(draft, true))),
-            Dialect::Markdown if draft.tasks.is_empty() => {
-                if !before.tasks.is_empty() {
-                    context.out.note("the text lists no tasks, so those of the plan stay");
-                }
-                let has_front_matter = text.trim_start_matches('\u{feff}').starts_with("---");
-                Ok(revise(document(draft, has_front_matter)))
+        let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
+        let file_name = (path != "-").then_some(path);
+        let written = Written { text, dialect: self.format, file_name, name };
+        let update = waypost_dialects::update(written, before).map_err(|error| match error {
+            NoUpdate::Unreadable(error) => Failure::unreadable(name, &error),
+            NoUpdate::Invalid(problems) => {
+                let problems: Vec<_> =
+                    problems.into_iter().map(|problem| (Some(name.to_owned()), problem)).collect();
+                Failure::invalid("what was read", &problems)
             }
-            Dialect::Native
-            | Dialect::Clido
-            | Dialect::Jaato
-            | Dialect::Frctl
-            | Dialect::Agora
-            | Dialect::Markdown
-            | Dialect::Checklist
-            | Dialect::TaskMaster
-            | Dialect::Beads
-            | Dialect::Backlog
-            | Dialect::Mermaid
-            | Dialect::Dot
-            | Dialect::Graphml
-            | Dialect::Svg => {
-                keep_foreign(&mut draft, before);
-                Ok(Command::Replace(Box::new(draft)))
+            NoUpdate::NotOne(count) => {
+                let message = format!("{name} holds {count} plans, and one is needed");
+                Failure::usage(message, "name a file with one plan")
             }
+        })?;
+        for note in update.notes {
+            context.out.note(note);
         }
-    }
-}
-
-fn revise(changes: PlanChanges) -> Command {
-    Command::RevisePlan(Box::new(changes))
-}
-
-/// What a document says of a plan: its body, and what else it names.
-fn document(draft: Draft, names: bool) -> PlanChanges {
-    let named = |text: String| Some(text).filter(|text| names && !text.is_empty());
-    PlanChanges {
-        body: Some(draft.spec.body),
-        title: named(draft.spec.title),
-        status: named(draft.spec.status),
-        ..PlanChanges::default()
+        Ok(update.command)
     }
 }

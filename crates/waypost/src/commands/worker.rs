@@ -75,6 +75,7 @@ impl Worker {
         let executors =
             (!self.executor.is_empty()).then(|| self.executor.iter().cloned().collect::<BTreeSet<String>>());
         let plans = Arc::new(context.plans_to_add_to()?);
+        let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
         let options = Options {
             follow: Follow::Queues(queues.clone()),
             after_failure: AfterFailure::KeepGoing,
@@ -91,6 +92,8 @@ impl Worker {
         let summary = runner.run(&mut watcher).map_err(failed_run)?;
         let Counting { inner, counts } = watcher;
         drop(inner);
+        let unreported: Vec<String> = summary.unreported.iter().cloned().chain(relay.finish()).collect();
+        setup::say_unreported(context, &unreported);
         let [done, failed] =
             [Status::Done, Status::Failed].map(|status| Status::ALL.iter().position(|one| *one == status));
         let count = |place: Option<usize>| place.map_or(0, |place| counts[place]);

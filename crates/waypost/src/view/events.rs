@@ -1,6 +1,6 @@
 //! What happened in one version, in a few words. Reads events and nothing else.
 
-use waypost_core::{Event, TaskId};
+use waypost_core::{Consequence, Event, TaskId};
 
 use super::text;
 
@@ -110,5 +110,27 @@ fn event_words(event: &Event) -> String {
         Event::OutputReceived { task, from, received } => {
             format!("{task} heard that {} is {}", from.key(), received.status.word())
         }
+    }
+}
+
+/// What followed from a version.
+pub(crate) fn consequence_words(consequence: &Consequence) -> String {
+    match consequence {
+        Consequence::TaskDone { task } => format!("{task} done with its last task"),
+        Consequence::TaskFailed { task, error } => with(&format!("{task} failed"), error),
+        Consequence::TaskSkipped { task, reason, .. } => {
+            with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
+        }
+        Consequence::TaskCancelled { task, reason } => {
+            with(&format!("{task} cancelled"), reason.as_deref().unwrap_or(""))
+        }
+        Consequence::TaskReopened { task } => format!("{task} is to be done after all"),
+        Consequence::TaskBlocked { task } => format!("{task} waits"),
+        Consequence::TaskUnblocked { task } => format!("{task} could start now"),
+        Consequence::PlanStarted {} => "started".to_owned(),
+        Consequence::PlanCompleted {} => "completed".to_owned(),
+        Consequence::PlanFailed {} => "failed".to_owned(),
+        Consequence::PlanCancelled {} => "cancelled".to_owned(),
+        Consequence::PlanReopened {} => "goes on".to_owned(),
     }
 }

@@ -1,10 +1,10 @@
 //! The difference of two texts as one unified diff. Knows nothing of what the texts are.
 
-use super::line_diff::{Change, changes};
+use waypost_core::{Change, line_changes};
 
 /// The lines of the diff; none where nothing differs.
 pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
-    let all = changes(old, new);
+    let all = line_changes(old, new);
     let mut lines = Vec::new();
     let (mut old_at, mut new_at) = (1, 1);
     for part in all.split_inclusive(|change| matches!(change, Change::Gap(_))) {

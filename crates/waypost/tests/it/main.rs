@@ -12,7 +12,11 @@ mod run;
 mod run_crash;
 mod run_reporters;
 mod run_security;
+mod serve;
+#[path = "../../../waypost-engine/tests/it/server.rs"]
+mod server;
 mod transcript;
+mod webhook;
 mod workers;
 mod workspaces;
 mod write_back;

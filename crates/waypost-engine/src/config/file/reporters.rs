@@ -1,10 +1,14 @@
 //! `[reporters.NAME]`: who else is told how runs go.
 
-use toml::de::DeTable;
+use toml::de::{DeTable, DeValue};
 
-use super::Reader;
+use super::{Reader, Table};
 use crate::config::executors::stays_inside;
-use crate::config::{ENVIRONMENT_DEFAULT, REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, nearest};
+use crate::config::remote::is_address;
+use crate::config::{
+    ENVIRONMENT_DEFAULT, Header, REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, SECONDS_MAX,
+    WEBHOOK_ATTEMPTS_MAX, Webhook, nearest,
+};
 
 impl Reader<'_> {
     /// The reporter that a table describes; nothing when it is wrong, which was reported then.
@@ -52,8 +56,9 @@ impl Reader<'_> {
                     }
                 }
             }
+            Some("webhook") => self.webhook(path, at, &mut table).map(Report::Webhook),
             Some(other) => {
-                let known = ["console", "file", "command"];
+                let known = ["console", "file", "command", "webhook"];
                 let hint = match nearest(other, known) {
                     Some(near) => format!("did you mean {near}?"),
                     None => format!("it can be {}", known.join(", ")),
@@ -69,10 +74,14 @@ impl Reader<'_> {
                 return None;
             }
         };
-        for word in events.iter().flat_map(|(_, words)| words).filter(|word| !is_event(word)) {
-            let hint = match nearest(word, REPORT_EVENTS) {
+        // A webhook is told of the log, the others of what a run tells.
+        let is_webhook = matches!(&kind, Some((_, kind)) if kind == "webhook");
+        let known = if is_webhook { waypost_store::event_kinds() } else { REPORT_EVENTS.to_vec() };
+        for word in events.iter().flat_map(|(_, words)| words).filter(|word| !known.contains(&word.as_str()))
+        {
+            let hint = match nearest(word, known.iter().copied()) {
                 Some(near) => format!("did you mean {near}?"),
-                None => format!("it can be {}", REPORT_EVENTS.join(", ")),
+                None => format!("it can be {}", known.join(", ")),
             };
             let at = events.as_ref().map_or(at, |(at, _)| *at);
             self.wrong(
@@ -84,8 +93,51 @@ impl Reader<'_> {
         table.end(self);
         Some(Reporter { report: report?, events: events.map(|(_, words)| words).unwrap_or_default() })
     }
-}
 
-fn is_event(word: &str) -> bool {
-    REPORT_EVENTS.contains(&word)
+    fn webhook(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Webhook> {
+        let url = self.address(path, at, table);
+        let headers = self.headers(path, table);
+        let hmac_at = table.place("hmac").unwrap_or(at);
+        let hmac = table.inner(self, "hmac");
+        let hmac = hmac.and_then(|secret| self.secret(&format!("{path}.hmac"), hmac_at, secret));
+        let seconds = table.number(self, "timeout_seconds", 1, 3_600);
+        let attempts = table.number(self, "attempts", 1, WEBHOOK_ATTEMPTS_MAX.into());
+        let backoff = table.number(self, "backoff_seconds", 0, SECONDS_MAX.into());
+        let backoff_max = table.number(self, "backoff_seconds_max", 0, SECONDS_MAX.into());
+        let plain = Webhook::to(url?);
+        let or = |said: Option<u64>, default: u32| said.map_or(default, |number| number as u32);
+        Some(Webhook {
+            headers,
+            hmac,
+            timeout_seconds: or(seconds, plain.timeout_seconds),
+            attempts: or(attempts, plain.attempts),
+            backoff_seconds: or(backoff, plain.backoff_seconds),
+            backoff_seconds_max: or(backoff_max, plain.backoff_seconds_max),
+            ..plain
+        })
+    }
+
+    /// An address, or where it is read if it is a secret as a whole.
+    fn address(&mut self, path: &str, at: usize, table: &mut Table<'_>) -> Option<Header> {
+        let Some(value) = table.find("url") else {
+            let hint = "for example url = \"https://chat.example.org/hooks/waypost\"";
+            self.wrong(at, format!("{path} has no `url`"), hint);
+            return None;
+        };
+        let place = value.span().start;
+        match value.get_ref() {
+            DeValue::String(url) if is_address(url) => Some(Header::Text(url.to_string())),
+            DeValue::Table(secret) => {
+                let path = format!("{path}.url");
+                let secret = self.table(&path, secret);
+                self.secret(&path, place, secret).map(Header::Secret)
+            }
+            _ => {
+                // Not repeated: there may be a password in it.
+                let hint = "it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" }";
+                self.wrong(place, format!("{path} has a `url` that cannot be used"), hint);
+                None
+            }
+        }
+    }
 }

@@ -1,13 +1,135 @@
 //! The native tools: good and bad cases, limits, and what they cost.
 
-use serde_json::json;
+mod create;
+mod edit;
+mod events;
+mod exchange;
+mod fuzz;
+mod get;
+mod reference;
+mod start;
+mod tokens;
+mod transcript;
+mod work;
+
+use serde_json::{Value, json};
 use waypost_mcp::Toolset;
 
-use crate::session::session;
+use crate::session::{Session, World};
+
+/// A world, and a session of the agent `main` in it.
+fn begin() -> (World, Session) {
+    let world = World::new();
+    let session = world.session(Toolset::Native, "main");
+    (world, session)
+}
+
+/// Makes a plan of these tasks and says its id.
+#[track_caller]
+fn plan(session: &Session, tasks: Value) -> String {
+    let told = session.call("plan_create", json!({ "title": "a plan", "tasks": tasks }));
+    told.value["plan"].as_str().unwrap().to_owned()
+}
+
+/// Takes the next task and says which.
+#[track_caller]
+fn take(session: &Session) -> String {
+    let told = session.call("task_next", json!({}));
+    told.value["task"].as_str().unwrap_or_else(|| panic!("{}", told.text)).to_owned()
+}
+
+/// Reports a task as done.
+#[track_caller]
+fn done(session: &Session, task: &str) {
+    session.call("task_report", json!({ "task": task, "status": "done" }));
+}
 
 #[test]
 fn a_new_store_lists_no_plans() {
-    let session = session(Toolset::Native, "main");
-    assert!(!session.tools().is_empty());
-    assert_eq!(session.call("plan_list", json!({})).value["plans"], json!([]));
+    let (_world, session) = begin();
+    let told = session.call("plan_list", json!({}));
+    assert_eq!(told.value, json!({ "plans": [], "total": 0 }));
+    assert_eq!(told.text, "no plans of yours; all: true lists others'");
+}
+
+#[test]
+fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
+    let (world, session) = begin();
+    for number in 0..21 {
+        session.call("plan_create", json!({ "title": format!("plan {number}") }));
+        world.wait(1);
+    }
+    world.session(Toolset::Native, "other").call("plan_create", json!({ "title": "theirs" }));
+    let first = session.call("plan_list", json!({}));
+    assert_eq!(first.value["plans"].as_array().unwrap().len(), 20);
+    assert_eq!(first.value["total"], 21);
+    assert_eq!(first.value["plans"][0]["title"], "plan 20");
+    let last = session.call("plan_list", json!({ "cursor": first.value["cursor"] }));
+    assert_eq!(last.value["plans"].as_array().unwrap().len(), 1);
+    assert_eq!(last.value.get("cursor"), None);
+    let theirs = session.call("plan_list", json!({ "all": true, "text": "THEIRS" }));
+    assert_eq!(theirs.value["plans"][0]["owner"], "other");
+    let none = session.call("plan_list", json!({ "phase": "active" }));
+    assert_eq!(none.value["total"], 0);
+}
+
+#[test]
+fn unknown_arguments_and_wrong_types_are_named() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    let check = |tool: &str, arguments: Value, expected: &str| {
+        assert_eq!(session.refused(tool, arguments), expected, "{tool}");
+    };
+    check("plan_list", json!({ "phse": "active" }), "there is no argument phse; did you mean phase?");
+    check(
+        "plan_list",
+        json!({ "zzzzzzz": 1 }),
+        "there is no argument zzzzzzz; known are all, phase, text, cursor",
+    );
+    let schema = "see the tool's schema, or the native format";
+    check("plan_list", json!({ "all": "yes" }), &format!("all: must be true or false, not text; {schema}"));
+    check(
+        "plan_get",
+        json!({ "since": -1 }),
+        &format!("since: must be a whole number from 0, not a number; {schema}"),
+    );
+    check(
+        "plan_list",
+        json!({ "phase": "running" }),
+        "phase cannot be \"running\"; write one of draft, awaiting_approval, active, paused, completed, failed, cancelled",
+    );
+    check("task_report", json!({ "task": "t1" }), "status is missing; give status");
+    check(
+        "plan_edit",
+        json!({ "ops": [3] }),
+        "ops[0]: must be an object, not a number; write {\"op\": \"revise\", \"task\": \"t1\", …}",
+    );
+    check(
+        "plan_edit",
+        json!({ "ops": [{ "op": "revise", "task": "t1", "desciption": "x" }] }),
+        "there is no argument ops[0].desciption; did you mean description?",
+    );
+    check(
+        "plan_get",
+        json!({ "plan": "nope" }),
+        "no plan is called nope; plan_list with all: true shows the plans",
+    );
+}
+
+#[test]
+fn annotations_say_what_a_tool_does() {
+    let (_world, session) = begin();
+    let tools = session.tools();
+    let reads: Vec<&str> = tools
+        .iter()
+        .filter(|tool| tool.annotations.as_ref().unwrap().read_only_hint == Some(true))
+        .map(|tool| &*tool.name)
+        .collect();
+    assert_eq!(reads, ["plan_get", "plan_list"]);
+    let destroys: Vec<&str> = tools
+        .iter()
+        .filter(|tool| tool.annotations.as_ref().unwrap().destructive_hint == Some(true))
+        .map(|tool| &*tool.name)
+        .collect();
+    assert_eq!(destroys, ["plan_export"], "it may replace a file of which there is no other version");
 }

@@ -6,12 +6,11 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use waypost_core::{Command, Plan, PlanId};
-use waypost_dialects::Dialect;
+use waypost_dialects::{Dialect, keep_foreign};
 use waypost_engine::{Config, Control, Controller, Notice, View, Watcher};
 use waypost_store::{Plans, watch_file};
 
 use super::begin::{self, Approval, Begin};
-use crate::commands::edit::keep_foreign;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;

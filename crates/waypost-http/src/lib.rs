@@ -1,0 +1,15 @@
+//! The door for programs over HTTP: it owns the socket, looks who comes in, and hands them on to the services that were
+//! mounted. It knows none of these services: whoever builds the program brings them.
+//!
+//! Everybody but who asks for `/health` needs a token, and the token says which agent calls. A service is made for each
+//! token, so that nobody ever gets at the sessions of another.
+
+mod gate;
+mod serve;
+mod site;
+mod tokens;
+
+pub use gate::Gate;
+pub use serve::{CONNECTIONS_MAX, HEADER_SECONDS_MAX, STOP_SECONDS_MAX, serve};
+pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
+pub use tokens::{TOKENS_MAX, Token, TokenError, Tokens};

@@ -1,0 +1,251 @@
+//! Tokens: which agent a caller is. Made and revoked by persons; only what tells a token is kept, never the token itself.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ring::digest::{SHA256, digest};
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+use waypost_core::{Actor, ActorKind, Timestamp};
+
+/// Tokens of one workspace.
+pub const TOKENS_MAX: usize = 1_000;
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 32;
+/// Random bytes of the name of a token.
+const ID_BYTES: usize = 4;
+/// What a token begins with, so that people and scanners know what it is.
+const PREFIX: &str = "waypost_";
+/// Characters of a token that is looked at.
+const TOKEN_CHARACTERS_MAX: usize = 200;
+/// The file that they are kept in.
+const FILE: &str = "tokens.json";
+
+/// What is kept of a token.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// Its name, which is no secret.
+    pub id: String,
+    /// The agent who calls with it.
+    pub agent: String,
+    /// SHA-256 of it, in hexadecimal digits.
+    pub sha256: String,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Who made it.
+    pub created_by: Actor,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct Kept {
+    tokens: Vec<Token>,
+}
+
+/// Why tokens cannot be read, made or revoked.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// Only a person may.
+    #[error("only a person can make or revoke a token, and {0} is none")]
+    OnlyAPerson(Actor),
+    /// The file cannot be read or written.
+    #[error("{path}: {error}", path = path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// There is something else in it.
+    #[error("{path} is no list of tokens: {error}", path = path.display())]
+    Corrupt {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: serde_json::Error,
+    },
+    /// There are enough.
+    #[error("there are {TOKENS_MAX} tokens already")]
+    TooMany,
+    /// None is called that, or several begin with it.
+    #[error("{0} tokens begin with {1:?}")]
+    NotOne(usize, String),
+    /// The system has no random numbers.
+    #[error("no random numbers: {0}")]
+    Random(String),
+}
+
+impl TokenError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::OnlyAPerson(_) => {
+                "a person does it in a terminal of theirs: `waypost token new --agent NAME`"
+            }
+            Self::File { .. } => "see that the file can be read and written",
+            Self::Corrupt { .. } => "put it back as it was, or take it away and make new tokens",
+            Self::TooMany => "revoke some that nobody uses",
+            Self::NotOne(..) => "`waypost token list` shows them",
+            Self::Random(_) => "try again",
+        }
+    }
+}
+
+/// The tokens of a workspace.
+#[derive(Debug)]
+pub struct Tokens {
+    path: PathBuf,
+    /// As they were when the file was last another one.
+    known: Mutex<(Option<Stamp>, Vec<Token>)>,
+}
+
+/// Tells two states of the file apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    changed: (i64, i64),
+}
+
+impl Tokens {
+    /// Those that are kept in this folder.
+    pub fn of(folder: &Path) -> Self {
+        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())) }
+    }
+
+    /// The file that they are kept in.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All of them, in the order in which they were made.
+    pub fn list(&self) -> Result<Vec<Token>, TokenError> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = self.stamp()?;
+        if stamp.is_none() || known.0 != stamp {
+            *known = (stamp, self.read()?);
+        }
+        Ok(known.1.clone())
+    }
+
+    /// Makes one. The text is returned this once, and kept nowhere.
+    pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+        only_a_person(by)?;
+        let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
+        let token = Token {
+            id: random::<ID_BYTES>()?,
+            agent: agent.to_owned(),
+            sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
+            created_at: at,
+            created_by: by.clone(),
+        };
+        let made = token.clone();
+        self.change(|tokens| {
+            if tokens.len() >= TOKENS_MAX {
+                return Err(TokenError::TooMany);
+            }
+            tokens.push(token);
+            Ok(())
+        })?;
+        Ok((made, text))
+    }
+
+    /// Revokes the one whose name begins so.
+    pub fn revoke(&self, id: &str, by: &Actor) -> Result<Token, TokenError> {
+        only_a_person(by)?;
+        self.change(|tokens| {
+            let found: Vec<usize> = (0..tokens.len()).filter(|&at| tokens[at].id.starts_with(id)).collect();
+            match found.as_slice() {
+                [at] if !id.is_empty() => Ok(tokens.remove(*at)),
+                several => Err(TokenError::NotOne(several.len(), id.to_owned())),
+            }
+        })
+    }
+
+    /// The token that this text is. Takes as long for a wrong text as for a right one.
+    pub fn find(&self, text: &str) -> Result<Option<Token>, TokenError> {
+        if text.len() > TOKEN_CHARACTERS_MAX {
+            return Ok(None);
+        }
+        let sha256 = hex(digest(&SHA256, text.as_bytes()).as_ref());
+        let mut found = None;
+        for token in self.list()? {
+            if bool::from(token.sha256.as_bytes().ct_eq(sha256.as_bytes())) {
+                found = Some(token);
+            }
+        }
+        Ok(found)
+    }
+
+    fn failed(&self, error: io::Error) -> TokenError {
+        TokenError::File { path: self.path.clone(), error }
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>, TokenError> {
+        match fs::metadata(&self.path) {
+            Ok(found) => Ok(Some(Stamp {
+                inode: found.ino(),
+                bytes: found.size(),
+                changed: (found.mtime(), found.mtime_nsec()),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    fn read(&self) -> Result<Vec<Token>, TokenError> {
+        let text = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(self.failed(error)),
+        };
+        let kept: Result<Kept, _> = serde_json::from_str(&text);
+        Ok(kept.map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?.tokens)
+    }
+
+    /// Changes the file as a whole, one after the other.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Vec<Token>) -> Result<T, TokenError>,
+    ) -> Result<T, TokenError> {
+        let failed = |error| self.failed(error);
+        let private = || OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).clone();
+        let lock = private().open(self.path.with_extension("lock")).map_err(failed)?;
+        File::lock(&lock).map_err(failed)?;
+        let mut tokens = self.read()?;
+        let changed = change(&mut tokens)?;
+        let text = serde_json::to_string_pretty(&Kept { tokens })
+            .map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?;
+        let temporary = self.path.with_extension("json.tmp");
+        let put = |path: &Path| {
+            // One that was left behind may have other rights.
+            let _absent = fs::remove_file(path);
+            let mut file = private().create_new(true).open(path)?;
+            file.write_all(text.as_bytes())?;
+            file.write_all(b"\n")?;
+            file.sync_all()?;
+            fs::rename(path, &self.path)
+        };
+        put(&temporary).map_err(failed)?;
+        Ok(changed)
+    }
+}
+
+fn only_a_person(by: &Actor) -> Result<(), TokenError> {
+    match by.kind {
+        ActorKind::Person => Ok(()),
+        ActorKind::Agent | ActorKind::Worker | ActorKind::System => Err(TokenError::OnlyAPerson(by.clone())),
+    }
+}
+
+fn random<const BYTES: usize>() -> Result<String, TokenError> {
+    let mut bytes = [0_u8; BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

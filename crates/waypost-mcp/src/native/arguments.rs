@@ -1,0 +1,145 @@
+//! The arguments of a call, one by one: what nobody knows and what has the wrong type is an error that names it, so that
+//! a model can put it right in one go. Knows nothing of what they mean.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use waypost_core::nearest;
+
+use crate::refused::Refused;
+
+/// The fields of an object that a model wrote.
+pub(super) struct Arguments<'a> {
+    fields: &'a Map<String, Value>,
+    /// Where they stand, for messages: nothing, or `ops[2].`.
+    within: String,
+}
+
+impl<'a> Arguments<'a> {
+    /// Takes them, if they are all known.
+    pub(super) fn of(
+        fields: &'a Map<String, Value>,
+        known: &[&str],
+        within: impl Into<String>,
+    ) -> Result<Self, Refused> {
+        let within = within.into();
+        let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) else {
+            return Ok(Self { fields, within });
+        };
+        let hint = match nearest(unknown, known.iter().copied()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("known are {}", known.join(", ")),
+        };
+        Err(Refused::new(format!("there is no argument {within}{unknown}"), hint))
+    }
+
+    /// A value, if it is there and is not `null`.
+    pub(super) fn value(&self, name: &str) -> Option<&'a Value> {
+        self.fields.get(name).filter(|value| !value.is_null())
+    }
+
+    /// Whether it was named, be it as `null`.
+    pub(super) fn names(&self, name: &str) -> bool {
+        self.fields.contains_key(name)
+    }
+
+    /// A text.
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, Refused> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_str().map(Some).ok_or_else(|| self.wrong(name, "text", value))
+    }
+
+    /// A text that has to be there.
+    pub(super) fn needed(&self, name: &str) -> Result<&'a str, Refused> {
+        self.text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| self.missing(name))
+    }
+
+    /// A number from 0.
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refused> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_u64().map(Some).ok_or_else(|| self.wrong(name, "a whole number from 0", value))
+    }
+
+    /// The same within 32 bits.
+    pub(super) fn small(&self, name: &str) -> Result<Option<u32>, Refused> {
+        let Some(number) = self.number(name)? else { return Ok(None) };
+        let small = u32::try_from(number);
+        small.map(Some).map_err(|_| self.bad(name, format!("{number} is too large a number")))
+    }
+
+    /// Yes or no; no when it is not there.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Refused> {
+        let Some(value) = self.value(name) else { return Ok(false) };
+        value.as_bool().ok_or_else(|| self.wrong(name, "true or false", value))
+    }
+
+    /// A list.
+    pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, Refused> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        value.as_array().map(|list| Some(list.as_slice())).ok_or_else(|| self.wrong(name, "a list", value))
+    }
+
+    /// Texts; one alone need not be a list.
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Refused> {
+        if let Some(Value::String(one)) = self.value(name) {
+            return Ok(vec![one.clone()]);
+        }
+        let list = self.list(name)?.unwrap_or_default();
+        let texts = list.iter().enumerate().map(|(at, value)| {
+            let text = value.as_str().map(str::to_owned);
+            text.ok_or_else(|| self.wrong(&format!("{name}[{at}]"), "text", value))
+        });
+        texts.collect()
+    }
+
+    /// A value of the core's, in the words of the native format.
+    pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Refused> {
+        let Some(value) = self.value(name) else { return Ok(None) };
+        let read = serde_json::from_value(value.clone());
+        read.map(Some).map_err(|error| self.bad(name, error.to_string()))
+    }
+
+    /// The same, where `null` takes it away.
+    pub(super) fn native_or_none<T: DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<Option<T>>, Refused> {
+        if self.names(name) { self.native(name).map(Some) } else { Ok(None) }
+    }
+
+    /// One of the words.
+    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Refused> {
+        let Some(said) = self.text(name)? else { return Ok(None) };
+        if let Some((_, meant)) = words.iter().find(|(word, _)| *word == said) {
+            return Ok(Some(*meant));
+        }
+        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        let message = format!("{}{name} cannot be {said:?}", self.within);
+        Err(Refused::new(message, format!("write one of {}", known.join(", "))))
+    }
+
+    /// Something that has to be there is not.
+    pub(super) fn missing(&self, name: &str) -> Refused {
+        Refused::new(format!("{}{name} is missing", self.within), format!("give {name}"))
+    }
+
+    /// Something is there, and is wrong.
+    pub(super) fn bad(&self, name: &str, why: impl std::fmt::Display) -> Refused {
+        Refused::new(format!("{}{name}: {why}", self.within), "see the tool's schema, or the native format")
+    }
+
+    fn wrong(&self, name: &str, wanted: &str, found: &Value) -> Refused {
+        self.bad(name, format!("must be {wanted}, not {}", kind(found)))
+    }
+}
+
+/// What a value is, in words.
+pub(super) fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,368 @@
+//! `plan_edit`: small operations on a plan, all of them in one version or none.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{
+    Command, Dependency, Json, Outcome, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where,
+};
+
+use super::arguments::{Arguments, kind};
+use super::{tasks, which};
+use crate::call::Call;
+use crate::honesty::{NUDGE, admission};
+use crate::refused::Refused;
+use crate::tool::Answer;
+use crate::words;
+use crate::workspace::Write;
+
+/// Operations in one call.
+pub(super) const OPS_MAX: usize = 1_000;
+/// Bytes of the ids that were made.
+const IDS_BYTES: usize = 120;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Op {
+    Add,
+    Revise,
+    Remove,
+    Move,
+    Status,
+    Plan,
+}
+
+const OPS: [(&str, Op); 7] = [
+    ("add", Op::Add),
+    ("revise", Op::Revise),
+    ("remove", Op::Remove),
+    ("move", Op::Move),
+    ("status", Op::Status),
+    ("plan", Op::Plan),
+    ("body", Op::Plan),
+];
+
+const PLACE: [&str; 3] = ["before", "after", "first"];
+const REVISE: [&str; 16] = [
+    "description",
+    "depends_on",
+    "depends_also_on",
+    "depends_no_more_on",
+    "when",
+    "complexity",
+    "notes",
+    "tools",
+    "skip",
+    "locks",
+    "work",
+    "check",
+    "retry",
+    "timeout_seconds",
+    "priority",
+    "provides",
+];
+const STATUS: [&str; 6] = ["status", "result", "output", "error", "reason", "sure"];
+const PLAN: [&str; 10] =
+    ["title", "goal", "status", "owner", "queue", "token_budget", "body", "phase", "summary", "archived"];
+
+impl Op {
+    /// The fields that it has beside `op`.
+    fn fields(self) -> Vec<&'static str> {
+        match self {
+            Self::Add => [&tasks::TASK_FIELDS[..], &PLACE].concat(),
+            Self::Revise => [&["task"][..], &REVISE].concat(),
+            Self::Remove => vec!["task", "detach"],
+            Self::Move => [&["task", "parent"][..], &PLACE].concat(),
+            Self::Status => [&["task"][..], &STATUS].concat(),
+            Self::Plan => PLAN.to_vec(),
+        }
+    }
+}
+
+pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "ops", "known_version"], "")?;
+    let plan = which::plan(call, &arguments)?;
+    let ops = arguments.list("ops")?.filter(|ops| !ops.is_empty()).ok_or_else(|| arguments.missing("ops"))?;
+    if ops.len() > OPS_MAX {
+        let message = format!("{} operations are more than {OPS_MAX}", ops.len());
+        return Err(Refused::new(message, "send them in several calls, or use plan_export and plan_update"));
+    }
+    let known_version = arguments.number("known_version")?;
+    let edit = which::look(call, &plan, |plan| Edit::of(call, plan, ops))??;
+    let committed = call.workspace.write(Write {
+        plan: plan.clone(),
+        by: call.by.clone(),
+        commands: edit.commands,
+        known_version,
+        lease_seconds: Some(super::LEASE_SECONDS),
+    })?;
+    which::look(call, &plan, |plan| answer(plan, &edit.made, committed.version, committed.changed))
+}
+
+fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
+    let mut value = json!({ "version": version });
+    let mut text = format!("v{version}");
+    if !changed {
+        text.push_str(", as it was");
+        value["changed"] = json!(false);
+    }
+    if !made.is_empty() {
+        let ids = words::ranges(made, IDS_BYTES);
+        text.push_str(&format!("; added {ids}"));
+        value["added"] = json!(ids);
+    }
+    let next = super::next_ids(plan);
+    if !next.is_empty() {
+        text.push_str(&format!("; next {}", next.join(", ")));
+        value["next"] = json!(next);
+    }
+    if super::needs_approval(plan) {
+        text.push_str("; needs approval: plan_start asks");
+        value["approval"] = json!("needed");
+    }
+    Answer { value, text }
+}
+
+/// The commands of a list of operations.
+#[derive(Default)]
+struct Edit {
+    commands: Vec<Command>,
+    /// Tasks that are added without a place of their own, until something else comes.
+    adding: Vec<(String, Value)>,
+    /// Ids that were made.
+    made: Vec<String>,
+    /// Ids of all tasks that are added.
+    added: std::collections::HashSet<String>,
+}
+
+impl Edit {
+    fn of(call: &Call, plan: &Plan, ops: &[Value]) -> Result<Self, Refused> {
+        let mut edit = Self::default();
+        for (at, op) in ops.iter().enumerate() {
+            let within = format!("ops[{at}].");
+            let Value::Object(fields) = op else {
+                let message = format!("ops[{at}]: must be an object, not {}", kind(op));
+                return Err(Refused::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
+            };
+            let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
+            let said = Arguments::of(&said, &["op"], within.as_str())?;
+            let op = said.one_of("op", &OPS)?.ok_or_else(|| said.missing("op"))?;
+            let mut fields = fields.clone();
+            fields.shift_remove("op");
+            let arguments = Arguments::of(&fields, &op.fields(), within.as_str())?;
+            if op != Op::Add {
+                edit.settle(plan)?;
+            }
+            match op {
+                Op::Add => edit.add(plan, &fields, &arguments, at)?,
+                Op::Revise => edit.commands.push(revise(plan, &arguments)?),
+                Op::Remove => {
+                    let (task, detach) = (task(&arguments, "task")?, arguments.flag("detach")?);
+                    edit.commands.push(Command::RemoveTask { task, detach });
+                }
+                Op::Move => edit.commands.push(relocate(&arguments)?),
+                Op::Status => edit.commands.push(status(call, plan, &arguments)?),
+                Op::Plan => edit.commands.extend(of_plan(plan, &arguments)?),
+            }
+        }
+        edit.settle(plan)?;
+        Ok(edit)
+    }
+
+    fn add(
+        &mut self,
+        plan: &Plan,
+        fields: &Map<String, Value>,
+        arguments: &Arguments<'_>,
+        at: usize,
+    ) -> Result<(), Refused> {
+        let mut task = fields.clone();
+        task.retain(|name, _| !PLACE.contains(&name.as_str()));
+        let entry = (format!("ops[{at}]"), Value::Object(task));
+        let place = place(arguments)?;
+        if place == Where::Last {
+            self.adding.push(entry);
+            return Ok(());
+        }
+        self.settle(plan)?;
+        self.put(plan, &[entry], place)
+    }
+
+    /// Tasks that follow each other are added together, so that they may depend on each other in any order.
+    fn settle(&mut self, plan: &Plan) -> Result<(), Refused> {
+        let adding = std::mem::take(&mut self.adding);
+        if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Where::Last) }
+    }
+
+    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], place: Where) -> Result<(), Refused> {
+        let is_taken = |id: &str| plan.task(id).is_some() || self.added.contains(id);
+        let taken = tasks::Taken { is_taken: &is_taken, count: plan.len() + self.added.len() };
+        let read = tasks::read(entries, &taken)?;
+        self.added.extend(read.tasks.iter().map(|task| task.spec.id.to_string()));
+        self.made.extend(read.made);
+        let finished = read.tasks.iter().filter(|task| task.state.status != Status::Pending);
+        if let Some(task) = finished.map(|task| &task.spec.id).next() {
+            let message = format!("task {task} is to be added, and has a status already");
+            return Err(Refused::new(message, "add it, then set its status with an operation of its own"));
+        }
+        let tasks = read.tasks.into_iter().map(|task| task.spec).collect();
+        self.commands.push(Command::AddTasks { tasks, place });
+        Ok(())
+    }
+}
+
+fn task(arguments: &Arguments<'_>, name: &str) -> Result<TaskId, Refused> {
+    TaskId::new(arguments.needed(name)?).map_err(|bad| arguments.bad(name, bad))
+}
+
+fn place(arguments: &Arguments<'_>) -> Result<Where, Refused> {
+    let (before, after) = (arguments.value("before").is_some(), arguments.value("after").is_some());
+    match (before, after, arguments.flag("first")?) {
+        (false, false, false) => Ok(Where::Last),
+        (true, false, false) => Ok(Where::Before(task(arguments, "before")?)),
+        (false, true, false) => Ok(Where::After(task(arguments, "after")?)),
+        (false, false, true) => Ok(Where::First),
+        _ => Err(arguments.bad("before", "before, after and first exclude each other")),
+    }
+}
+
+fn relocate(arguments: &Arguments<'_>) -> Result<Command, Refused> {
+    let parent = match (arguments.names("parent"), arguments.value("parent")) {
+        (false, _) => None,
+        (true, None) => Some(None),
+        (true, Some(_)) => Some(Some(task(arguments, "parent")?)),
+    };
+    let (task, place) = (task(arguments, "task")?, place(arguments)?);
+    Ok(Command::MoveTask { task, parent, place })
+}
+
+fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, Refused> {
+    let depends = |name: &str| dependencies(plan, arguments, name);
+    let changes = TaskChanges {
+        description: arguments.text("description")?.map(str::to_owned),
+        depends_on: depends("depends_on")?,
+        depends_also_on: depends("depends_also_on")?.unwrap_or_default(),
+        depends_no_more_on: depends("depends_no_more_on")?.unwrap_or_default(),
+        when: arguments.native("when")?,
+        complexity: arguments.native_or_none("complexity")?,
+        notes: arguments.names("notes").then(|| arguments.text("notes")).transpose()?.map(owned),
+        tools: arguments.native_or_none("tools")?,
+        skip: arguments.native("skip")?,
+        locks: arguments.native("locks")?,
+        work: arguments.native_or_none("work")?,
+        check: arguments.native_or_none("check")?,
+        retry: arguments.native_or_none("retry")?,
+        timeout_seconds: arguments.native_or_none("timeout_seconds")?,
+        priority: arguments.native("priority")?,
+        provides: arguments.native_or_none("provides")?,
+        ..TaskChanges::default()
+    };
+    let task = task(arguments, "task")?;
+    if changes == TaskChanges::default() {
+        return Err(arguments.bad("task", format!("nothing of {task} is to change")));
+    }
+    Ok(Command::ReviseTask { task, changes: Box::new(changes) })
+}
+
+fn owned(text: Option<&str>) -> String {
+    text.unwrap_or_default().to_owned()
+}
+
+/// Dependencies; a text that names no task of the plan may name one elsewhere.
+fn dependencies(
+    plan: &Plan,
+    arguments: &Arguments<'_>,
+    name: &str,
+) -> Result<Option<Vec<Dependency>>, Refused> {
+    let Some(list) = arguments.list(name)? else { return Ok(None) };
+    let mut found = Vec::with_capacity(list.len());
+    for (at, value) in list.iter().enumerate() {
+        let text = value.as_str().filter(|text| plan.task(text).is_none());
+        let value = text.and_then(tasks::elsewhere).unwrap_or_else(|| value.clone());
+        let read = serde_json::from_value(value);
+        found.push(read.map_err(|error| arguments.bad(&format!("{name}[{at}]"), error))?);
+    }
+    Ok(Some(found))
+}
+
+fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, Refused> {
+    let words: Vec<(&str, Status)> = Status::ALL.into_iter().map(|status| (status.word(), status)).collect();
+    let wanted = arguments.one_of("status", &words)?.ok_or_else(|| arguments.missing("status"))?;
+    let task = task(arguments, "task")?;
+    let text = |name: &str| arguments.text(name).map(|text| text.map(str::to_owned));
+    let finish =
+        |outcome: Outcome| Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None };
+    let (result, reason) = (text("result")?, text("reason")?);
+    Ok(match wanted {
+        Status::Pending
+            if plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Running) =>
+        {
+            Command::ReleaseTask { task, attempt: None, reason: reason.unwrap_or_default() }
+        }
+        Status::Pending => Command::RetryTask { task },
+        Status::Running => Command::StartTask { task, worker: call.by.to_string() },
+        Status::Done => {
+            honest(result.as_deref(), arguments)?;
+            let output = arguments.value("output").map(Json::of);
+            finish(Outcome::Done { result, output, evidence: None })
+        }
+        Status::Failed => {
+            let error = arguments.needed("error")?.to_owned();
+            finish(Outcome::Failed { error, evidence: None })
+        }
+        Status::Skipped => finish(Outcome::Skipped { reason }),
+        Status::Cancelled => Command::CancelTask { task, reason: reason.unwrap_or_default() },
+    })
+}
+
+/// Nothing is done whose result says otherwise, unless the caller is sure.
+pub(super) fn honest(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), Refused> {
+    let sure = arguments.flag("sure")?;
+    match result.and_then(admission).filter(|_| !sure) {
+        Some(words) => {
+            let message = format!("nothing was written because of {words:?}: {NUDGE}");
+            Err(Refused::new(message, "if it is done, send sure: true"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<Command>, Refused> {
+    let text = |name: &str| {
+        let named = arguments.names(name).then(|| arguments.text(name)).transpose();
+        named.map(|text| text.map(owned))
+    };
+    let changes = PlanChanges {
+        title: text("title")?,
+        goal: text("goal")?,
+        status: text("status")?,
+        owner: text("owner")?,
+        queue: text("queue")?,
+        token_budget: arguments.native_or_none("token_budget")?,
+        body: text("body")?,
+        foreign: None,
+    };
+    let mut commands = Vec::new();
+    if changes != PlanChanges::default() {
+        commands.push(Command::RevisePlan(Box::new(changes)));
+    }
+    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
+    if let Some(phase) = arguments.one_of("phase", &phases)? {
+        let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
+        commands.push(match phase {
+            Phase::Paused => Command::Pause { reason: summary },
+            Phase::Active if plan.state().phase == Phase::Paused => Command::Resume,
+            Phase::Completed | Phase::Failed | Phase::Cancelled => Command::FinishPlan { phase, summary },
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
+                return Err(arguments.bad("phase", "plan_start is the way there"));
+            }
+        });
+    }
+    if let Some(archived) = arguments.value("archived") {
+        let archived =
+            archived.as_bool().ok_or_else(|| arguments.bad("archived", "must be true or false"))?;
+        commands.push(if archived { Command::Archive } else { Command::Unarchive });
+    }
+    if commands.is_empty() {
+        return Err(arguments.bad("op", "nothing of the plan is to change"));
+    }
+    Ok(commands)
+}

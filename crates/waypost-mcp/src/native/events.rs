@@ -1,0 +1,210 @@
+//! `events`: what happened, as it is subscribed to, waited for, or read from a place in the log.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use waypost_core::{Event, PlanId, TaskId};
+use waypost_store::{
+    Cursor, EventFilter, EventPage, Happening, Occurrence, Since, Subscription, SubscriptionError,
+};
+
+use super::arguments::Arguments;
+use super::which;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+use crate::words;
+
+/// Events in one answer, unless somebody says otherwise.
+const EVENTS_DEFAULT: u64 = 20;
+/// Events in one answer at the most.
+pub(super) const EVENTS_PAGE_MAX: u64 = 100;
+/// Seconds that one call waits at the most.
+pub(super) const WAIT_SECONDS_MAX: u64 = 600;
+/// How long it waits before it looks whether anybody still listens.
+const LOOK: Duration = Duration::from_secs(1);
+/// Bytes of what an event says.
+const DETAIL_BYTES: usize = 160;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Action {
+    Read,
+    Subscribe,
+    Unsubscribe,
+    List,
+}
+
+const ACTIONS: [(&str, Action); 4] = [
+    ("read", Action::Read),
+    ("subscribe", Action::Subscribe),
+    ("unsubscribe", Action::Unsubscribe),
+    ("list", Action::List),
+];
+
+const KNOWN: [&str; 9] =
+    ["action", "subscription", "plans", "tasks", "agents", "kinds", "cursor", "wait", "limit"];
+
+impl From<SubscriptionError> for Refused {
+    fn from(error: SubscriptionError) -> Self {
+        Self::new(error.to_string(), error.hint())
+    }
+}
+
+pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let (plans, owner) = (&call.workspace.plans, call.by.to_string());
+    match arguments.one_of("action", &ACTIONS)?.unwrap_or(Action::Read) {
+        Action::Subscribe => {
+            let since = cursor(&arguments)?.map_or(Since::Now, Since::After);
+            let made = plans.subscribe(&owner, filter(call, &arguments)?, since)?;
+            let text = format!("subscription {}; read it with events", made.id);
+            Ok(Answer { value: json!({ "subscription": made.id }), text })
+        }
+        Action::Unsubscribe => {
+            let ended = plans.unsubscribe(&owner, arguments.text("subscription")?)?;
+            Ok(Answer { value: json!({ "ended": ended }), text: format!("{ended} ended") })
+        }
+        Action::List => Ok(list(&plans.subscriptions(&owner)?)),
+        Action::Read => read(call, &arguments, &owner),
+    }
+}
+
+fn list(subscriptions: &[Subscription]) -> Answer {
+    let told: Vec<Value> = subscriptions
+        .iter()
+        .map(|subscription| {
+            let filter = json!(subscription.filter);
+            let filter = words::shortened(&filter, DETAIL_BYTES).0;
+            json!({ "subscription": subscription.id, "filter": filter, "cursor": subscription.cursor })
+        })
+        .collect();
+    Answer::of(json!({ "subscriptions": told }))
+}
+
+fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, Refused> {
+    let Some(text) = arguments.text("cursor")? else { return Ok(None) };
+    text.parse().map(Some).map_err(|bad: waypost_store::BadCursor| arguments.bad("cursor", bad))
+}
+
+fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, Refused> {
+    let plans: Result<Vec<PlanId>, Refused> =
+        arguments.texts("plans")?.iter().map(|plan| which::named(call, plan)).collect();
+    let tasks: Result<Vec<TaskId>, Refused> = arguments
+        .texts("tasks")?
+        .into_iter()
+        .map(|task| TaskId::new(task).map_err(|bad| arguments.bad("tasks", bad)))
+        .collect();
+    let filter = EventFilter {
+        agents: arguments.texts("agents")?,
+        kinds: arguments.texts("kinds")?,
+        plans: plans?,
+        tasks: tasks?,
+    };
+    filter.check().map_err(|bad| Refused::new(bad.to_string(), bad.hint()))?;
+    Ok(filter)
+}
+
+/// Events of a subscription that were not read yet, or events from a place in the log on.
+fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, Refused> {
+    let limit = arguments.number("limit")?.unwrap_or(EVENTS_DEFAULT);
+    if limit == 0 || limit > EVENTS_PAGE_MAX {
+        return Err(arguments.bad("limit", format!("must be from 1 to {EVENTS_PAGE_MAX}")));
+    }
+    let wait = arguments.number("wait")?.unwrap_or(0);
+    if wait > WAIT_SECONDS_MAX {
+        return Err(arguments.bad("wait", format!("must be at most {WAIT_SECONDS_MAX} seconds")));
+    }
+    let (subscription, place) = (arguments.text("subscription")?, cursor(arguments)?);
+    let (from, filter) = match subscription {
+        Some(id) => {
+            let found = call.workspace.plans.subscriptions(owner)?.into_iter().find(|found| found.id == id);
+            let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
+            let found = found.ok_or_else(missing)?;
+            (place.unwrap_or(found.cursor), found.filter)
+        }
+        None => {
+            let place = match place {
+                Some(place) => place,
+                // What comes from now on; whoever wants the past says from where.
+                None => Cursor::after(call.workspace.plans.latest()?),
+            };
+            (place, filter(call, arguments)?)
+        }
+    };
+    let page = wait_for(call, from, &filter, limit as usize, Duration::from_secs(wait))?;
+    // Told is read: whoever lost the answer reads again from a cursor.
+    if let Some(id) = subscription.filter(|_| place.is_none()) {
+        call.workspace.plans.acknowledge(owner, id, page.cursor)?;
+    }
+    Ok(answer(&page))
+}
+
+/// Waits until there is something, the time is over, or nobody listens any more.
+fn wait_for(
+    call: &Call,
+    from: Cursor,
+    filter: &EventFilter,
+    limit: usize,
+    at_most: Duration,
+) -> Result<EventPage, Refused> {
+    let until = Instant::now() + at_most;
+    let mut from = from;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let page = call.workspace.plans.wait_for_events(from, filter, limit, left.min(LOOK))?;
+        if !page.events.is_empty() || left.is_zero() || (call.client.gone)() {
+            return Ok(page);
+        }
+        from = page.cursor;
+    }
+}
+
+fn answer(page: &EventPage) -> Answer {
+    let mut events = Vec::new();
+    let mut lines = Vec::new();
+    for event in &page.events {
+        let (plan, kind, by) = (&event.plan, event.kind, event.actor.to_string());
+        let mut told = json!({ "kind": kind, "plan": plan });
+        let mut line = format!("{kind} {plan}");
+        if let Some(task) = &event.task {
+            told["task"] = json!(task);
+            line.push_str(&format!("/{task}"));
+        }
+        if !event.derived {
+            line.push_str(&format!(" by {by}"));
+            told["by"] = json!(by);
+        }
+        if let Some(detail) = detail(event) {
+            line.push_str(&format!(": {detail}"));
+            told["detail"] = json!(detail);
+        }
+        events.push(told);
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        lines.push("nothing new".to_owned());
+    }
+    lines.push(format!("cursor {}{}", page.cursor, if page.more { ", more" } else { "" }));
+    let mut value = json!({ "events": events, "cursor": page.cursor });
+    if page.more {
+        value["more"] = json!(true);
+    }
+    Answer { value, text: lines.join("\n") }
+}
+
+/// What an event says beside its kind and its task.
+fn detail(event: &Occurrence) -> Option<String> {
+    // Whole plans and tasks are read as such.
+    if let Happening::Decided(
+        Event::PlanCreated { .. } | Event::TasksAdded { .. } | Event::TaskRevised { .. },
+    ) = &event.event
+    {
+        return None;
+    }
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(&event.event) else { return None };
+    for known in ["type", "kind", "event", "task"] {
+        fields.shift_remove(known);
+    }
+    fields.retain(|_, value| !value.is_null());
+    (!fields.is_empty()).then(|| words::cut(&Value::Object(fields).to_string(), DETAIL_BYTES))
+}

@@ -1,0 +1,232 @@
+//! `plan_get`: how a plan stands, one task of it, all of it page by page, or what changed since a version.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
+use waypost_store::WriteError;
+
+use super::arguments::Arguments;
+use super::which;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+use crate::words;
+
+/// Bytes of the title in an overview.
+const TITLE_BYTES: usize = 36;
+/// Bytes of the author's words for where the plan stands.
+const STATUS_BYTES: usize = 20;
+/// Tasks on a page of all tasks.
+pub(super) const TASKS_PAGE: usize = 50;
+/// Bytes of one task on it.
+const ROW_BYTES: usize = 1_000;
+/// Bytes of a page, at which it ends.
+const PAGE_BYTES: usize = 12_000;
+/// Bytes of the plan's own texts on the first page.
+const ABOUT_BYTES: usize = 8_000;
+/// Bytes of one task in full.
+pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of each thing that a task waits for.
+const WAIT_BYTES: usize = 200;
+/// Names of tasks that need a task.
+const NEEDED_BY_MAX: usize = 10;
+
+const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
+
+pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let plan = which::plan(call, &arguments)?;
+    let (task, since) = (arguments.text("task")?, arguments.number("since")?);
+    let cursor = arguments.text("cursor")?;
+    let full = arguments.flag("full")? || cursor.is_some();
+    match (task, full, since) {
+        (None, false, None) => which::look(call, &plan, |plan| overview(call, plan)),
+        (Some(task), false, None) => {
+            let waits = waits_for(call, &plan, task)?;
+            which::look(call, &plan, |plan| one(plan, task, &waits))?
+        }
+        (None, true, None) => which::look(call, &plan, |plan| page(plan, cursor))?,
+        (None, false, Some(since)) => changes(call, &plan, since),
+        _ => Err(Refused::new("task, full and since exclude each other", "give one of them")),
+    }
+}
+
+/// How a plan stands: a few words, whatever its size.
+fn overview(call: &Call, plan: &Plan) -> Answer {
+    let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
+    let title = words::cut(&super::title(plan), TITLE_BYTES);
+    let status = words::cut(&plan.spec().status, STATUS_BYTES);
+    let phase = plan.state().phase.word();
+    let mut value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
+    let mut text = format!("plan {id} v{version} {phase} \"{title}\"");
+    if !status.is_empty() {
+        text.push_str(&format!(" ({status})"));
+        value["status"] = json!(status);
+    }
+    text.push_str(&format!(": {}/{} done", counts.done, counts.total));
+    (value["done"], value["total"]) = (json!(counts.done), json!(counts.total));
+    for (count, word) in [
+        (counts.running, "running"),
+        (counts.ready, "ready"),
+        (counts.blocked, "blocked"),
+        (counts.failed, "failed"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!(", {count} {word}"));
+            value[word] = json!(count);
+        }
+    }
+    let me = call.by.to_string();
+    let mine = plan.running().filter(|task| task.state.worker.as_ref() == Some(&me));
+    let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
+        let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+        found.into_iter().map(str::to_owned).collect()
+    };
+    let mine = few(&mut mine.map(|task| task.spec.id.as_str()));
+    let next = few(&mut super::next_of(plan));
+    for (names, word) in [(mine, "yours"), (next, "next")] {
+        if !names.is_empty() {
+            text.push_str(&format!("; {word}: {}", names.join(", ")));
+            value[word] = json!(names);
+        }
+    }
+    if super::needs_approval(plan) {
+        text.push_str("; needs approval");
+        value["approval"] = json!("needed");
+    }
+    Answer { value, text }
+}
+
+/// What a task that has not begun waits for, holders of locks included.
+fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Refused> {
+    let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
+    let why = waypost_engine::why(&call.workspace.plans, plan, &task)?;
+    let waits = match why.standing {
+        Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
+        Some(
+            Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped | Standing::Cancelled,
+        )
+        | None => Vec::new(),
+    };
+    Ok(waits.iter().map(|reason| words::cut(&reason.words, WAIT_BYTES)).collect())
+}
+
+/// One task with all that is known of it.
+fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, Refused> {
+    let Some(task) = plan.task(id) else {
+        let near = waypost_core::nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
+        let refusal = Refusal::NoSuchTask { task: id.to_owned(), nearest: near };
+        return Err(WriteError::Refused(refusal).into());
+    };
+    let mut value = task_value(plan, task);
+    if !waits.is_empty() {
+        value["waits_for"] = json!(waits);
+    }
+    let inputs: Map<String, Value> =
+        plan.outputs_for(id).into_iter().map(|(name, output)| (name, output.value())).collect();
+    if !inputs.is_empty() {
+        value["inputs"] = Value::Object(inputs);
+    }
+    let needed_by: Vec<&str> =
+        plan.dependants(id).into_iter().take(NEEDED_BY_MAX).map(|task| task.spec.id.as_str()).collect();
+    if !needed_by.is_empty() {
+        value["needed_by"] = json!(needed_by);
+    }
+    let (mut value, was_cut) = words::shortened(&value, TASK_BYTES_MAX);
+    if was_cut && value.is_object() {
+        value["cut"] = json!("plan_export writes all of it to a file");
+    }
+    Ok(Answer::of(value))
+}
+
+/// What its author says of a task, and what came of it, without what follows from the rest.
+fn task_value(plan: &Plan, task: &Task) -> Value {
+    let mut value = serde_json::to_value(&task.spec).unwrap_or_default();
+    let state = serde_json::to_value(&task.state).unwrap_or_default();
+    let standing = plan.standing(task.spec.id.as_str());
+    if let (Value::Object(fields), Value::Object(state)) = (&mut value, state) {
+        for (name, found) in state {
+            let known = ["status", "created_at", "updated_at", "tries"];
+            if !known.contains(&name.as_str()) {
+                fields.insert(name, found);
+            }
+        }
+        fields.insert("status".to_owned(), json!(standing.map_or("", |standing| standing.word())));
+    }
+    value
+}
+
+/// All tasks, so many at a time; what the author says of the plan comes first.
+fn page(plan: &Plan, cursor: Option<&str>) -> Result<Answer, Refused> {
+    let mut value = json!({ "plan": plan.id(), "version": plan.version() });
+    if cursor.is_none() {
+        let about = serde_json::to_value(plan.spec()).unwrap_or_default();
+        value["about"] = words::shortened(&about, ABOUT_BYTES).0;
+    }
+    let mut tasks = plan.tasks();
+    if let Some(cursor) = cursor
+        && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
+    {
+        let message = format!("cursor: task {cursor} is not there any more");
+        return Err(Refused::new(message, "begin again with full: true"));
+    }
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let mut last = None;
+    let mut more = false;
+    for (task, _) in tasks {
+        if rows.len() == TASKS_PAGE || bytes >= PAGE_BYTES {
+            more = true;
+            break;
+        }
+        let row = words::shortened(&row(plan, task), ROW_BYTES).0;
+        bytes += row.to_string().len();
+        rows.push(row);
+        last = Some(task.spec.id.as_str());
+    }
+    value["tasks"] = Value::Array(rows);
+    if let Some(last) = last.filter(|_| more) {
+        value["cursor"] = json!(last);
+    }
+    Ok(Answer::of(value))
+}
+
+/// A task on a page: as its author wrote it, and where it stands.
+fn row(plan: &Plan, task: &Task) -> Value {
+    let mut row = serde_json::to_value(&task.spec).unwrap_or_default();
+    let standing = plan.standing(task.spec.id.as_str());
+    row["status"] = json!(standing.map_or("", |standing| standing.word()));
+    if let Some(result) = &task.state.result {
+        row["result"] = json!(result);
+    }
+    if let Some(why) = task.state.why() {
+        row["why"] = json!(why);
+    }
+    row
+}
+
+/// What changed since a version.
+fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, Refused> {
+    let plans = &call.workspace.plans;
+    let version = which::look(call, plan, Plan::version)?;
+    let found = if since == version {
+        Vec::new()
+    } else {
+        let before = plans.at_version(plan, since)?.to_draft();
+        which::look(call, plan, |plan| differences(&before, &plan.to_draft()))?
+    };
+    let lines = words::changes(&found);
+    let total = lines.len();
+    let shown: Vec<&String> = lines.iter().take(words::CHANGES_MAX).collect();
+    let mut text = format!("plan {plan} v{since} to v{version}:{}", if total == 0 { " nothing" } else { "" });
+    for line in &shown {
+        text.push_str(&format!("\n{line}"));
+    }
+    let mut value = json!({ "plan": plan, "version": version, "changes": shown });
+    if total > shown.len() {
+        let more = total - shown.len();
+        text.push_str(&format!("\n{more} more; full: true shows all"));
+        value["more"] = json!(more);
+    }
+    Ok(Answer { value, text })
+}

@@ -1,0 +1,73 @@
+//! `plan_list`: plans, the latest first, a page at a time.
+
+use serde_json::json;
+use waypost_core::Phase;
+use waypost_store::{Head, Query};
+
+use super::arguments::Arguments;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+use crate::words;
+
+/// Plans in one answer.
+pub(super) const PLANS_PAGE: usize = 20;
+/// Bytes of each title.
+const TITLE_BYTES: usize = 60;
+
+pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &["all", "phase", "text", "cursor"], "")?;
+    let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
+    let all = arguments.flag("all")?;
+    let query = Query {
+        owner: (!all).then(|| call.by.name.clone()),
+        phases: arguments.one_of("phase", &phases)?.into_iter().collect(),
+        text: arguments.text("text")?.map(str::to_owned),
+        after: arguments.text("cursor")?.map(str::to_owned),
+        limit: PLANS_PAGE,
+        ..Query::default()
+    };
+    let page = call.workspace.plans.heads(&query)?;
+    let plans: Vec<_> = page
+        .items
+        .iter()
+        .map(|head| {
+            let Head { id, phase, counts, .. } = head;
+            let mut plan = json!({
+                "id": id,
+                "title": words::cut(&head.title, TITLE_BYTES),
+                "phase": phase.word(),
+                "done": counts.done,
+                "total": counts.total,
+            });
+            if all && !head.owner.is_empty() {
+                plan["owner"] = json!(words::cut(&head.owner, TITLE_BYTES));
+            }
+            plan
+        })
+        .collect();
+    let mut lines: Vec<String> = page.items.iter().map(|head| line(head, all)).collect();
+    let mut value = json!({ "plans": plans, "total": page.total });
+    if lines.is_empty() {
+        lines.push(if all {
+            "no plans".to_owned()
+        } else {
+            "no plans of yours; all: true lists others'".to_owned()
+        });
+    }
+    if let Some(next) = page.next {
+        lines.push(format!("{} in all; more: cursor {next}", page.total));
+        value["cursor"] = json!(next);
+    }
+    Ok(Answer { value, text: lines.join("\n") })
+}
+
+fn line(head: &Head, with_owner: bool) -> String {
+    let Head { id, phase, counts, owner, .. } = head;
+    let title = words::cut(&head.title, TITLE_BYTES);
+    let owner = match with_owner && !owner.is_empty() {
+        true => format!(" ({})", words::cut(owner, TITLE_BYTES)),
+        false => String::new(),
+    };
+    format!("{id} {} {}/{}{owner} {title}", phase.word(), counts.done, counts.total)
+}

@@ -1,0 +1,59 @@
+//! `plan_start`: lets a plan run, or asks a person whether it may. Never decides that itself.
+
+use serde_json::json;
+use waypost_core::{Command, Phase, PlanId};
+
+use super::arguments::Arguments;
+use super::which;
+use crate::approval::{self, Asked};
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+
+/// How long a call waits for a person unless it says otherwise: long enough for somebody who sits there, shorter than
+/// clients wait for an answer.
+const WAIT_SECONDS_DEFAULT: u64 = 20;
+
+pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "message", "wait"], "")?;
+    let plan = which::plan(call, &arguments)?;
+    let message = arguments.text("message")?.unwrap_or_default();
+    let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
+    let (phase, needs_approval) =
+        which::look(call, &plan, |plan| (plan.state().phase, super::needs_approval(plan)))?;
+    if phase == Phase::Paused {
+        let hint = "plan_edit with {\"op\": \"plan\", \"phase\": \"active\"} goes on";
+        return Err(Refused::new(format!("plan {plan} is paused"), hint));
+    }
+    if !needs_approval {
+        return started(call, &plan);
+    }
+    match approval::ask(call, &plan, message, wait)? {
+        Asked::Approved => started(call, &plan),
+        Asked::Rejected(reason) => {
+            let text = format!("rejected: {reason}; change the plan, then ask again");
+            Ok(Answer { value: json!({ "phase": "rejected", "reason": reason }), text })
+        }
+        Asked::Waiting => {
+            let text = format!(
+                "awaiting_approval: a person decides (waypost approve {plan}); plan_start again waits for it"
+            );
+            Ok(Answer { value: json!({ "phase": Phase::AwaitingApproval.word() }), text })
+        }
+    }
+}
+
+fn started(call: &Call, plan: &PlanId) -> Result<Answer, Refused> {
+    let phase = which::look(call, plan, |plan| plan.state().phase)?;
+    if phase != Phase::Completed {
+        call.write(plan, vec![Command::Activate])?;
+    }
+    which::look(call, plan, |plan| {
+        let (phase, next) = (plan.state().phase.word(), super::next_ids(plan));
+        let mut text = phase.to_owned();
+        if !next.is_empty() {
+            text.push_str(&format!("; next {}", next.join(", ")));
+        }
+        Answer { value: json!({ "phase": phase, "next": next }), text }
+    })
+}

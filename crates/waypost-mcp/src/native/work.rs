@@ -1,0 +1,344 @@
+//! `task_next` and `task_report`: taking a task, leased to the caller, and saying what came of it.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{
+    Ask, Command, Json, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp,
+};
+use waypost_engine::{Claim, Claimed, claim};
+use waypost_store::WriteError;
+
+use super::arguments::Arguments;
+use super::edit::honest;
+use super::which;
+use crate::call::Call;
+use crate::refused::Refused;
+use crate::tool::Answer;
+use crate::words;
+
+/// Bytes of a description or of notes that are handed over with a task.
+pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of all outputs of what a task depended on.
+pub(super) const OUTPUTS_BYTES_MAX: usize = 8 * 1024;
+/// Answers of persons that are handed over, the latest.
+const ANSWERS_MAX: usize = 5;
+/// Bytes of a reason why there is nothing to do.
+const REASON_BYTES: usize = 160;
+
+pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue"], "")?;
+    let queue = arguments.text("queue")?;
+    let any = arguments.flag("any")? || queue.is_some();
+    let plan = match (any, arguments.value("plan")) {
+        (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
+        (true, None) => None,
+        (false, _) => Some(which::plan(call, &arguments)?),
+    };
+    if let Some(plan) = &plan
+        && let Some(why) = which::look(call, plan, stopped)?
+    {
+        return Ok(nothing(&why));
+    }
+    let wanted =
+        Claim { by: &call.by, plan: plan.as_ref(), queue, lease_seconds: Some(super::LEASE_SECONDS) };
+    match claim(&call.workspace.plans, &wanted)? {
+        Claimed::Taken { committed, task } => which::look(call, &committed.plan, |plan| taken(plan, &task))?,
+        Claimed::Nothing { reasons } => {
+            let mut why = match &plan {
+                Some(plan) => which::look(call, plan, |plan| standstill(call, plan))?,
+                None => "nothing is ready in any plan that runs".to_owned(),
+            };
+            for reason in reasons {
+                why.push_str(&format!("; {}", words::cut(&reason, REASON_BYTES)));
+            }
+            Ok(nothing(&why))
+        }
+    }
+}
+
+/// Why nobody gets a task of this plan at all.
+fn stopped(plan: &Plan) -> Option<String> {
+    let (phase, counts) = (plan.state().phase, plan.counts());
+    if phase.is_finished() {
+        return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
+    }
+    if super::needs_approval(plan) {
+        return Some("a person has to approve first: plan_start asks".to_owned());
+    }
+    (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
+}
+
+fn nothing(why: &str) -> Answer {
+    Answer { value: json!({ "task": Value::Null, "why": why }), text: format!("nothing: {why}") }
+}
+
+/// A task that is the caller's now.
+fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, Refused> {
+    let missing = || WriteError::Refused(Refusal::NoSuchTask { task: id.to_string(), nearest: None });
+    let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
+    let mut value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
+    let mut text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
+    for (name, said) in [("description", &spec.description), ("notes", &spec.notes)] {
+        if said.is_empty() {
+            continue;
+        }
+        let shown = words::cut_text(said, TEXT_BYTES_MAX);
+        let label = if name == "notes" { "\nnotes: " } else { "" };
+        text.push_str(&format!("{label}{shown}"));
+        value[name] = json!(shown);
+    }
+    if let Some(tools) = spec.tools.as_ref().filter(|tools| !tools.is_empty()) {
+        let tools = words::cut(&tools.join(", "), TEXT_BYTES_MAX);
+        text.push_str(&format!("\ntools: {tools}"));
+        value["tools"] = json!(tools);
+    }
+    if spec.check.is_some() {
+        text.push_str("\na check decides whether it is done");
+        value["check"] = json!(true);
+    }
+    answered(state, &mut value, &mut text);
+    inputs(plan, id, &mut value, &mut text);
+    Ok(Answer { value, text })
+}
+
+/// What persons have answered.
+fn answered(state: &TaskState, value: &mut Value, text: &mut String) {
+    let answers = state.answers();
+    let latest = &answers[answers.len().saturating_sub(ANSWERS_MAX)..];
+    if latest.is_empty() {
+        return;
+    }
+    let mut told = Vec::new();
+    for answer in latest {
+        let (question, said) = (words::cut(&answer.question, REASON_BYTES), &answer.answer);
+        text.push_str(&format!("\n{question} -> {said}"));
+        told.push(json!({ "question": question, "answer": said }));
+    }
+    value["answers"] = json!(told);
+}
+
+/// The outputs of what it depended on, as far as there is room; of the others, how to get them.
+fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
+    let mut room = OUTPUTS_BYTES_MAX;
+    let mut given = Map::new();
+    let mut left: Vec<String> = Vec::new();
+    for (name, output) in plan.outputs_for(id.as_str()) {
+        let bytes = output.as_str().len();
+        if bytes > room {
+            left.push(name);
+            continue;
+        }
+        room -= bytes;
+        text.push_str(&format!("\nfrom {name}: {output}"));
+        given.insert(name, output.value());
+    }
+    if !given.is_empty() {
+        value["inputs"] = Value::Object(given);
+    }
+    if !left.is_empty() {
+        let names = words::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
+        let more = format!("{names} ({} too large): plan_get task {id}", left.len());
+        text.push_str(&format!("\nfrom {more}"));
+        value["more_inputs"] = json!(more);
+    }
+}
+
+/// What keeps a plan from going on.
+fn standstill(call: &Call, plan: &Plan) -> String {
+    let (me, counts) = (call.by.to_string(), plan.counts());
+    let mut parts = Vec::new();
+    let running: Vec<String> = plan
+        .running()
+        .take(super::NEXT_MAX)
+        .map(|task| {
+            let worker = task.state.worker.as_deref().unwrap_or_default();
+            let who = if worker == me { "you" } else { worker };
+            format!("{} by {}", task.spec.id, words::cut(who, 40))
+        })
+        .collect();
+    if !running.is_empty() {
+        parts.push(format!("{} running ({})", counts.running, running.join(", ")));
+    }
+    let asking: Vec<&str> = plan.asking().take(super::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
+    if !asking.is_empty() {
+        parts.push(format!("a person has to answer {}", asking.join(", ")));
+    }
+    if counts.ready > 0 {
+        parts.push(format!("{} ready for machines or checks", counts.ready));
+    }
+    if counts.blocked > 0 {
+        parts.push(format!("{} blocked", counts.blocked));
+    }
+    if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
+}
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Word {
+    Progress,
+    Done,
+    Failed,
+    Skipped,
+    Release,
+    Question,
+}
+
+const WORDS: [(&str, Word); 6] = [
+    ("progress", Word::Progress),
+    ("done", Word::Done),
+    ("failed", Word::Failed),
+    ("skipped", Word::Skipped),
+    ("release", Word::Release),
+    ("question", Word::Question),
+];
+
+const KNOWN: [&str; 11] =
+    ["plan", "task", "status", "text", "result", "output", "error", "reason", "choices", "attempt", "sure"];
+
+pub(super) fn report(call: &Call) -> Result<Answer, Refused> {
+    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let task = TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))?;
+    let word = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
+    let attempt = arguments.small("attempt")?;
+    let plan = plan_of(call, &arguments, &task)?;
+    let skipped_before = which::look(call, &plan, |plan| plan.counts().skipped)?;
+    let command = match word {
+        Word::Progress => progress(call, &plan, &task, attempt, &arguments)?,
+        Word::Done | Word::Failed | Word::Skipped => {
+            let outcome = outcome(word, &arguments)?;
+            Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
+        }
+        Word::Release => {
+            let reason = said(&arguments, "reason")?.unwrap_or_default();
+            Command::ReleaseTask { task: task.clone(), attempt, reason }
+        }
+        Word::Question => {
+            let text = said(&arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+            let ask = Ask { text, choices: arguments.texts("choices")?, state: None };
+            Command::AskQuestion { task: task.clone(), attempt, ask: Box::new(ask) }
+        }
+    };
+    call.write(&plan, vec![command])?;
+    if word == Word::Progress {
+        let attempt = which::look(call, &plan, |plan| attempt_of(plan, &task))?;
+        call.workspace.renew(&plan, &task, attempt, super::LEASE_SECONDS)?;
+    }
+    which::look(call, &plan, |plan| reported(plan, &task, word, skipped_before))
+}
+
+/// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
+/// caller's own.
+fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, Refused> {
+    if arguments.value("plan").is_none() {
+        let mut leases = call.workspace.leases_of(&call.by)?;
+        leases.retain(|lease| lease.task == *task);
+        match leases.as_slice() {
+            [one] => return Ok(one.plan.clone()),
+            [] => {}
+            several => {
+                let plans: Vec<&str> = several.iter().map(|lease| lease.plan.as_str()).collect();
+                let message = format!("you work on a task {task} in several plans");
+                return Err(Refused::new(message, format!("name the plan: {}", plans.join(", "))));
+            }
+        }
+    }
+    which::plan(call, arguments)
+}
+
+fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
+    plan.task(task.as_str()).map_or(0, |task| task.state.attempt)
+}
+
+/// What is said under a name, or as `text`.
+fn said(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, Refused> {
+    let named = arguments.text(name)?;
+    Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
+}
+
+fn progress(
+    call: &Call,
+    plan: &PlanId,
+    task: &TaskId,
+    attempt: Option<u32>,
+    arguments: &Arguments<'_>,
+) -> Result<Command, Refused> {
+    let progress = said(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+    let (current, worker) = which::look(call, plan, |plan| {
+        let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running);
+        (attempt_of(plan, task), running.and_then(|task| task.state.worker.clone()))
+    })?;
+    // Whoever names no attempt speaks only for what it works on itself.
+    if let (None, Some(worker)) = (attempt, worker.filter(|worker| *worker != call.by.to_string())) {
+        let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
+        return Err(WriteError::Refused(refusal).into());
+    }
+    Ok(Command::ReportProgress { task: task.clone(), attempt: attempt.unwrap_or(current), progress })
+}
+
+fn outcome(word: Word, arguments: &Arguments<'_>) -> Result<Outcome, Refused> {
+    Ok(match word {
+        Word::Failed => {
+            let error = said(arguments, "error")?.filter(|error| !error.is_empty());
+            let error = error.ok_or_else(|| arguments.missing("error"))?;
+            Outcome::Failed { error, evidence: None }
+        }
+        Word::Skipped => Outcome::Skipped { reason: said(arguments, "reason")? },
+        Word::Done | Word::Progress | Word::Release | Word::Question => {
+            let result = said(arguments, "result")?;
+            honest(result.as_deref(), arguments)?;
+            Outcome::Done { result, output: arguments.value("output").map(Json::of), evidence: None }
+        }
+    })
+}
+
+/// What came of a report, and what is ready next.
+fn reported(plan: &Plan, task: &TaskId, word: Word, skipped_before: u32) -> Answer {
+    let state = plan.task(task.as_str()).map(|task| &task.state);
+    let mut value = json!({});
+    let mut text = match word {
+        Word::Progress => return said_on(task, "lease renewed"),
+        Word::Question => return said_on(task, "asks; it is ready again when a person has answered"),
+        Word::Release => format!("{task} released"),
+        Word::Skipped => format!("{task} skipped"),
+        Word::Done if state.is_some_and(|state| state.reported().is_some()) => {
+            value["status"] = json!("reported");
+            format!("{task} reported; the check decides")
+        }
+        Word::Done => format!("{task} done"),
+        Word::Failed => {
+            let again =
+                state.filter(|state| state.status == Status::Pending).and_then(|state| state.not_before);
+            failed(task, again, plan.counts().skipped.saturating_sub(skipped_before), &mut value)
+        }
+    };
+    let phase = plan.state().phase;
+    let next = words::few(super::next_of(plan), super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+    if phase.is_finished() {
+        text.push_str(&format!("; plan {}", phase.word()));
+        value["plan"] = json!(phase.word());
+    } else if next.is_empty() {
+        text.push_str("; none ready");
+        value["next"] = json!([]);
+    } else {
+        text.push_str(&format!("; next {}", next.join(", ")));
+        value["next"] = json!(next);
+    }
+    Answer { value, text }
+}
+
+fn said_on(task: &TaskId, words: &str) -> Answer {
+    Answer { value: json!({ "status": words }), text: format!("{task}: {words}") }
+}
+
+fn failed(task: &TaskId, again: Option<Timestamp>, skipped: u32, value: &mut Value) -> String {
+    match again {
+        Some(again) => {
+            value["again_at"] = json!(again);
+            format!("{task} failed; it can be tried again at {again}")
+        }
+        None if skipped > 0 => {
+            value["skipped"] = json!(skipped);
+            format!("{task} failed; {skipped} skipped because of it")
+        }
+        None => format!("{task} failed"),
+    }
+}

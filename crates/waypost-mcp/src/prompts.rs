@@ -1,0 +1,98 @@
+//! Prompts that a person chooses in their client: work through a plan, show a plan. Read only.
+
+use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
+use serde_json::{Map, Value};
+use waypost_core::{Actor, Phase, Plan, PlanId};
+use waypost_dialects::render_plan_command;
+
+use crate::refused::Refused;
+use crate::toolset::Toolset;
+use crate::workspace::Workspace;
+
+/// Lines of a plan that a prompt shows.
+const LINES_SHOWN_MAX: usize = 200;
+
+/// All of them.
+pub(crate) fn list() -> Vec<Prompt> {
+    let plan = |required: bool| {
+        let which = if required { "The plan" } else { "The plan (otherwise your latest)" };
+        Some(vec![PromptArgument::new("plan").with_description(which).with_required(required)])
+    };
+    vec![
+        Prompt::new("plan", Some("Show a plan and how far it is"), plan(false)).with_title("Show the plan"),
+        Prompt::new("work_through_plan", Some("Work through a plan, task by task"), plan(true))
+            .with_title("Work through this plan"),
+    ]
+}
+
+/// What a prompt says, with these arguments.
+pub(crate) fn get(
+    workspace: &Workspace,
+    by: &Actor,
+    toolsets: &[Toolset],
+    name: &str,
+    arguments: &Map<String, Value>,
+) -> Result<GetPromptResult, Refused> {
+    let said = arguments.get("plan").and_then(Value::as_str).map(str::trim).filter(|said| !said.is_empty());
+    let text = match name {
+        "plan" => shown(workspace, &chosen(workspace, by, said)?)?,
+        "work_through_plan" => {
+            let no_plan = || Refused::new("no plan was named", "say which, by its id or its beginning");
+            work_through(workspace, &workspace.plans.resolve(said.ok_or_else(no_plan)?)?, toolsets)?
+        }
+        other => {
+            let shown: String = other.chars().take(100).collect();
+            return Err(Refused::new(
+                format!("there is no prompt {shown:?}"),
+                "choose plan or work_through_plan",
+            ));
+        }
+    };
+    Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]))
+}
+
+/// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
+fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, Refused> {
+    if let Some(said) = said {
+        return Ok(workspace.plans.resolve(said)?);
+    }
+    let open = Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect();
+    let own = match workspace.newest(by, open)? {
+        Some(open) => Some(open),
+        None => workspace.newest(by, Vec::new())?,
+    };
+    own.ok_or_else(|| Refused::new(format!("{} has no plan", by.name), "name one, or make one first"))
+}
+
+/// A plan as jaato's `plan` command shows it.
+fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, Refused> {
+    let text = workspace.plans.look(plan, |plan| render_plan_command(&plan.to_draft()))?;
+    let lines = text.lines().count();
+    if lines <= LINES_SHOWN_MAX {
+        return Ok(text);
+    }
+    let kept: Vec<&str> = text.lines().take(LINES_SHOWN_MAX).collect();
+    Ok(format!("{}\n… and {} more lines", kept.join("\n"), lines - LINES_SHOWN_MAX))
+}
+
+fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, Refused> {
+    let (title, version) = workspace.plans.look(plan, |plan| (title(plan), plan.version()))?;
+    let how = if toolsets.contains(&Toolset::Native) {
+        "Take the next ready task with its context, do what it says, and report it: done with its output, or failed or \
+         skipped with the reason. Then take the next one, until nothing is ready."
+    } else {
+        "Do one step after the other, in the order in which they can start; tell when you begin one, and report each with \
+         what came of it: completed, or failed or skipped with the reason."
+    };
+    Ok(format!(
+        "Work through the Waypost plan {plan} (\"{title}\", version {version}).\n\n{how}\n\nReport honestly: what you could \
+         not do is failed or skipped, never done. If the plan waits for approval, ask a person; you cannot approve it \
+         yourself. If something does not fit, change the plan before you go on. When nothing is left, say what came of it.",
+    ))
+}
+
+fn title(plan: &Plan) -> String {
+    let spec = plan.spec();
+    let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
+    title.chars().filter(|character| !character.is_control()).take(200).collect()
+}

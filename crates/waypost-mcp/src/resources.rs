@@ -1,0 +1,249 @@
+//! Plans as resources: what a client can list, read, complete and subscribe to. Reads only.
+
+use rmcp::model::{
+    CompletionInfo, ListResourcesResult, Reference, Resource, ResourceContents, ResourceTemplate,
+};
+use serde_json::{Value, json};
+use waypost_core::{Plan, PlanId, TaskId};
+use waypost_dialects::{Dialect, Form};
+use waypost_store::{Head, Query, Sort, WriteError};
+
+use crate::refused::Refused;
+use crate::workspace::Workspace;
+
+/// Plans on a page of the list, and in the resource that lists them.
+pub(crate) const PLANS_PAGE: usize = 50;
+/// Versions that a history shows: the latest.
+pub(crate) const VERSIONS_SHOWN_MAX: usize = 100;
+/// Bytes of a resource.
+pub(crate) const RESOURCE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// What every address begins with.
+const PLANS: &str = "waypost://plans";
+const JSON: &str = "application/json";
+const MARKDOWN: &str = "text/markdown";
+
+/// What an address names.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Address {
+    Plans,
+    Plan(String),
+    Markdown(String),
+    Task(String, String),
+    History(String),
+}
+
+impl Address {
+    /// What this text names, if it names something here.
+    pub(crate) fn parse(uri: &str) -> Result<Self, Refused> {
+        let no_such = || {
+            let shown: String = uri.chars().take(200).collect();
+            Refused::new(
+                format!("there is no resource {shown:?}"),
+                "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
+            )
+        };
+        let rest = uri.strip_prefix(PLANS).ok_or_else(no_such)?;
+        let parts: Vec<&str> = rest.split('/').skip(1).collect();
+        match (rest.is_empty(), parts.as_slice()) {
+            (true, _) | (false, [""]) if rest.len() <= 1 => Ok(Self::Plans),
+            (false, [plan]) if !plan.is_empty() => Ok(Self::Plan((*plan).to_owned())),
+            (false, [plan, "markdown"]) => Ok(Self::Markdown((*plan).to_owned())),
+            (false, [plan, "history"]) => Ok(Self::History((*plan).to_owned())),
+            (false, [plan, "tasks", task @ ..]) if !task.is_empty() => {
+                Ok(Self::Task((*plan).to_owned(), unescaped(&task.join("/"))))
+            }
+            _ => Err(no_such()),
+        }
+    }
+
+    /// The plan that it is about, as it is written there.
+    pub(crate) fn plan(&self) -> Option<&str> {
+        match self {
+            Self::Plans => None,
+            Self::Plan(plan) | Self::Markdown(plan) | Self::History(plan) | Self::Task(plan, _) => Some(plan),
+        }
+    }
+}
+
+/// Ids of tasks may have any letters: clients write some of them as `%20`.
+fn unescaped(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        let digits =
+            after.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &after[2..] } else { after };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
+}
+
+/// One page of the list: the list of plans, and each plan, the latest change first.
+pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<ListResourcesResult, Refused> {
+    let is_first = cursor.is_none();
+    let query = Query { limit: PLANS_PAGE, after: cursor, ..Query::default() };
+    let page = workspace.plans.heads(&query)?;
+    let all = Resource::new(PLANS, "plans").with_title("Plans").with_mime_type(JSON);
+    let plans = page.items.iter().map(|head| {
+        let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
+        Resource::new(format!("{PLANS}/{}", head.id), head.id.as_str())
+            .with_title(title.chars().take(200).collect::<String>())
+            .with_description(standing(head))
+            .with_mime_type(JSON)
+    });
+    let items = is_first.then_some(all).into_iter().chain(plans).collect();
+    let mut listed = ListResourcesResult::with_all_items(items);
+    listed.next_cursor = page.next;
+    Ok(listed)
+}
+
+fn standing(head: &Head) -> String {
+    let counts = &head.counts;
+    format!("{}, {}/{} done, version {}", head.phase.word(), counts.done, counts.total, head.version)
+}
+
+/// What can be read of any plan.
+pub(crate) fn templates() -> Vec<ResourceTemplate> {
+    let template = |rest: &str, name: &str, title: &str, mime: &str| {
+        ResourceTemplate::new(format!("{PLANS}/{{id}}{rest}"), name).with_title(title).with_mime_type(mime)
+    };
+    vec![
+        template("", "plan", "A plan, in the native format", JSON),
+        template("/markdown", "plan_markdown", "A plan for people", MARKDOWN),
+        template("/tasks/{task}", "task", "One task of a plan and where it stands", JSON),
+        template("/history", "history", "Who changed a plan, how and when", JSON),
+    ]
+}
+
+/// What is there.
+pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents, Refused> {
+    let address = Address::parse(uri)?;
+    let (text, mime) = match &address {
+        Address::Plans => (plans(workspace)?.to_string(), JSON),
+        Address::Plan(plan) => (whole(workspace, plan, Dialect::Native)?, JSON),
+        Address::Markdown(plan) => (whole(workspace, plan, Dialect::Markdown)?, MARKDOWN),
+        Address::Task(plan, task) => (one_task(workspace, plan, task)?.to_string(), JSON),
+        Address::History(plan) => (history(workspace, plan)?.to_string(), JSON),
+    };
+    if text.len() > RESOURCE_BYTES_MAX {
+        return Err(Refused::new(
+            format!("{uri} has {} bytes, more than the {RESOURCE_BYTES_MAX} of a resource", text.len()),
+            "read its tasks one by one, or export the plan to a file",
+        ));
+    }
+    Ok(ResourceContents::text(text, uri).with_mime_type(mime))
+}
+
+fn plans(workspace: &Workspace) -> Result<Value, Refused> {
+    let page = workspace.plans.heads(&Query { limit: PLANS_PAGE, ..Query::default() })?;
+    Ok(json!({ "plans": page.items, "total": page.total }))
+}
+
+fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, Refused> {
+    let id = workspace.plans.resolve(plan)?;
+    let draft = workspace.plans.look(&id, Plan::to_draft)?;
+    let written = waypost_dialects::write(&draft, dialect, Form::default());
+    written
+        .map(|written| written.text)
+        .map_err(|error| Refused::new(error.to_string(), "read it in another form"))
+}
+
+/// A task with where it stands, which changes without a word in the task itself.
+pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
+    let found = plan.task(task.as_str())?;
+    Some(json!({ "plan": plan.id(), "standing": plan.standing(task.as_str()), "task": found }))
+}
+
+fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refused> {
+    let id = workspace.plans.resolve(plan)?;
+    let found = workspace.plans.look(&id, |plan| {
+        let task = plan.resolve(task).ok()?;
+        let mut value = task_value(plan, &task)?;
+        value["version"] = plan.version().into();
+        Some(value)
+    })?;
+    found.ok_or_else(|| {
+        let shown: String = task.chars().take(200).collect();
+        Refused::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
+    })
+}
+
+fn history(workspace: &Workspace, plan: &str) -> Result<Value, Refused> {
+    let id = workspace.plans.resolve(plan)?;
+    let version = workspace.plans.look(&id, Plan::version)?;
+    let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
+    let entries = workspace.plans.history(&id, after, VERSIONS_SHOWN_MAX)?;
+    let entries = entries.iter().rev().map(|entry| {
+        json!({ "version": entry.version, "at": entry.at, "by": entry.actor, "command": entry.command })
+    });
+    Ok(json!({ "plan": id, "version": version, "versions": entries.collect::<Vec<_>>() }))
+}
+
+/// What a half-written argument of an address or a prompt can become.
+pub(crate) fn complete(
+    workspace: &Workspace,
+    reference: &Reference,
+    argument: &str,
+    begun: &str,
+    plan: Option<&str>,
+) -> Result<CompletionInfo, Refused> {
+    let is_plan = match reference {
+        Reference::Resource(_) => argument == "id",
+        Reference::Prompt(_) => argument == "plan",
+        _ => false,
+    };
+    let values = match plan {
+        _ if is_plan => plan_ids(workspace, begun)?,
+        Some(plan) if argument == "task" => task_ids(workspace, plan, begun)?,
+        Some(_) | None => Vec::new(),
+    };
+    CompletionInfo::new(values).map_err(|error| Refused::new(error, ""))
+}
+
+fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, Refused> {
+    if begun.is_empty() {
+        let query = Query { limit: CompletionInfo::MAX_VALUES, sort: Sort::Updated, ..Query::default() };
+        let heads = workspace.plans.heads(&query)?;
+        return Ok(heads.items.into_iter().map(|head| head.id.to_string()).collect());
+    }
+    let mut ids = Vec::new();
+    workspace.plans.store().read(&mut |read| {
+        ids = read.ids(begun, CompletionInfo::MAX_VALUES)?;
+        Ok(())
+    })?;
+    Ok(ids.iter().map(PlanId::to_string).collect())
+}
+
+fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, WriteError> {
+    let id = workspace.plans.resolve(plan)?;
+    workspace.plans.look(&id, |plan| {
+        let ids = plan.tasks().map(|(task, _)| task.spec.id.as_str()).filter(|id| id.starts_with(begun));
+        ids.take(CompletionInfo::MAX_VALUES).map(str::to_owned).collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_name_plans_tasks_and_histories_and_nothing_else() {
+        let check =
+            |uri: &str, expected: Option<Address>| assert_eq!(Address::parse(uri).ok(), expected, "{uri}");
+        check("waypost://plans", Some(Address::Plans));
+        check("waypost://plans/", Some(Address::Plans));
+        check("waypost://plans/kq3", Some(Address::Plan("kq3".to_owned())));
+        check("waypost://plans/kq3/markdown", Some(Address::Markdown("kq3".to_owned())));
+        check("waypost://plans/kq3/history", Some(Address::History("kq3".to_owned())));
+        let task = |id: &str| Some(Address::Task("kq3".to_owned(), id.to_owned()));
+        check("waypost://plans/kq3/tasks/t1", task("t1"));
+        check("waypost://plans/kq3/tasks/a%20b", task("a b"));
+        check("waypost://plans/kq3/tasks/a/b", task("a/b"));
+        check("waypost://plans/kq3/tasks", None);
+        check("waypost://plans/kq3/", None);
+        check("waypost://plansx", None);
+        check("waypost://plan", None);
+        check("file:///etc/passwd", None);
+    }
+}

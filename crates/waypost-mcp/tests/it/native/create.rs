@@ -1,0 +1,129 @@
+//! Making plans.
+
+use serde_json::{Value, json};
+
+use super::{begin, plan};
+use crate::session::World;
+
+#[test]
+fn tasks_without_ids_are_numbered_by_their_place() {
+    let (_world, session) = begin();
+    let told = session.call(
+        "plan_create",
+        json!({ "title": "Release", "goal": "ship it", "tasks": [
+            "write the notes",
+            { "id": "build", "description": "build it" },
+            { "description": "publish", "depends_on": ["t1", "build"], "notes": "ask first", "priority": 3 },
+        ] }),
+    );
+    let id = told.value["plan"].as_str().unwrap();
+    let expected = json!({ "plan": id, "version": 1, "tasks": 3, "ids": "t1, t3", "ready": ["t1", "build"] });
+    assert_eq!(told.value, expected);
+    assert_eq!(told.text, format!("plan {id} v1: 3 tasks (t1, t3); ready: t1, build"));
+    let task = session.call("plan_get", json!({ "task": "t3" })).value;
+    assert_eq!((&task["notes"], &task["priority"]), (&json!("ask first"), &json!(3)));
+    assert_eq!(task["depends_on"], json!(["t1", "build"]));
+}
+
+#[test]
+fn ids_that_are_made_avoid_those_that_are_given() {
+    let (_world, session) = begin();
+    let tasks = json!([{ "id": "t2", "description": "a" }, "b", "c"]);
+    let told = session.call("plan_create", json!({ "title": "x", "tasks": tasks }));
+    assert_eq!(told.value["ids"], "t4, t3", "the second would be t2, which is taken");
+}
+
+#[test]
+fn a_plan_is_read_from_text_in_any_format() {
+    let (_world, session) = begin();
+    let check = |text: &str, tasks: u64| {
+        let told = session.call("plan_create", json!({ "text": text }));
+        assert_eq!(told.value["tasks"], tasks, "{text}");
+    };
+    check("# Move house\n\n- [ ] pack\n- [x] book a van\n", 2);
+    check(r#"{"format":"waypost/1","title":"n","tasks":[{"id":"a","description":"d"}]}"#, 1);
+    let clido = r#"{"meta":{"id":"x","goal":"g"},"tasks":[{"id":"t1","description":"d","depends_on":[]}]}"#;
+    check(clido, 1);
+    assert_eq!(
+        session.refused("plan_create", json!({ "text": "{\"surprise\": 1}" })),
+        "the text: this is no plan in any format that Waypost knows; name its format, or give tasks"
+    );
+}
+
+#[test]
+fn a_plan_is_read_from_a_file_of_the_workspace_and_no_other() {
+    let (world, session) = begin();
+    std::fs::write(world.folder().join("plan.md"), "# Title\n\n- [ ] one\n- [ ] two\n").unwrap();
+    let told = session.call("plan_create", json!({ "file": "plan.md", "title": "Mine" }));
+    assert_eq!(told.value["tasks"], 2);
+    assert_eq!(session.call("plan_get", json!({})).value["title"], "Mine");
+    let outside = session.refused("plan_create", json!({ "file": "../plan.md" }));
+    assert_eq!(
+        outside,
+        "../plan.md is outside of the workspace; name a plain file in the workspace, relative to it"
+    );
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let (_world, session) = begin();
+    let tasks = json!([
+        { "id": "a", "description": "x", "depends_on": ["b"] },
+        { "id": "b", "description": "y", "depends_on": ["a", "nowhere"] },
+    ]);
+    let said = session.refused("plan_create", json!({ "title": "x", "tasks": tasks }));
+    assert!(said.contains("nowhere") && said.contains("a → b → a"), "{said}");
+    let said = session.refused("plan_create", json!({ "tasks": [{ "description": 3 }] }));
+    assert!(said.contains("description") && said.contains("t1"), "{said}");
+    let said = session.refused("plan_create", json!({ "tasks": [{ "descripton": "x" }] }));
+    assert_eq!(said, "there is no argument tasks[0].descripton; did you mean description?");
+    let said = session.refused("plan_create", json!({}));
+    assert_eq!(said, "there is nothing to make a plan of; give tasks, file or text, and a title");
+    let said = session.refused("plan_create", json!({ "tasks": [], "text": "x" }));
+    assert_eq!(said, "tasks, file and text exclude each other; give one of them");
+    assert_eq!(session.call("plan_list", json!({ "all": true })).value["total"], 0);
+}
+
+#[test]
+fn work_for_machines_needs_a_persons_approval_and_no_text_brings_it_along() {
+    let (_world, session) = begin();
+    let work = json!([{ "description": "run it", "work": { "executor": "noop" } }]);
+    let told = session.call("plan_create", json!({ "title": "x", "tasks": work }));
+    assert_eq!(told.value["approval"], "needed");
+    let text = json!({
+        "format": "waypost/1", "title": "sly",
+        "state": { "phase": "active", "approval": { "by": "person:ada", "at": "2026-01-01T00:00:00Z", "version": 1 } },
+        "tasks": [{ "id": "a", "description": "x", "work": { "executor": "noop" } }],
+    });
+    let told = session.call("plan_create", json!({ "text": text.to_string() }));
+    assert_eq!(told.value["approval"], "needed");
+}
+
+#[test]
+fn a_plan_belongs_to_whoever_made_it_whatever_the_text_says() {
+    let (_world, session) = begin();
+    let text = r#"{"format":"waypost/1","title":"n","owner":"somebody","tasks":[]}"#;
+    session.call("plan_create", json!({ "text": text }));
+    assert_eq!(session.call("plan_list", json!({})).value["total"], 1);
+}
+
+#[test]
+fn a_dependency_may_name_a_task_of_another_plan_or_agent() {
+    let world = World::new();
+    let other = world.session(waypost_mcp::Toolset::Native, "other");
+    let theirs = plan(&other, json!([{ "id": "api", "description": "design the API" }]));
+    let mine = world.session(waypost_mcp::Toolset::Native, "main");
+    plan(
+        &mine,
+        json!([
+            { "id": "a", "description": "by agent", "depends_on": ["other:api"] },
+            { "id": "b", "description": "by plan", "depends_on": [format!("{theirs}/api")] },
+        ]),
+    );
+    let blocked = mine.call("task_next", json!({}));
+    assert_eq!(blocked.value["task"], Value::Null, "{}", blocked.text);
+    other.call("task_next", json!({}));
+    other.call("task_report", json!({ "task": "api", "status": "done", "output": { "url": "/v1" } }));
+    let taken = mine.call("task_next", json!({})).value;
+    assert_eq!((&taken["task"], &taken["inputs"]), (&json!("a"), &json!({ "other:api": { "url": "/v1" } })));
+}

@@ -1,0 +1,178 @@
+//! Changing plans.
+
+use serde_json::{Value, json};
+use waypost_mcp::Toolset;
+
+use super::{begin, plan};
+
+#[test]
+fn operations_of_one_call_are_one_version() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b", "c"]));
+    let told = session.call(
+        "plan_edit",
+        json!({ "ops": [
+            { "op": "add", "description": "later", "depends_on": ["t5"] },
+            { "op": "add", "description": "between" },
+            { "op": "add", "id": "first", "description": "at the top", "first": true },
+            { "op": "revise", "task": "t2", "description": "B", "depends_on": ["t1"], "priority": 5, "complexity": "high" },
+            { "op": "move", "task": "t3", "before": "t1" },
+            { "op": "status", "task": "t1", "status": "done", "result": "was easy" },
+            { "op": "plan", "goal": "better", "status": "in review" },
+        ] }),
+    );
+    assert_eq!(told.value["version"], 2);
+    assert_eq!(told.value["added"], "t4-t5");
+    let tasks = session.call("plan_get", json!({ "full": true })).value;
+    let ids: Vec<&str> =
+        tasks["tasks"].as_array().unwrap().iter().map(|task| task["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, ["first", "t3", "t1", "t2", "t4", "t5"]);
+    assert_eq!(tasks["about"]["goal"], "better");
+    let t2 = session.call("plan_get", json!({ "task": "t2" })).value;
+    assert_eq!(
+        (&t2["description"], &t2["complexity"], &t2["status"]),
+        (&json!("B"), &json!("high"), &json!("ready"))
+    );
+}
+
+#[test]
+fn one_bad_operation_writes_nothing() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b"]));
+    let ops =
+        json!([{ "op": "revise", "task": "t1", "description": "changed" }, { "op": "remove", "task": "t9" }]);
+    let said = session.refused("plan_edit", json!({ "ops": ops }));
+    assert_eq!(said, "no task is called t9; did you mean t1?");
+    assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["description"], "a");
+    assert_eq!(session.call("plan_get", json!({})).value["version"], 1);
+}
+
+#[test]
+fn null_takes_a_field_away() {
+    let (_world, session) = begin();
+    plan(&session, json!([{ "description": "a", "notes": "n", "complexity": "low", "provides": "x" }]));
+    let ops = json!([{ "op": "revise", "task": "t1", "notes": null, "complexity": null, "provides": null }]);
+    session.call("plan_edit", json!({ "ops": ops }));
+    let task = session.call("plan_get", json!({ "task": "t1" })).value;
+    assert_eq!(task, json!({ "id": "t1", "description": "a", "status": "ready" }));
+}
+
+#[test]
+fn a_stale_version_is_answered_with_what_changed_since() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a", "b"]));
+    let other = world.session(Toolset::Native, "other");
+    other.call(
+        "plan_edit",
+        json!({ "plan": id, "ops": [{ "op": "revise", "task": "t2", "description": "theirs" }] }),
+    );
+    let mine =
+        json!({ "known_version": 1, "ops": [{ "op": "revise", "task": "t2", "description": "mine" }] });
+    let told = session.ask("plan_edit", mine);
+    assert!(told.is_error);
+    assert_eq!(
+        told.text,
+        format!(
+            "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; look at that, then write again"
+        )
+    );
+    assert_eq!(told.value, json!({ "version": 2, "changed": ["t2: description=theirs"] }));
+    assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
+}
+
+#[test]
+fn statuses_are_set_and_set_back() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b", "c", { "description": "d", "depends_on": ["t3"] }]));
+    let set = |task: &str, status: &str, more: Value| {
+        let mut op = json!({ "op": "status", "task": task, "status": status });
+        for (name, value) in more.as_object().unwrap() {
+            op[name] = value.clone();
+        }
+        session.call("plan_edit", json!({ "ops": [op] }));
+        session.call("plan_get", json!({ "task": task })).value["status"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(set("t1", "running", json!({})), "running");
+    assert_eq!(set("t1", "pending", json!({ "reason": "not now" })), "ready");
+    assert_eq!(set("t1", "done", json!({})), "done");
+    assert_eq!(set("t1", "pending", json!({})), "ready");
+    assert_eq!(set("t2", "skipped", json!({ "reason": "no need" })), "skipped");
+    assert_eq!(set("t3", "failed", json!({ "error": "broke" })), "failed");
+    assert_eq!(session.call("plan_get", json!({ "task": "t4" })).value["status"], "skipped");
+    assert_eq!(set("t1", "cancelled", json!({})), "cancelled");
+    let said = session
+        .refused("plan_edit", json!({ "ops": [{ "op": "status", "task": "t1", "status": "failed" }] }));
+    assert_eq!(said, "ops[0].error is missing; give error");
+}
+
+#[test]
+fn a_plan_is_paused_and_goes_on_and_ends() {
+    let (_world, session) = begin();
+    let id = plan(&session, json!(["a", "b"]));
+    session.call("plan_start", json!({}));
+    let phase = |phase: &str| {
+        session.call("plan_edit", json!({ "plan": id, "ops": [{ "op": "plan", "phase": phase }] }));
+        session.call("plan_get", json!({ "plan": id })).value["phase"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(phase("paused"), "paused");
+    assert_eq!(session.call("task_next", json!({})).text, "nothing: the plan is paused");
+    assert!(session.refused("plan_start", json!({})).contains("is paused"));
+    assert_eq!(phase("active"), "active");
+    assert_eq!(phase("cancelled"), "cancelled");
+    let archive = json!({ "plan": id, "ops": [{ "op": "plan", "archived": true }] });
+    session.call("plan_edit", archive);
+    assert_eq!(session.call("plan_list", json!({})).value["total"], 0);
+}
+
+#[test]
+fn no_operation_starts_a_plan_past_its_approval() {
+    let (_world, session) = begin();
+    let id = plan(&session, json!([{ "description": "x", "work": { "executor": "noop" } }]));
+    for phase in ["active", "awaiting_approval", "draft"] {
+        let ops = json!([{ "op": "plan", "phase": phase }]);
+        let said = session.refused("plan_edit", json!({ "plan": id, "ops": ops }));
+        assert!(said.starts_with("ops[0].phase: plan_start is the way there"), "{said}");
+    }
+    assert!(
+        session
+            .refused("plan_edit", json!({ "ops": [{ "op": "approve" }] }))
+            .contains("cannot be \"approve\"")
+    );
+}
+
+#[test]
+fn work_that_is_changed_after_approval_needs_another() {
+    let (world, session) = begin();
+    let id = plan(&session, json!([{ "description": "x", "work": { "executor": "noop" } }]));
+    session.call("plan_start", json!({ "wait": 0 }));
+    world.approve(&id);
+    assert_eq!(session.call("plan_start", json!({ "wait": 0 })).value["phase"], "active");
+    let ops = json!([{ "op": "revise", "task": "t1", "work": { "executor": "human" } }]);
+    let told = session.call("plan_edit", json!({ "ops": ops }));
+    assert_eq!(told.value["approval"], "needed", "{}", told.text);
+}
+
+#[test]
+fn a_call_takes_so_many_operations_and_no_more() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    let ops = |count: usize| -> Vec<Value> {
+        (0..count).map(|_| json!({ "op": "add", "description": "x" })).collect()
+    };
+    assert_eq!(session.call("plan_edit", json!({ "ops": ops(1_000) })).value["added"], "t2-t1001");
+    let said = session.refused("plan_edit", json!({ "ops": ops(1_001) }));
+    assert!(said.starts_with("1001 operations are more than 1000"), "{said}");
+    assert_eq!(session.refused("plan_edit", json!({ "ops": [] })), "ops is missing; give ops");
+}
+
+#[test]
+fn what_is_done_is_not_done_when_its_result_says_otherwise() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    let op = |sure: bool| json!({ "ops": [{ "op": "status", "task": "t1", "status": "done", "result": "could not", "sure": sure }] });
+    assert!(
+        session.refused("plan_edit", op(false)).starts_with("nothing was written because of \"could not\": ")
+    );
+    session.call("plan_edit", op(true));
+    assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");
+}

@@ -1,0 +1,65 @@
+//! Starting plans.
+
+use serde_json::json;
+use waypost_core::{Command, Phase};
+use waypost_mcp::Toolset;
+
+use super::{begin, plan};
+use crate::session::{Told, World};
+
+#[test]
+fn a_plan_that_needs_no_approval_becomes_active() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b"]));
+    let told = session.call("plan_start", json!({}));
+    assert_eq!(told.value, json!({ "phase": "active", "next": ["t1", "t2"] }));
+    assert_eq!(told.text, "active; next t1, t2");
+    assert_eq!(session.call("plan_start", json!({})).value["phase"], "active", "twice is once");
+}
+
+#[test]
+fn a_person_is_asked_and_nobody_else_answers() {
+    let world = World::with_config("approval = \"all\"\n");
+    let session = world.session(Toolset::Native, "main");
+    let id = plan(&session, json!(["a"]));
+    let told = session.call("plan_start", json!({ "message": "please", "wait": 0 }));
+    assert_eq!(told.value, json!({ "phase": "awaiting_approval" }));
+    assert_eq!(
+        told.text,
+        format!("awaiting_approval: a person decides (waypost approve {id}); plan_start again waits for it")
+    );
+    assert_eq!(
+        session.call("task_next", json!({})).text,
+        "nothing: a person has to approve first: plan_start asks"
+    );
+    world.approve(&id);
+    assert_eq!(session.call("plan_start", json!({ "wait": 0 })).value["phase"], "active");
+    assert_eq!(session.call("task_next", json!({})).value["task"], "t1");
+}
+
+/// Starts a plan that needs approval, and lets a person say `word` while the call waits.
+fn while_it_waits(word: impl FnOnce(&World, &str)) -> Told {
+    let world = World::with_config("approval = \"all\"\n");
+    let session = world.session(Toolset::Native, "main");
+    let id = plan(&session, json!(["a"]));
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| session.call("plan_start", json!({ "wait": 60 })));
+        world.until(&id, |plan| plan.state().phase == Phase::AwaitingApproval);
+        word(&world, &id);
+        waiting.join().unwrap()
+    })
+}
+
+#[test]
+fn who_waits_is_told_of_an_approval() {
+    let told = while_it_waits(World::approve);
+    assert_eq!(told.value, json!({ "phase": "active", "next": ["t1"] }));
+}
+
+#[test]
+fn who_waits_is_told_of_a_rejection_and_its_reason() {
+    let told =
+        while_it_waits(|world, id| world.person(id, Command::Reject { reason: "too risky".to_owned() }));
+    assert_eq!(told.value, json!({ "phase": "rejected", "reason": "too risky" }));
+    assert_eq!(told.text, "rejected: too risky; change the plan, then ask again");
+}

@@ -1,0 +1,239 @@
+//! Taking tasks, and saying what came of them.
+
+use serde_json::{Value, json};
+use waypost_core::Command;
+use waypost_mcp::Toolset;
+
+use super::{begin, done, plan, take};
+
+#[test]
+fn a_task_is_taken_with_the_outputs_of_what_it_depended_on() {
+    let (_world, session) = begin();
+    let id = plan(
+        &session,
+        json!([
+            { "id": "find", "description": "find the files" },
+            { "id": "fix", "description": "fix them", "depends_on": ["find"], "notes": "one by one" },
+        ]),
+    );
+    let told = session.call("task_next", json!({}));
+    assert_eq!(told.text, format!("find (plan {id}, attempt 1): find the files"));
+    let told = session
+        .call("task_report", json!({ "task": "find", "status": "done", "output": { "files": ["a.rs"] } }));
+    assert_eq!((told.text.as_str(), &told.value), ("find done; next fix", &json!({ "next": ["fix"] })));
+    let told = session.call("task_next", json!({}));
+    assert_eq!(
+        told.value,
+        json!({
+            "plan": id, "task": "fix", "attempt": 1, "description": "fix them", "notes": "one by one",
+            "inputs": { "find": { "files": ["a.rs"] } },
+        })
+    );
+    assert_eq!(
+        told.text,
+        format!(
+            "fix (plan {id}, attempt 1): fix them\nnotes: one by one\nfrom find: {{\"files\":[\"a.rs\"]}}"
+        )
+    );
+    let told = session.call("task_report", json!({ "task": "fix", "status": "done", "text": "fixed" }));
+    assert_eq!(
+        (told.text.as_str(), &told.value),
+        ("fix done; plan completed", &json!({ "plan": "completed" }))
+    );
+    assert_eq!(session.call("task_next", json!({})).text, "nothing: plan completed, 2 of 2 done");
+}
+
+#[test]
+fn outputs_are_handed_over_up_to_a_bound() {
+    let (_world, session) = begin();
+    plan(
+        &session,
+        json!([{ "id": "a", "description": "x" }, { "id": "b", "description": "y", "depends_on": ["a"] }]),
+    );
+    take(&session);
+    // A JSON text of exactly as many bytes as fit, and of one more.
+    for (bytes, fits) in [(8 * 1024, true), (8 * 1024 + 1, false)] {
+        let output = "x".repeat(bytes - 2);
+        session.call("task_report", json!({ "task": "a", "status": "done", "output": output }));
+        let told = session.call("task_next", json!({})).value;
+        assert_eq!(told.get("inputs").is_some(), fits, "{bytes}");
+        if !fits {
+            assert_eq!(told["more_inputs"], "a (1 too large): plan_get task b");
+        }
+        let ops = json!([{ "op": "status", "task": "b", "status": "pending" }, { "op": "status", "task": "a", "status": "pending" }]);
+        session.call("plan_edit", json!({ "ops": ops }));
+    }
+}
+
+#[test]
+fn why_there_is_nothing_to_do_is_said_in_few_words() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a", { "description": "b", "depends_on": ["t1"] }]));
+    let other = world.session(Toolset::Native, "other");
+    other.call("task_next", json!({ "plan": id }));
+    let told = session.call("task_next", json!({}));
+    assert_eq!(told.value, json!({ "task": null, "why": "1 running (t1 by agent:other), 1 blocked" }));
+    let told = other.call("task_next", json!({ "plan": id }));
+    assert_eq!(told.text, "nothing: 1 running (t1 by you), 1 blocked");
+    assert_eq!(
+        other.call("task_next", json!({ "any": true })).text,
+        "nothing: nothing is ready in any plan that runs"
+    );
+    session.call("plan_create", json!({ "title": "empty" }));
+    world.wait(1);
+    let said = session.refused("task_next", json!({ "plan": id, "any": true }));
+    assert!(said.starts_with("plan: plan excludes any and queue"), "{said}");
+}
+
+#[test]
+fn whoever_has_no_plan_may_take_work_of_any() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    let other = world.session(Toolset::Native, "other");
+    assert!(other.refused("task_next", json!({})).contains("has no plan"));
+    assert_eq!(other.call("task_next", json!({ "any": true })).value["plan"], id.as_str());
+    let told = other.call("task_report", json!({ "task": "t1", "status": "done" }));
+    assert_eq!(told.text, "t1 done; plan completed", "the store knows of which plan it was");
+}
+
+#[test]
+fn every_report_has_its_answer() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b", { "description": "c", "depends_on": ["t2"] }, "d"]));
+    let report = |task: &str, status: &str, text: &str| {
+        session.call("task_report", json!({ "task": task, "status": status, "text": text })).text
+    };
+    take(&session);
+    assert_eq!(report("t1", "progress", "half"), "t1: lease renewed");
+    assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["progress"], "half");
+    assert_eq!(report("t1", "release", "no time"), "t1 released; next t1, t2");
+    take(&session);
+    assert_eq!(report("t1", "skipped", "no need"), "t1 skipped; next t2, t4");
+    take(&session);
+    assert_eq!(report("t2", "failed", "it broke"), "t2 failed; 1 skipped because of it; next t4");
+    assert_eq!(take(&session), "t4");
+    assert_eq!(report("t4", "done", ""), "t4 done; plan failed");
+}
+
+#[test]
+fn reports_that_say_too_little_are_refused() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    take(&session);
+    let refused = |status: &str| session.refused("task_report", json!({ "task": "t1", "status": status }));
+    assert_eq!(refused("failed"), "error is missing; give error");
+    assert_eq!(refused("progress"), "text is missing; give text");
+    assert_eq!(refused("question"), "text is missing; give text");
+    assert_eq!(
+        refused("finished"),
+        "status cannot be \"finished\"; write one of progress, done, failed, skipped, release, question"
+    );
+}
+
+#[test]
+fn a_result_that_says_it_was_not_done_is_not_taken_for_done() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a"]));
+    take(&session);
+    let report = |more: Value| {
+        let mut report =
+            json!({ "task": "t1", "status": "done", "text": "I was unable to reach the server" });
+        report.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        session.ask("task_report", report)
+    };
+    let told = report(json!({}));
+    assert!(told.is_error);
+    assert_eq!(
+        told.text,
+        "nothing was written because of \"unable to\": the result reads as if it was not done; if so, report it as failed; if it is done, send sure: true"
+    );
+    assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["status"], "running");
+    assert!(!report(json!({ "sure": true })).is_error);
+}
+
+#[test]
+fn done_is_only_a_report_where_a_check_decides() {
+    let world = crate::session::World::with_config("approval = \"never\"\n");
+    let session = world.session(Toolset::Native, "main");
+    plan(&session, json!([{ "description": "a", "check": { "executor": "noop" } }, "b"]));
+    let told = session.call("task_next", json!({}));
+    assert!(told.text.ends_with("a check decides whether it is done"), "{}", told.text);
+    let told = session.call("task_report", json!({ "task": "t1", "status": "done" }));
+    assert_eq!(told.text, "t1 reported; the check decides; next t2");
+    assert_eq!(told.value, json!({ "status": "reported", "next": ["t2"] }));
+}
+
+#[test]
+fn a_question_goes_to_a_person_and_comes_back_with_the_answer() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    take(&session);
+    let question =
+        json!({ "task": "t1", "status": "question", "text": "red or blue?", "choices": ["red", "blue"] });
+    let told = session.call("task_report", question);
+    assert_eq!(told.text, "t1: asks; it is ready again when a person has answered");
+    assert_eq!(session.call("task_next", json!({})).text, "nothing: a person has to answer t1, 1 blocked");
+    let answer = Command::AnswerQuestion { task: waypost_testkit::id("t1"), answer: "blue".to_owned() };
+    world.person(&id, answer);
+    let told = session.call("task_next", json!({})).value;
+    assert_eq!(told["answers"], json!([{ "question": "red or blue?", "answer": "blue" }]));
+    assert_eq!(told["attempt"], 2);
+}
+
+#[test]
+fn whoever_is_not_heard_of_loses_the_task_and_cannot_end_it_for_another() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    take(&session);
+    let other = world.session(Toolset::Native, "other");
+    world.wait(15 * 60 - 1);
+    assert_eq!(
+        other.call("task_next", json!({ "plan": id })).value["task"],
+        Value::Null,
+        "it is still believed"
+    );
+    session.call("task_report", json!({ "task": "t1", "status": "progress", "text": "still here" }));
+    world.wait(15 * 60 - 1);
+    assert_eq!(
+        other.call("task_next", json!({ "plan": id })).value["task"],
+        Value::Null,
+        "the report renewed it"
+    );
+    world.wait(2);
+    let taken = other.call("task_next", json!({ "plan": id })).value;
+    assert_eq!((&taken["task"], &taken["attempt"]), (&json!("t1"), &json!(2)));
+    for status in ["done", "progress", "release"] {
+        let said = session.refused("task_report", json!({ "task": "t1", "status": status, "text": "x" }));
+        assert_eq!(said, "task t1 is being worked on by agent:other; take another task", "{status}");
+    }
+    let stale = json!({ "task": "t1", "status": "done", "attempt": 1 });
+    let said = session.refused("task_report", stale);
+    assert!(said.starts_with("attempt 1 of task t1 is over: attempt 2 is the latest"), "{said}");
+    done(&other, "t1");
+}
+
+#[test]
+fn work_for_machines_is_not_for_agents() {
+    let world = crate::session::World::with_config("approval = \"never\"\n");
+    let session = world.session(Toolset::Native, "main");
+    plan(&session, json!([{ "description": "a", "work": { "executor": "noop" } }]));
+    let told = session.call("task_next", json!({}));
+    assert_eq!(told.value["task"], Value::Null);
+    assert!(told.text.contains("1 ready for machines or checks"), "{}", told.text);
+    let said = session.refused("task_report", json!({ "task": "t1", "status": "done" }));
+    assert!(said.contains("is work for executor noop"), "{said}");
+}
+
+#[test]
+fn a_task_that_failed_is_tried_again_as_its_author_says() {
+    let (_world, session) = begin();
+    plan(&session, json!([{ "description": "a", "retry": { "attempts": 2 } }]));
+    take(&session);
+    let failed = json!({ "task": "t1", "status": "failed", "error": "no network" });
+    let told = session.call("task_report", failed.clone());
+    assert!(told.text.starts_with("t1 failed; it can be tried again at "), "{}", told.text);
+    assert_eq!(session.call("task_next", json!({})).value["attempt"], 2);
+    assert_eq!(session.call("task_report", failed).text, "t1 failed; plan failed");
+    session.call("plan_edit", json!({ "ops": [{ "op": "status", "task": "t1", "status": "pending" }] }));
+    assert_eq!(take(&session), "t1", "a plan that has ended is the default where none is open");
+}

@@ -1,0 +1,178 @@
+//! `waypost serve`: plans for agents over HTTP, until somebody stops it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use tokio::sync::oneshot;
+use waypost_http::{BODY_BYTES_MAX, Gate, Mount, Mounted, Site, TokenError, Tokens, serve};
+use waypost_mcp::{Server, http_service};
+
+use super::mcp::{self, Relays, Tools};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::setup::Folders;
+
+const EXAMPLES: &str = "\
+Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
+Agents speak the Model Context Protocol at /mcp; /health answers everybody.
+
+Examples:
+  waypost serve
+  waypost serve --listen 8021
+  waypost serve --listen 0.0.0.0:8021 --allow-host plans.example.org
+  waypost serve --toolset native,orchestrator";
+
+// Where, for whom, and which tools.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// Where to listen: ADDR:PORT, or a port on this machine only (otherwise a free one)
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address, default_value = "127.0.0.1:0", hide_default_value = true)]
+    listen: SocketAddr,
+    #[command(flatten)]
+    tools: Tools,
+    /// Also answer callers who call this server so: HOST, or HOST:PORT
+    #[arg(long = "allow-host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// Also answer pages of browsers that come from here, such as https://example.org
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    origins: Vec<String>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    port.or_else(|_| text.parse())
+        .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
+}
+
+impl Serve {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let Self { listen, tools, hosts, origins } = self;
+        let gate = gate(listen, &hosts, &origins)?;
+        let relays = Arc::new(Relays::default());
+        let open = mcp::opener(context, &relays);
+        // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
+        drop(open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?);
+        let tokens = Tokens::of(&Folders::find(context)?.own);
+        let none_yet = tokens.list().map_err(|error| failure(&error))?.is_empty();
+        let server = Server::new(tools.options(None, open));
+        let mount =
+            Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
+        let site = Site::new(gate, tokens, vec![mount]);
+        let stop = stopped()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
+        let served = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind(listen).await;
+            let listener = listener.and_then(|listener| listener.local_addr().map(|at| (listener, at)));
+            let (listener, at) = listener.map_err(|error| {
+                Failure::failed(
+                    format!("{listen}: {error}"),
+                    "choose another --listen, or leave it out for a free port",
+                )
+            })?;
+            greet(context, at, none_yet)?;
+            let ended = serve(listener, site, async {
+                let _signals_are_gone = stop.await;
+            });
+            ended.await.map_err(|error| Failure::failed(format!("the server ended: {error}"), ""))
+        });
+        runtime.shutdown_background();
+        relays.finish(context);
+        served?;
+        context.out.say("the server ended");
+        Ok(())
+    }
+}
+
+/// The service for one agent.
+fn mounted(server: &Server) -> Mounted {
+    let service = http_service(server, BODY_BYTES_MAX);
+    let ends = service.config.cancellation_token.clone();
+    Mounted::new(service, move || ends.cancel())
+}
+
+fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {
+    let mut gate = Gate::local();
+    if !listen.ip().is_unspecified() {
+        // A bound address is always a name.
+        let _is_a_name = gate.allow_host(&listen.ip().to_string());
+    }
+    for host in hosts {
+        if !gate.allow_host(host) {
+            return Err(Failure::usage(
+                format!("--allow-host {host:?} is no name of a host"),
+                "write HOST or HOST:PORT",
+            ));
+        }
+    }
+    for origin in origins {
+        if !gate.allow_origin(origin) {
+            let message = format!("--allow-origin {origin:?} is no origin");
+            return Err(Failure::usage(message, "write it with its scheme, such as https://example.org"));
+        }
+    }
+    Ok(gate)
+}
+
+/// Says where it is, at once, so that scripts can go on.
+fn greet(context: &Context, at: SocketAddr, none_yet: bool) -> Outcome {
+    let url = format!("http://{at}/mcp");
+    let mut out = context.for_server().out;
+    if out.json {
+        out.value(&json!({ "url": url, "address": at.to_string() }))?;
+    } else {
+        out.line(format!("serving plans at {url}"));
+    }
+    out.finish()?;
+    if !at.ip().is_loopback() {
+        context.out.say(
+            "warning: other machines can reach this, and nothing is encrypted; put a proxy with TLS before it",
+        );
+    }
+    if none_yet {
+        context.out.say("nobody can call yet: `waypost token new --agent NAME` makes a token");
+    }
+    context.out.say("Ctrl-C ends it");
+    Ok(())
+}
+
+/// Told by the first Ctrl-C or request to end.
+fn stopped() -> Outcome<oneshot::Receiver<()>> {
+    let signals = Signals::new([SIGINT, SIGTERM]);
+    let mut signals =
+        signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+    let (tell, told) = oneshot::channel();
+    let hear = move || {
+        if signals.forever().next().is_some() {
+            let _ended_already = tell.send(());
+        }
+    };
+    let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
+    thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+    Ok(told)
+}
+
+/// Why tokens could not be read or changed.
+pub(crate) fn failure(error: &TokenError) -> Failure {
+    let failure = match error {
+        TokenError::NotOne(..) => Failure::not_found(error.to_string(), error.hint()),
+        TokenError::OnlyAPerson(_)
+        | TokenError::File { .. }
+        | TokenError::Corrupt { .. }
+        | TokenError::TooMany
+        | TokenError::Random(_) => Failure::failed(error.to_string(), error.hint()),
+    };
+    match error {
+        TokenError::OnlyAPerson(_) => Failure { code: "only_a_person".to_owned(), ..failure },
+        TokenError::File { .. }
+        | TokenError::Corrupt { .. }
+        | TokenError::TooMany
+        | TokenError::NotOne(..)
+        | TokenError::Random(_) => failure,
+    }
+}

@@ -1,0 +1,116 @@
+//! `waypost token`: the tokens that agents call `waypost serve` with. Only a person makes and revokes them.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use waypost_core::ActorKind;
+use waypost_http::Tokens;
+
+use super::mcp;
+use super::serve::failure;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::setup::Folders;
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+The token is shown this once; what is kept cannot be turned back into it.
+
+Examples:
+  waypost token new --agent planner
+  waypost token new --agent planner --json";
+
+// What to do with them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Token {
+    /// Make one for an agent, and show it this once (only a person can)
+    New(New),
+    /// List them
+    #[command(visible_alias = "ls")]
+    List,
+    /// Revoke one: whoever calls with it is out at once (only a person can)
+    #[command(visible_alias = "rm")]
+    Revoke(Revoke),
+}
+
+// For whom.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct New {
+    /// The agent who calls with it
+    #[arg(long, value_name = "NAME", value_parser = mcp::agent)]
+    agent: String,
+}
+
+// Which.
+#[derive(Debug, Args)]
+pub(crate) struct Revoke {
+    /// Its id, or the beginning of it
+    id: String,
+}
+
+impl Token {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let tokens = Tokens::of(&Folders::find(context)?.own);
+        match self {
+            Self::New(new) => new.run(context, &tokens),
+            Self::List => list(context, &tokens),
+            Self::Revoke(revoke) => revoke.run(context, &tokens),
+        }
+    }
+}
+
+impl New {
+    fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
+        let by = context.actor()?;
+        // Nobody else gets one, and so no folder either.
+        if by.kind == ActorKind::Person {
+            Folders::find(context)?.prepare()?;
+        }
+        let made = tokens.make(&self.agent, &by, text::now());
+        let (token, secret) = made.map_err(|error| failure(&error))?;
+        if context.out.json {
+            return context.out.value(&json!({ "id": token.id, "agent": token.agent, "token": secret }));
+        }
+        context.out.line(secret);
+        context.out.say(format!(
+            "token {} for {}; it is shown this once. Callers send it as `Authorization: Bearer …`; \
+             `waypost token revoke {}` ends it",
+            token.id, token.agent, token.id
+        ));
+        Ok(())
+    }
+}
+
+impl Revoke {
+    fn run(self, context: &mut Context, tokens: &Tokens) -> Outcome {
+        let by = context.actor()?;
+        let revoked = tokens.revoke(&self.id, &by).map_err(|error| failure(&error))?;
+        if context.out.json {
+            return context.out.value(&json!({ "id": revoked.id, "agent": revoked.agent }));
+        }
+        context.out.line(format!("revoked {} of {}", revoked.id, revoked.agent));
+        Ok(())
+    }
+}
+
+fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
+    let tokens = tokens.list().map_err(|error| failure(&error))?;
+    if context.out.json {
+        let tokens: Vec<_> = tokens
+            .iter()
+            .map(|token| {
+                let waypost_http::Token { id, agent, created_at, created_by, .. } = token;
+                json!({ "id": id, "agent": agent, "created_at": created_at, "created_by": created_by })
+            })
+            .collect();
+        return context.out.value(&json!({ "tokens": tokens }));
+    }
+    for token in &tokens {
+        let age = text::age(Some(token.created_at), text::now());
+        context.out.line(format!("{}  {}  {age} ago by {}", token.id, token.agent, token.created_by));
+    }
+    if tokens.is_empty() {
+        context.out.say("no tokens; `waypost token new --agent NAME` makes one");
+    }
+    Ok(())
+}

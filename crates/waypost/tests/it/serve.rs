@@ -1,0 +1,161 @@
+//! `waypost serve`, called by two agents with two tokens over a real socket.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::Bytes;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+/// Long enough for everything that has to happen, and reached only by what does not.
+const BOUND: Duration = Duration::from_secs(60);
+
+struct Site {
+    folder: std::path::PathBuf,
+    child: Child,
+    url: String,
+    runtime: Runtime,
+}
+
+fn waypost(folder: &std::path::Path, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_waypost"));
+    command.args(words).current_dir(folder).env_clear();
+    command.env("HOME", folder).env("WAYPOST_ACTOR", "person:ada");
+    command
+}
+
+impl Site {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("waypost-serve-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(folder.join(".git")).unwrap();
+        let mut child = waypost(&folder, &["serve", "--json"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        if line.is_empty() {
+            let mut said = String::new();
+            child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
+            panic!("it did not begin: {said}");
+        }
+        let greeting: Value = serde_json::from_str(&line).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { folder, child, url: greeting["url"].as_str().unwrap().to_owned(), runtime }
+    }
+
+    fn run(&self, words: &[&str]) -> Value {
+        let output = waypost(&self.folder, words).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn post(&self, token: &str, session: Option<&str>, message: &Value) -> (u16, Option<String>, String) {
+        let mut request = hyper::Request::post(&self.url)
+            .header("authorization", format!("Bearer {token}"))
+            .header("content-type", "application/json")
+            .header("accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("mcp-session-id", session);
+        }
+        let request = request.body(Full::new(Bytes::from(message.to_string()))).unwrap();
+        let asked = async {
+            let client = Client::builder(TokioExecutor::new()).build_http();
+            let response = client.request(request).await.unwrap();
+            let status = response.status().as_u16();
+            let session = response.headers().get("mcp-session-id").map(|id| id.to_str().unwrap().to_owned());
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            (status, session, String::from_utf8(body.to_vec()).unwrap())
+        };
+        self.runtime.block_on(async { tokio::time::timeout(BOUND, asked).await.unwrap() })
+    }
+
+    fn begin(&self, token: &str) -> String {
+        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        } });
+        let (status, session, said) = self.post(token, None, &hello);
+        assert_eq!(status, 200, "{said}");
+        let session = session.unwrap();
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(self.post(token, Some(&session), &ready).0, 202);
+        session
+    }
+
+    /// Who the server takes the caller for: somebody without a plan is told so by name.
+    fn who(&self, token: &str, session: &str) -> (u16, String) {
+        let asked =
+            json!({ "jsonrpc": "2.0", "id": 2, "method": "prompts/get", "params": { "name": "plan" } });
+        let (status, _, said) = self.post(token, Some(session), &asked);
+        let told = said.split("\"message\":\"").nth(1).and_then(|rest| rest.split(" has no plan").next());
+        (status, told.unwrap_or_default().to_owned())
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ended = self.child.kill();
+        let _waited = self.child.wait();
+        let _gone = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[test]
+fn two_agents_with_two_tokens_share_a_server_and_no_session() {
+    let mut site = Site::new("two");
+    let make = |agent: &str| {
+        let made = site.run(&["token", "new", "--agent", agent]);
+        (made["id"].as_str().unwrap().to_owned(), made["token"].as_str().unwrap().to_owned())
+    };
+    let ((_, planner), (worker_id, worker)) = (make("planner"), make("worker"));
+    let (first, second) = (site.begin(&planner), site.begin(&worker));
+    assert_eq!(site.who(&planner, &first), (200, "planner".to_owned()));
+    assert_eq!(site.who(&worker, &second), (200, "worker".to_owned()));
+    assert_eq!(site.who(&worker, &first).0, 404, "the session of another is none");
+    site.run(&["token", "revoke", &worker_id]);
+    assert_eq!(site.who(&worker, &second).0, 401);
+    assert_eq!(site.who(&planner, &first).0, 200);
+    let listed = site.run(&["token", "list"]);
+    assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
+    assert!(!listed.to_string().contains("sha256"), "{listed}");
+
+    let pid = rustix::process::Pid::from_child(&site.child);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(site.child.wait().unwrap().success(), "it ends in good order");
+}
+
+#[test]
+fn what_is_wrong_with_the_command_line_is_said_before_anything_is_opened() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-wrong", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let check = |words: &[&str], expected: &str| {
+        let output = waypost(&folder, words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "{said}");
+    };
+    check(&["serve", "--listen", "everywhere"], "write ADDR:PORT, such as 127.0.0.1:8021, or a port");
+    check(&["serve", "--allow-host", "a b"], "--allow-host \"a b\" is no name of a host");
+    check(&["serve", "--allow-origin", "example.org"], "--allow-origin \"example.org\" is no origin");
+    check(&["token", "new", "--agent", "person:ada"], "no colon");
+    assert!(!folder.join(".waypost").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn an_agent_makes_no_token() {
+    let folder = std::env::temp_dir().join(format!("waypost-serve-{}-agent", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = waypost(&folder, &["token", "new", "--agent", "me"]);
+    let output = command.env_remove("WAYPOST_ACTOR").env("CLAUDECODE", "1").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("only a person can make or revoke a token"), "{said}");
+    assert!(output.stdout.is_empty() && !folder.join(".waypost").exists());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
