@@ -26,7 +26,6 @@ fn cost(told: &Told) -> usize {
 #[track_caller]
 fn at_most(limit: usize, told: &Told) {
     let found = cost(told);
-    println!("{found} of {limit} tokens: {}", told.text.lines().next().unwrap_or_default());
     assert!(found <= limit, "{found} tokens are more than {limit}: {}\n{}", told.text, told.value);
 }
 
