@@ -23,8 +23,8 @@ pub use consequence::Consequence;
 pub use read::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 
-use self::index::Index;
 use self::consequence::Noted;
+use self::index::Index;
 use self::ripple::Ripple;
 use crate::names::nearest;
 use crate::{

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
-mod documents;
-mod jaato;
 mod approval;
 mod committed;
+mod documents;
+mod jaato;
 mod line;
 mod native;
 mod orchestrator;
