@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
+use http_body_util::BodyExt;
 use tower_service::Service;
 
 use crate::gate::Gate;
@@ -20,6 +21,8 @@ use crate::tokens::{Token, Tokens};
 
 /// Bytes of the body of a request.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of a longer one that are read and forgotten before it is refused.
+const DISCARDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Seconds that a body may take to come in.
 pub const BODY_SECONDS_MAX: u64 = 30;
 
@@ -157,13 +160,34 @@ fn unauthorized() -> Response {
 async fn whole(request: Request) -> Result<Request, StatusCode> {
     let (parts, body) = request.into_parts();
     let said = parts.headers.get(CONTENT_LENGTH).and_then(|said| said.to_str().ok()?.parse::<u64>().ok());
-    if said.is_some_and(|said| said > BODY_BYTES_MAX as u64) {
+    let waits = parts.headers.contains_key(EXPECT);
+    if said.is_some_and(|said| said > BODY_BYTES_MAX as u64) && waits {
+        // It has not begun to send it.
         return Err(StatusCode::PAYLOAD_TOO_LARGE);
     }
-    let read = to_bytes(body, BODY_BYTES_MAX);
-    match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read).await {
+    match tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), read(body)).await {
         Ok(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
-        Ok(Err(_)) => Err(StatusCode::PAYLOAD_TOO_LARGE),
+        Ok(Err(status)) => Err(status),
         Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
     }
+}
+
+/// All bytes of a body. Of one that is too long a good part is read all the same: a caller that is cut off while it sends
+/// never reads why.
+async fn read(mut body: Body) -> Result<Vec<u8>, StatusCode> {
+    let mut bytes = Vec::new();
+    let mut seen = 0;
+    while let Some(frame) = body.frame().await {
+        let data = frame.map_err(|_| StatusCode::BAD_REQUEST)?.into_data().unwrap_or_default();
+        seen += data.len();
+        if seen <= BODY_BYTES_MAX {
+            bytes.extend_from_slice(&data);
+        } else {
+            bytes = Vec::new();
+        }
+        if seen > BODY_BYTES_MAX + DISCARDED_BYTES_MAX {
+            break;
+        }
+    }
+    if seen > BODY_BYTES_MAX { Err(StatusCode::PAYLOAD_TOO_LARGE) } else { Ok(bytes) }
 }
