@@ -123,6 +123,8 @@ fn tokens(report: &mut Report, scratch: &Path) -> Result<()> {
     for (name, other) in [("task-master", &task_master), ("beads", &beads)] {
         let share = ours.total() as f64 / other.total() as f64;
         report.at_most(&format!("  tokens for it over those of {name}"), share, 0.33, "×");
+        let share = ours.lean_total() as f64 / other.lean_total() as f64;
+        report.note("    without annotations and schemas of answers", format!("{share:.2} ×"));
     }
     Ok(())
 }
@@ -130,6 +132,7 @@ fn tokens(report: &mut Report, scratch: &Path) -> Result<()> {
 /// What a model's context holds after the work, in tokens.
 struct Bill {
     definitions: usize,
+    lean_definitions: usize,
     requests: usize,
     answers: usize,
 }
@@ -139,8 +142,12 @@ impl Bill {
         self.definitions + self.requests + self.answers
     }
 
+    fn lean_total(&self) -> usize {
+        self.lean_definitions + self.requests + self.answers
+    }
+
     fn words(&self) -> String {
-        let Self { definitions, requests, answers } = self;
+        let Self { definitions, requests, answers, .. } = self;
         format!("{definitions} + {requests} + {answers} = {}", self.total())
     }
 }
@@ -158,11 +165,9 @@ impl<'a> Counter<'a> {
     }
 
     fn bill(&self, transcript: &Transcript) -> Result<Bill> {
-        let texts: Vec<&String> = [&transcript.definitions]
-            .into_iter()
-            .chain(&transcript.requests)
-            .chain(&transcript.answers)
-            .collect();
+        let Transcript { definitions, lean_definitions, requests, answers } = transcript;
+        let texts: Vec<&String> =
+            [definitions, lean_definitions].into_iter().chain(requests).chain(answers).collect();
         let mut child = self.packages.node();
         let mut child = child.arg(&self.script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         child.stdin.take().context("no input")?.write_all(json!(texts).to_string().as_bytes())?;
@@ -171,15 +176,20 @@ impl<'a> Counter<'a> {
             bail!("the tokens cannot be counted: {}", counted.status);
         }
         let counts: Vec<usize> = serde_json::from_slice(&counted.stdout)?;
-        let (requests, answers) = counts[1..].split_at(transcript.requests.len());
-        Ok(Bill { definitions: counts[0], requests: requests.iter().sum(), answers: answers.iter().sum() })
+        let (requests, answers) = counts[2..].split_at(requests.len());
+        Ok(Bill {
+            definitions: counts[0],
+            lean_definitions: counts[1],
+            requests: requests.iter().sum(),
+            answers: answers.iter().sum(),
+        })
     }
 }
 
 /// The work with our own tools.
 fn ours(scratch: &Path) -> Result<Transcript> {
     let mut session = Session::start(&mut server(scratch, "work")?, &scratch.join("work.log"))?;
-    session.tools()?;
+    session.list()?;
     let pieces = pieces();
     let tasks = pieces.iter().map(|piece| {
         let after: Vec<String> = piece.after.iter().map(|place| id(*place)).collect();

@@ -24,7 +24,7 @@ pub(super) fn task_master(packages: &Packages, scratch: &Path) -> Result<Transcr
     let mut command = packages.run("task-master-mcp");
     command.current_dir(&folder).env("HOME", &folder).env("TASK_MASTER_TOOLS", "standard");
     let mut session = Session::start(&mut command, &scratch.join("task-master.log"))?;
-    session.tools()?;
+    session.list()?;
     let root = folder.display().to_string();
     let mut call = |tool: &str, mut arguments: Value| {
         arguments["projectRoot"] = Value::from(root.as_str());
@@ -68,7 +68,7 @@ pub(super) fn beads(scratch: &Path) -> Result<Transcript> {
     let mut command = Command::new(server);
     command.current_dir(&folder).env("HOME", &folder).env("BEADS_PATH", &bd).env("BEADS_ACTOR", "bench");
     let mut session = Session::start(&mut command, &scratch.join("beads.log"))?;
-    session.tools()?;
+    session.list()?;
     session.call("context", &json!({ "workspace_root": folder }))?;
     let mut ids: Vec<String> = Vec::new();
     for piece in pieces() {

@@ -15,8 +15,10 @@ const ANSWER_SECONDS_MAX: u64 = 120;
 /// What a model has in its context after some calls.
 #[derive(Default)]
 pub(super) struct Transcript {
-    /// The tools, as a host gives them to its model.
+    /// The tools, as the server lists them.
     pub(super) definitions: String,
+    /// The same without annotations and schemas of answers, which some hosts keep from their model.
+    pub(super) lean_definitions: String,
     pub(super) requests: Vec<String>,
     pub(super) answers: Vec<String>,
 }
@@ -57,7 +59,7 @@ impl Session {
         let mut session = Self { child, input, lines, number: 0, transcript: Transcript::default() };
         let client = json!({ "name": "bench", "version": "1" });
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client });
-        session.ask("initialize", hello)?;
+        session.ask("initialize", &hello)?;
         session.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
         Ok(session)
     }
@@ -71,7 +73,7 @@ impl Session {
     pub(super) fn call(&mut self, tool: &str, arguments: &Value) -> Result<Value> {
         let call = json!({ "name": tool, "arguments": arguments });
         self.transcript.requests.push(call.to_string());
-        let result = self.ask("tools/call", call)?;
+        let result = self.ask("tools/call", &call)?;
         let text = text(&result);
         if result["isError"] == true {
             bail!("{tool} {arguments}: {text}");
@@ -80,28 +82,27 @@ impl Session {
         Ok(result)
     }
 
-    /// The tools, with what a host gives its model of each.
-    pub(super) fn tools(&mut self) -> Result<usize> {
+    /// Lists the tools.
+    pub(super) fn list(&mut self) -> Result<()> {
         let mut listed: Vec<Value> = Vec::new();
-        let mut cursor = Value::Null;
+        let mut page = json!({});
         loop {
-            let page = if cursor.is_null() { json!({}) } else { json!({ "cursor": cursor }) };
-            let answer = self.ask("tools/list", page)?;
-            listed.extend(answer["tools"].as_array().context("no tools")?.iter().map(|tool| {
-                json!({
-                    "name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"],
-                })
-            }));
-            cursor = answer["nextCursor"].clone();
-            if cursor.is_null() {
+            let mut answer = self.ask("tools/list", &page)?;
+            listed.append(answer["tools"].as_array_mut().context("no tools")?);
+            if answer["nextCursor"].is_null() {
                 break;
             }
+            page = json!({ "cursor": answer["nextCursor"] });
         }
-        self.transcript.definitions = Value::from(listed.clone()).to_string();
-        Ok(listed.len())
+        let lean = listed.iter().map(|tool| {
+            json!({ "name": tool["name"], "description": tool["description"], "inputSchema": tool["inputSchema"] })
+        });
+        self.transcript.lean_definitions = lean.collect::<Value>().to_string();
+        self.transcript.definitions = Value::from(listed).to_string();
+        Ok(())
     }
 
-    fn ask(&mut self, method: &str, params: Value) -> Result<Value> {
+    fn ask(&mut self, method: &str, params: &Value) -> Result<Value> {
         self.number += 1;
         self.send(&json!({ "jsonrpc": "2.0", "id": self.number, "method": method, "params": params }))?;
         loop {
