@@ -22,7 +22,8 @@ pub(super) fn task_master(packages: &Packages, scratch: &Path) -> Result<Transcr
     let folder = scratch.join("task-master");
     std::fs::create_dir_all(&folder)?;
     let mut command = packages.run("task-master-mcp");
-    command.current_dir(&folder).env("HOME", &folder).env("TASK_MASTER_TOOLS", "standard");
+    // It refuses to work in somebody's home.
+    command.current_dir(&folder).env("HOME", scratch).env("TASK_MASTER_TOOLS", "standard");
     let mut session = Session::start(&mut command, &scratch.join("task-master.log"))?;
     session.list()?;
     let root = folder.display().to_string();
