@@ -68,6 +68,8 @@ pub(super) fn beads(scratch: &Path) -> Result<Transcript> {
     let server = python.with_file_name("beads-mcp");
     let mut command = Command::new(server);
     command.current_dir(&folder).env("HOME", &folder).env("BEADS_PATH", &bd).env("BEADS_ACTOR", "bench");
+    // It works on the repository around it; this folder is in ours.
+    command.env("GIT_CEILING_DIRECTORIES", scratch);
     let mut session = Session::start(&mut command, &scratch.join("beads.log"))?;
     session.list()?;
     session.call("context", &json!({ "workspace_root": folder }))?;
