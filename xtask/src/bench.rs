@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: the budgets, each measured beside its floor in the same run, as ratios of medians.
 
 #[cfg(feature = "bench")]
+mod agents;
+#[cfg(feature = "bench")]
 mod core;
 #[cfg(feature = "bench")]
 mod measure;
@@ -44,6 +46,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     }
     if groups.contains(&"run") || groups.contains(&"all") {
         run::run(&mut report)?;
+    }
+    if groups.contains(&"agents") || groups.contains(&"all") {
+        agents::run(&mut report)?;
     }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;

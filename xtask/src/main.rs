@@ -4,9 +4,11 @@
 mod arrows;
 mod bench;
 mod ci;
+mod clients;
 mod generate;
 mod hosts;
 mod licences;
+mod npm;
 mod python;
 mod run;
 mod test;
@@ -15,8 +17,9 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test [FILTER]   set up what the tests need, then run all of them
+cargo xtask test-clients    only those tests in which clients that are not ours talk to the built binary
 cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
-cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; peers; all)
+cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents; peers; all)
 cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
 cargo xtask generate        write the generated files anew
 ";
@@ -26,6 +29,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["test", filter @ ..] => test::run(filter),
+        ["test-clients"] => test::clients(),
         ["ci"] => ci::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["test-hosts", rest @ ..] => hosts::run(rest),

@@ -11,16 +11,25 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
     must("cargo test", cargo().args(["test", "--workspace", "--quiet"]).args(filter))?;
     if filter.is_empty() {
-        judges()?;
+        judges(&build()?)?;
+        clients()?;
     }
     Ok(())
 }
 
-/// What we write is read by programs that are not ours.
-fn judges() -> Result<()> {
-    let python = crate::python::interpreter()?;
+/// `cargo xtask test-clients`: only the clients that are not ours.
+pub(crate) fn clients() -> Result<()> {
+    crate::clients::run(&build()?)
+}
+
+fn build() -> Result<PathBuf> {
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
-    let waypost = binary("debug");
+    Ok(binary("debug"))
+}
+
+/// What we write is read by programs that are not ours.
+fn judges(waypost: &Path) -> Result<()> {
+    let python = crate::python::interpreter()?;
     let scratch = workshop().join("judges");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
@@ -28,14 +37,14 @@ fn judges() -> Result<()> {
     std::fs::create_dir_all(&scratch)?;
 
     let scripts = root().join("crates/waypost-dialects/tests/python");
-    let pairs = schema_pairs(&waypost, &scratch)?;
+    let pairs = schema_pairs(waypost, &scratch)?;
     let mut check = program(&python);
     check.arg(scripts.join("schema_check.py")).args(pairs);
     must("every format's schema fits its documents (jsonschema)", &mut check)?;
 
     let graph = scratch.join("release.graphml");
     let plan = root().join("examples/auth.json");
-    let mut draw = program(&waypost);
+    let mut draw = program(waypost);
     draw.args(["graph", "--format", "graphml", "--output"]).arg(&graph).arg(&plan);
     output(&mut draw)?;
     must("GraphML reads back (networkx)", program(&python).arg(scripts.join("graphml_check.py")).arg(&graph))

@@ -1,0 +1,96 @@
+//! Packages of npm in a private folder, and a Node that is new enough for them. Runs no install script of any package.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
+
+use crate::run::{must, output, program, workshop};
+
+/// The Node that runs them; npm carries it for each platform. Debian's is too old for some of them.
+const NODE: &str = "26.10.0";
+
+/// A folder with packages, and the Node for them.
+pub(crate) struct Packages {
+    home: PathBuf,
+}
+
+impl Packages {
+    /// These packages in a folder of this name. What is missing on the machine is installed, or named.
+    pub(crate) fn install(name: &str, packages: &[(&str, &str)]) -> Result<Self> {
+        let home = workshop().join(name);
+        let installed = Self { home: home.clone() };
+        let runtime = runtime_package()?;
+        let entries = packages.iter().copied().chain([(runtime.as_str(), NODE)]);
+        let dependencies: Map<String, Value> =
+            entries.map(|(package, version)| (package.to_owned(), Value::from(version))).collect();
+        let wanted = json!({ "private": true, "dependencies": dependencies }).to_string();
+        let stamp = home.join("installed.json");
+        if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+            return Ok(installed);
+        }
+        if home.exists() {
+            std::fs::remove_dir_all(&home)?;
+        }
+        std::fs::create_dir_all(&home)?;
+        std::fs::write(home.join("package.json"), &wanted)?;
+        let named: Vec<String> =
+            packages.iter().map(|(package, version)| format!("{package}@{version}")).collect();
+        npm()?;
+        let mut install = program("npm");
+        install.args(["install", "--ignore-scripts", "--omit=optional", "--no-fund", "--no-audit"]);
+        install.args(["--no-package-lock", "--prefer-online", "--loglevel=error"]).current_dir(&home);
+        must(&format!("install {} from npm", named.join(", ")), &mut install)
+            .with_context(|| format!("these packages from npm are needed: {}", named.join(", ")))?;
+        output(installed.node().arg("--version")).context("the Node that npm carries does not run here")?;
+        std::fs::write(&stamp, wanted)?;
+        Ok(installed)
+    }
+
+    /// Node, to be told what to run.
+    pub(crate) fn node(&self) -> Command {
+        program(self.program("node"))
+    }
+
+    /// Node with a program of one of the packages.
+    pub(crate) fn run(&self, name: &str) -> Command {
+        let mut node = self.node();
+        node.arg(self.program(name));
+        node
+    }
+
+    /// The folder of it all: scripts put here find the packages.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// A program of one of the packages.
+    pub(crate) fn program(&self, name: &str) -> PathBuf {
+        self.home.join("node_modules/.bin").join(name)
+    }
+}
+
+/// The package with the Node of this platform.
+fn runtime_package() -> Result<String> {
+    let system = match std::env::consts::OS {
+        "linux" => "linux",
+        "macos" => "darwin",
+        other => bail!("npm carries no Node for {other}"),
+    };
+    let machine = match std::env::consts::ARCH {
+        "x86_64" => "x64",
+        "aarch64" => "arm64",
+        other => bail!("npm carries no Node for {other}"),
+    };
+    Ok(format!("node-{system}-{machine}"))
+}
+
+/// Sees to it that there is an npm.
+fn npm() -> Result<()> {
+    if program("npm").arg("--version").output().is_ok_and(|found| found.status.success()) {
+        return Ok(());
+    }
+    must("install npm", program("apt-get").args(["install", "-y", "nodejs", "npm"]))
+        .context("the tests with real clients need Node and its npm: install nodejs and npm")
+}
