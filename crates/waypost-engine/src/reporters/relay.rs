@@ -285,6 +285,10 @@ impl Sending {
         if progress.cursor.sequence >= progress.kept.sequence + KEEP_VERSIONS {
             self.keep(progress)?;
         }
+        // The word that somebody has written may have been heard while something else was waited for.
+        if self.changed.load(Ordering::Acquire) {
+            return Ok(());
+        }
         if progress.sent {
             let unkept = KEEP_INTERVAL.saturating_sub(progress.kept_at.elapsed());
             match self.messages.recv_timeout(unkept) {

@@ -10,6 +10,7 @@ mod run;
 mod run_crash;
 mod run_reporters;
 mod run_security;
+#[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
 mod transcript;
