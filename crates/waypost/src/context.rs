@@ -61,7 +61,7 @@ impl Context {
         })?;
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
         let place = workspace::find(self.global.store.as_deref(), self.global.global, &from)?;
-        if said || self.global.global { Ok(place) } else { Ok(place.as_todo_says()) }
+        if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
     }
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.

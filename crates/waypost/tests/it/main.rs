@@ -127,6 +127,11 @@ fn inputs_have_the_shape_that_the_configuration_asks_for_or_are_not_written() {
 }
 
 #[test]
+fn events_are_chosen_by_kind_task_and_agent() {
+    check("events");
+}
+
+#[test]
 fn the_store_is_looked_after() {
     check("store");
 }
