@@ -84,7 +84,7 @@ impl Context {
     pub(crate) fn place_of(&self, from: &Path) -> Outcome<Place> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
         let place = workspace::find(self.global.store.as_deref(), self.global.global, from)?;
-        if said || self.global.global { Ok(place) } else { Ok(place.as_todo_says()) }
+        if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
     }
 
     /// Whether the command line says which store or folder is meant.

@@ -30,7 +30,7 @@ impl Place {
     }
 
     /// The same folder with the store that a `todo.json` in it names, if it names one.
-    pub(crate) fn as_todo_says(self) -> Self {
+    pub(crate) fn with_todo_store(self) -> Self {
         let Some(folder) = &self.folder else { return self };
         let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
         let Some(path) = waypost_engine::config::todo_store(&text) else { return self };

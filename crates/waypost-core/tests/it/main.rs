@@ -4,6 +4,7 @@
 
 mod behaviour;
 mod committed;
+mod consequences;
 mod evidence;
 mod golden;
 mod kit;

@@ -285,15 +285,24 @@ impl Sending {
         if progress.cursor.sequence >= progress.kept.sequence + KEEP_VERSIONS {
             self.keep(progress)?;
         }
-        if progress.sent {
-            let unkept = KEEP_INTERVAL.saturating_sub(progress.kept_at.elapsed());
-            match self.messages.recv_timeout(unkept) {
-                Ok(message) => return Ok(self.hear(Some(message))),
-                Err(RecvTimeoutError::Disconnected) => return Ok(self.hear(None)),
-                Err(RecvTimeoutError::Timeout) => self.keep(progress)?,
-            }
+        // The word that somebody has written may have been heard while something else was waited for.
+        if self.changed.load(Ordering::Acquire) {
+            return Ok(());
         }
-        let message = self.messages.recv().ok();
+        let mut heard = Err(RecvTimeoutError::Timeout);
+        if progress.sent {
+            heard = self.messages.recv_timeout(KEEP_INTERVAL.saturating_sub(progress.kept_at.elapsed()));
+        }
+        let message = match heard {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                if progress.sent {
+                    self.keep(progress)?;
+                }
+                self.messages.recv().ok()
+            }
+        };
         self.hear(message);
         Ok(())
     }

@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 /// Names that a list of tasks is told with; the rest are counted.
 const TASKS_NAMED_MAX: usize = 100;
 /// Fields of an event that are told. Not among them: whatever a plan or a worker may have put its data into.
-const DETAILS: [&str; 18] = [
+const DETAILS: [&str; 17] = [
     "again_at",
     "answer",
     "attempt",
@@ -35,7 +35,6 @@ const DETAILS: [&str; 18] = [
     "queue",
     "reason",
     "refinement",
-    "result",
     "status",
     "summary",
 ];

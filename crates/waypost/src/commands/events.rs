@@ -39,7 +39,7 @@ pub(crate) struct Events {
     follow: bool,
     /// Only after this number (with --follow: otherwise only what is new)
     #[arg(long, value_name = "N")]
-    after: Option<u64>,
+    after: Option<Cursor>,
     /// Only of this plan
     #[arg(long)]
     plan: Option<String>,
@@ -77,12 +77,12 @@ impl Events {
         let filter = LogFilter { plan, actor: None };
         if self.follow {
             let after = match self.after {
-                Some(after) => after,
+                Some(after) => after.sequence,
                 None => plans.latest()?,
             };
             return follow(context, &plans, &filter, after);
         }
-        let after = self.after.unwrap_or(0);
+        let after = self.after.unwrap_or_default().sequence;
         let entries = plans.log(after, &filter, self.limit)?;
         for entry in &entries {
             let line = line(context.out.json, entry);
@@ -143,15 +143,15 @@ fn single(
     context: &mut Context,
     plans: &Plans,
     filter: &EventFilter,
-    after: Option<u64>,
+    after: Option<Cursor>,
     limit: Option<usize>,
 ) -> Outcome {
-    let after = match after {
+    let mut left = limit;
+    let mut cursor = match after {
         Some(after) => after,
-        None if limit.is_some() => 0,
-        None => plans.latest()?,
+        None if limit.is_some() => Cursor::default(),
+        None => Cursor::after(plans.latest()?),
     };
-    let (mut cursor, mut left) = (Cursor::after(after), limit);
     loop {
         let page = match left {
             Some(left) => plans.events(cursor, filter, left)?,
@@ -173,7 +173,7 @@ fn single(
         *left -= page.events.len();
         if *left == 0 || !page.more {
             if page.more {
-                context.out.say(format!("more: waypost events --after {}", cursor.sequence));
+                context.out.say(format!("more: waypost events --after {cursor}"));
             }
             return Ok(());
         }

@@ -13,6 +13,7 @@ mod run_crash;
 mod run_reporters;
 mod run_security;
 mod serve;
+#[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
 mod transcript;
@@ -126,6 +127,11 @@ fn programs_get_one_json_object_whatever_happens() {
 #[test]
 fn inputs_have_the_shape_that_the_configuration_asks_for_or_are_not_written() {
     check("shapes");
+}
+
+#[test]
+fn events_are_chosen_by_kind_task_and_agent() {
+    check("events");
 }
 
 #[test]
