@@ -79,6 +79,11 @@ pub(super) fn apply(
                 Ok(text) => {
                     let name = beside.display().to_string();
                     todo::apply(config, &name, &text, variables, reader.problems);
+                    // Which store is meant has to be known before any configuration is read.
+                    if todo::todo_store(&text).is_some() {
+                        let why = "only a .waypost/todo.json chooses the store; say --store file:DIR";
+                        config.ignored.push(format!("{name}: its storage is not used: {why}"));
+                    }
                 }
                 Err(error) => {
                     let what = format!("`compat.todo`: {file:?} cannot be read: {error}");

@@ -348,6 +348,27 @@ fn a_todo_json_is_read_flat_and_nested() {
 }
 
 #[test]
+fn a_configuration_may_name_a_todo_json_elsewhere() {
+    let todo = r#"{ "reporter_type": "console", "storage_type": "file", "storage_path": "plans.json" }"#;
+    let read = |path: &std::path::Path| match path.to_str() {
+        Some(".waypost/../.jaato/todo.json") => Ok(todo.to_owned()),
+        _ => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    let load = |file: &str| {
+        let text = format!("[compat]\ntodo = {file:?}\n");
+        Config::load_with(&[layer(Origin::Workspace, &text)], [], &read)
+    };
+    let config = load("../.jaato/todo.json").unwrap();
+    assert_eq!(config.reporters["todo"].report, Report::Console);
+    assert!(config.ignored[0].contains("its storage is not used"), "{:?}", config.ignored);
+    let problem = load("nowhere.json").unwrap_err().problems[0].to_string();
+    assert!(
+        problem.starts_with(".waypost/config.toml:2: `compat.todo`: \"nowhere.json\" cannot be read"),
+        "{problem}"
+    );
+}
+
+#[test]
 fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
     let wrong = |text: &str| todo(text).unwrap_err();
     let input = r#"{ "version": "2", "reporter": { "type": "smoke", "timeout": -1, "headers": [] },
