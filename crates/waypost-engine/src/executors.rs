@@ -22,6 +22,7 @@ pub(crate) use attempt::Handle;
 pub(crate) use container::{end_left_behind, engines};
 pub(crate) use job::Job;
 pub use log::{log_path, log_tail};
+pub(crate) use threads::soon;
 pub(crate) use workshop::{Prepared, Workshop};
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 pub use follow::Follow;
@@ -19,7 +19,7 @@ use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
 use crate::config::Config;
-use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines};
+use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines, soon};
 use crate::identity;
 use crate::queues::FileSlots;
 use crate::reporters::Reporters;
@@ -301,12 +301,22 @@ impl Runner {
             {
                 return Ok(rest);
             }
-            match self.messages.recv_timeout(self.patience(watcher)) {
-                Ok(message) => self.take(message, watcher),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            if let Some(message) = self.next_message(self.patience(watcher)) {
+                self.take(message, watcher);
             }
             self.look_around()?;
         }
+    }
+
+    /// What happens next, if anything does for so long.
+    fn next_message(&self, patience: Duration) -> Option<Message> {
+        // While one alone works, whoever waits for it has a processor that nobody else of us wants.
+        if self.handles.len() == 1
+            && let Some(found) = soon(&self.messages)
+        {
+            return found.ok();
+        }
+        self.messages.recv_timeout(patience).ok()
     }
 
     /// How it ends, if it does now.

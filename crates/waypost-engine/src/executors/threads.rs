@@ -1,12 +1,15 @@
 //! Threads that are used again: to start one for each attempt would cost as much as a good part of a short program.
 
 use std::io;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 
 /// Threads that are kept while they have nothing to do.
 const IDLE_MAX: usize = 64;
+/// How long somebody stays awake who waits for what comes soon, if at all: to be woken takes a good part of a short program.
+const AWAKE: Duration = Duration::from_micros(500);
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -54,7 +57,22 @@ fn wait(idle: &Weak<Mutex<Vec<Sender<Work>>>>) -> Option<Work> {
         }
         idle.push(sender);
     }
-    receiver.recv().ok()
+    match soon(&receiver) {
+        Some(found) => found.ok(),
+        None => receiver.recv().ok(),
+    }
+}
+
+/// What comes within a moment; an error when nothing can come any more. Keeps a processor busy meanwhile.
+pub(crate) fn soon<T>(receiver: &Receiver<T>) -> Option<Result<T, TryRecvError>> {
+    let until = Instant::now() + AWAKE;
+    loop {
+        match receiver.try_recv() {
+            Err(TryRecvError::Empty) if Instant::now() < until => std::hint::spin_loop(),
+            Err(TryRecvError::Empty) => return None,
+            found => return Some(found),
+        }
+    }
 }
 
 #[cfg(test)]
