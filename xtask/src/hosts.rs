@@ -16,11 +16,12 @@ use serde_json::Value;
 
 use self::model::{Model, Record};
 use self::script::{FINISHED, TASKS, TITLE, TOOLS};
-use crate::run::{cargo, must, output, program, workshop};
+use crate::npm::Packages;
+use crate::run::{cargo, must, output, workshop};
 use crate::test::binary;
 
 /// What npm installs, as it was seen to work.
-const PACKAGES: [&str; 2] = ["@anthropic-ai/claude-code@2.1.197", "@openai/codex@0.166.0"];
+const PACKAGES: [(&str, &str); 2] = [("@anthropic-ai/claude-code", "2.1.197"), ("@openai/codex", "0.166.0")];
 /// How long a host may take.
 const HOST_SECONDS_MAX: u64 = 120;
 /// How often somebody looks whether a plan waits for approval, or a host has ended.
@@ -55,7 +56,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             hosts.context("hosts that can be tested: claude, codex")?
         }
     };
-    let programs = install()?;
+    let installed = Packages::install_with_programs("hosts/npm", &PACKAGES)?;
+    let programs = installed.home().join("node_modules/.bin");
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
     for host in wanted {
         println!("── {}", host.word());
@@ -63,25 +65,6 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     }
     println!("every host worked through its plan");
     Ok(())
-}
-
-/// The folder with the hosts' programs, installed if they are not there.
-fn install() -> Result<PathBuf> {
-    let home = workshop().join("hosts/npm");
-    let stamp = home.join("packages.txt");
-    let wanted = PACKAGES.join("\n");
-    let programs = home.join("node_modules/.bin");
-    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
-        return Ok(programs);
-    }
-    fs::create_dir_all(&home)?;
-    let mut npm = program("npm");
-    npm.args(["install", "--no-audit", "--no-fund", "--loglevel=error", "--prefix"])
-        .arg(&home)
-        .args(PACKAGES);
-    must("install the hosts", &mut npm).context("npm with Node 18 or newer and its registry are needed")?;
-    fs::write(&stamp, wanted)?;
-    Ok(programs)
 }
 
 /// One host in a repository of its own.

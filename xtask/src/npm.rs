@@ -1,4 +1,5 @@
-//! Packages of npm in a private folder, and a Node that is new enough for them. Runs no install script of any package.
+//! Packages of npm in a private folder, and a Node that is new enough for them. Runs no install script of a package unless the
+//! package has to bring a program along.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,6 +20,15 @@ pub(crate) struct Packages {
 impl Packages {
     /// These packages in a folder of this name. What is missing on the machine is installed, or named.
     pub(crate) fn install(name: &str, packages: &[(&str, &str)]) -> Result<Self> {
+        Self::install_with(name, packages, &["--ignore-scripts", "--omit=optional"])
+    }
+
+    /// The same of packages that bring programs for this platform along.
+    pub(crate) fn install_with_programs(name: &str, packages: &[(&str, &str)]) -> Result<Self> {
+        Self::install_with(name, packages, &[])
+    }
+
+    fn install_with(name: &str, packages: &[(&str, &str)], options: &[&str]) -> Result<Self> {
         let home = workshop().join(name);
         let installed = Self { home: home.clone() };
         let runtime = runtime_package()?;
@@ -39,7 +49,7 @@ impl Packages {
             packages.iter().map(|(package, version)| format!("{package}@{version}")).collect();
         npm()?;
         let mut install = program("npm");
-        install.args(["install", "--ignore-scripts", "--omit=optional", "--no-fund", "--no-audit"]);
+        install.args(["install", "--no-fund", "--no-audit"]).args(options);
         install.args(["--no-package-lock", "--prefer-online", "--loglevel=error"]).current_dir(&home);
         must(&format!("install {} from npm", named.join(", ")), &mut install)
             .with_context(|| format!("these packages from npm are needed: {}", named.join(", ")))?;
