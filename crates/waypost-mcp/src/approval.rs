@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use waypost_core::{Command, Phase, PlanId};
+use waypost_core::{Command, Event, Phase, PlanId};
 
 use crate::asking::Question;
 use crate::call::Call;
@@ -25,10 +25,31 @@ pub(crate) enum Asked {
     Waiting,
 }
 
+/// Why a person said no to the plan as it is. Whoever gave the answer gave it to this version: it is asked for again when
+/// something has changed.
+pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, Refused> {
+    let plans = &call.workspace.plans;
+    let (is_draft, version) =
+        plans.look(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
+    if !is_draft {
+        return Ok(None);
+    }
+    let last = plans.history(plan, version.saturating_sub(1), 1)?;
+    let events = last.into_iter().flat_map(|entry| entry.events);
+    let mut reasons = events.filter_map(|event| {
+        let Event::PlanRejected { reason, .. } = event else { return None };
+        Some(reason)
+    });
+    Ok(reasons.next())
+}
+
 /// Asks for approval, if it is needed, and waits so many seconds for the answer. The person at the client is asked, too,
 /// where the client can; whoever answers first has answered.
 pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Result<Asked, Refused> {
     let plans = &call.workspace.plans;
+    if let Some(reason) = rejection(call, plan)? {
+        return Ok(Asked::Rejected(reason));
+    }
     // Begun before the question, so that no answer falls between the two.
     let mut watch = plans.watch()?;
     call.write(plan, vec![Command::RequestApproval { message: message.to_owned() }])?;

@@ -1,12 +1,12 @@
 //! One call of a tool: who calls, with which arguments, on which workspace.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use waypost_core::{Actor, Command, Phase, PlanId};
-use waypost_store::Committed;
+use waypost_store::{Committed, WriteError};
 
 use crate::asking::{Desk, Put, Question};
 use crate::refused::Refused;
@@ -20,6 +20,8 @@ pub(crate) struct Call {
     pub(crate) arguments: Map<String, Value>,
     /// The program at the other end, which may be able to ask a person.
     pub(crate) client: Client,
+    /// The plan that this session made, named or took a task of last: two sessions of one agent mean their own.
+    pub(crate) recent: Arc<Mutex<Option<PlanId>>>,
 }
 
 /// The program at the other end of a call.
@@ -59,8 +61,27 @@ impl Call {
         Ok(self.workspace.plans.resolve(id)?)
     }
 
-    /// The caller's own newest plan that has not ended, if there is one.
+    /// From now on the session means this plan when it names none, if it is the caller's own.
+    pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), Refused> {
+        if self.workspace.plans.look(plan, |plan| plan.spec().owner == self.by.name)? {
+            *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
+        }
+        Ok(())
+    }
+
+    /// The plan that this session means if it has not ended; otherwise the caller's own newest that has not, if any.
     pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, Refused> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(plan) = recent {
+            let is_open =
+                |plan: &waypost_core::Plan| !(plan.state().phase.is_finished() || plan.state().archived);
+            match self.workspace.plans.look(&plan, is_open) {
+                Ok(true) => return Ok(Some(plan)),
+                // Ended, or of another workspace.
+                Ok(false) | Err(WriteError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
         self.workspace.newest(&self.by, Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
     }
 

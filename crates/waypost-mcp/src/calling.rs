@@ -105,9 +105,10 @@ impl Server {
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
         let (by, arguments) = (which.by.clone(), which.arguments.clone());
+        let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            (shared.tools[place].run)(&Call { workspace: at, by, arguments, client })
+            (shared.tools[place].run)(&Call { workspace: at, by, arguments, client, recent })
         });
         Ok(Running { answer, questions, gone, workspace })
     }

@@ -28,6 +28,7 @@ const INSIDE: &str = "name a plain file in the workspace, relative to it";
 
 /// Reads a text file of the workspace.
 pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused> {
+    not_the_store(workspace, path)?;
     let place = Place::find(&workspace.folder, path, Missing::Refused)?;
     place.must_be_plain()?;
     // Not waiting for anybody at the other end, in case somebody puts a pipe there in this very moment.
@@ -49,6 +50,7 @@ pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused>
 /// Writes a file of the workspace as a whole, its folders included; one that is there is replaced. Says how many bytes.
 pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
     fits(path, text.len())?;
+    not_the_store(workspace, path)?;
     let place = Place::find(&workspace.folder, path, Missing::Made)?;
     let permissions = place.plain_or_absent()?;
     let temporary = temporary_name(&place.name);
@@ -63,12 +65,39 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
 
 /// The same, but a file with another content is left alone.
 pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
+    not_the_store(workspace, path)?;
     let place = Place::find(&workspace.folder, path, Missing::Made)?;
     if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
         let message = format!("{path} exists and holds something else, so nothing was written");
         return Err(Refused::new(message, "name another file, or say `overwrite` if what it holds may go"));
     }
     write(workspace, path, text)
+}
+
+/// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
+fn not_the_store(workspace: &Workspace, path: &str) -> Result<(), Refused> {
+    let location = workspace.plans.store().location();
+    let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
+    // As far as there is one; what is not there yet is compared as it is written.
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let store = real(Path::new(store));
+    let wanted = workspace.folder.join(path);
+    let wanted = match (wanted.parent(), wanted.file_name()) {
+        (Some(folder), Some(name)) => real(folder).join(name),
+        _ => wanted,
+    };
+    // A database has files beside it that begin with its name.
+    let beside = store.file_name().zip(wanted.file_name()).is_some_and(|(store, wanted)| {
+        wanted
+            .as_encoded_bytes()
+            .to_ascii_lowercase()
+            .starts_with(&store.as_encoded_bytes().to_ascii_lowercase())
+    });
+    if wanted.starts_with(&store) || beside && wanted.parent() == store.parent() {
+        let message = format!("{path} belongs to the store of the plans");
+        return Err(Refused::new(message, INSIDE));
+    }
+    Ok(())
 }
 
 fn put(place: &Place, temporary: &str, text: &str, permissions: Option<Mode>) -> io::Result<()> {

@@ -16,7 +16,7 @@ use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
-use waypost_core::Actor;
+use waypost_core::{Actor, PlanId};
 
 use crate::dialogue::Dialogues;
 use crate::ground::{Ground, Visitor};
@@ -70,7 +70,7 @@ pub enum ServeError {
 #[derive(Clone)]
 pub struct Server {
     pub(crate) shared: Arc<Shared>,
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
 }
 
 /// What all sessions of one agent share.
@@ -91,8 +91,10 @@ pub(crate) struct Shared {
 
 /// What one session has for itself.
 #[derive(Default)]
-struct Session {
+pub(crate) struct Session {
     ear: Arc<Ear>,
+    /// The plan that it made, named or took a task of last.
+    pub(crate) plan: Arc<Mutex<Option<PlanId>>>,
     /// Hands the news over to the client; begun by the first subscription.
     teller: Mutex<Option<JoinHandle<()>>>,
 }

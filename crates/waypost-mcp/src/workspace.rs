@@ -52,8 +52,23 @@ pub(crate) struct Write {
 impl Workspace {
     /// Makes a plan, if the configuration lets it be written.
     pub(crate) fn create(&self, by: &Actor, id: Option<PlanId>, draft: Draft) -> Result<Committed, Refused> {
+        self.create_with(by, id, draft, self.config.approval.required())
+    }
+
+    /// The same for plans that need a person's word whatever they ask for, unless the operator wants none.
+    pub(crate) fn create_for_approval(&self, by: &Actor, draft: Draft) -> Result<Committed, Refused> {
+        let required = self.config.approval.required().unwrap_or(true);
+        self.create_with(by, None, draft, Some(required))
+    }
+
+    fn create_with(
+        &self,
+        by: &Actor,
+        id: Option<PlanId>,
+        draft: Draft,
+        approval_required: Option<bool>,
+    ) -> Result<Committed, Refused> {
         self.admit(admit::problems(&self.config, &draft))?;
-        let approval_required = self.config.approval.required();
         Ok(self.plans.create(NewPlan { id, by: by.clone(), draft, approval_required })?)
     }
 

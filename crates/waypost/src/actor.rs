@@ -10,6 +10,10 @@ const AGENT_VARIABLES: &[(&str, &str)] = &[
     ("CLAUDE_CODE", "claude-code"),
     ("CODEX_SANDBOX", "codex"),
     ("CODEX_SANDBOX_NETWORK_DISABLED", "codex"),
+    ("CODEX_CI", "codex"),
+    ("CODEX_SESSION_ID", "codex"),
+    ("CODEX_THREAD_ID", "codex"),
+    ("CODEX_TOOL_CALL_ID", "codex"),
     ("CURSOR_AGENT", "cursor"),
     ("CURSOR_TRACE_ID", "cursor"),
     ("GEMINI_CLI", "gemini-cli"),
@@ -28,8 +32,9 @@ const NOBODY: &str = "someone";
 
 /// Who asks: the flag, then `WAYPOST_ACTOR`, then the agent whose environment this is, then the user.
 pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>) -> Outcome<Actor> {
-    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
+    // One that was emptied still tells whose environment this is.
     let agent = agent(&variable);
+    let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
     let (said, by) = match (flag, variable(ACTOR_VARIABLE)) {
         (Some(flag), _) => (flag.to_owned(), "--as"),
         (None, Some(value)) => (value, ACTOR_VARIABLE),
@@ -56,7 +61,8 @@ pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>
 fn agent(variable: &impl Fn(&str) -> Option<String>) -> Option<(&'static str, String)> {
     let known = AGENT_VARIABLES.iter().find(|(name, _)| variable(name).is_some());
     let known = known.map(|&(seen, name)| (seen, name.to_owned()));
-    known.or_else(|| variable(AGENT_NAME_VARIABLE).map(|name| (AGENT_NAME_VARIABLE, name)))
+    let named = || variable(AGENT_NAME_VARIABLE).filter(|name| !name.is_empty());
+    known.or_else(|| named().map(|name| (AGENT_NAME_VARIABLE, name)))
 }
 
 #[cfg(test)]
@@ -81,6 +87,8 @@ mod tests {
         check(None, &[], Ok("person:someone"));
         check(None, &[("WAYPOST_ACTOR", ""), ("USER", "ada")], Ok("person:ada"));
         check(None, &[("AI_AGENT", "robin")], Ok("agent:robin"));
+        check(None, &[("CODEX_THREAD_ID", "7"), ("USER", "ada")], Ok("agent:codex"));
+        check(None, &[("CLAUDECODE", ""), ("USER", "ada")], Ok("agent:claude-code"));
     }
 
     #[test]

@@ -32,7 +32,7 @@ impl Plan {
         }
         match command {
             Command::Create { .. } => Err(Refusal::AlreadyExists {}),
-            Command::RevisePlan(changes) => self.decide_revise_plan(changes),
+            Command::RevisePlan(changes) => self.decide_revise_plan(by, changes),
             Command::AddTasks { tasks, place } => self.decide_add(by, tasks, place),
             Command::ReviseTask { task, changes } => self.decide_revise(by, task, changes),
             Command::RemoveTask { task, detach } => self.decide_remove(by, task, *detach),

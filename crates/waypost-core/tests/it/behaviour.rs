@@ -2,8 +2,8 @@
 
 use waypost_core::{
     Actor, Approval, Command, Dependency, Digest, Draft, Elsewhere, Event, Json, Outcome, Phase, Plan,
-    PlanId, Received, Refinement, Refusal, Retry, Standing, Status, Task, TaskChanges, TaskSpec, Waiting,
-    When, Where, differences,
+    PlanChanges, PlanId, Received, Refinement, Refusal, Retry, Standing, Status, Task, TaskChanges, TaskSpec,
+    Waiting, When, Where, differences,
 };
 use waypost_testkit::{chain, fan_out, id, plan_of, task};
 
@@ -737,13 +737,24 @@ fn changing_what_machines_run_after_approval_asks_again() {
         ..TaskChanges::default()
     };
     let depends_on = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
-    let words =
-        TaskChanges { notes: Some("!".into()), description: Some("!".into()), ..TaskChanges::default() };
+    let words = TaskChanges { description: Some("!".into()), ..TaskChanges::default() };
+    let notes = TaskChanges { notes: Some("!".into()), ..TaskChanges::default() };
+    let provides = TaskChanges { provides: Some(Some("!".into())), ..TaskChanges::default() };
+    let renamed = || PlanChanges { title: Some("!".into()), ..PlanChanges::default() };
+    let status = PlanChanges { status: Some("!".into()), ..PlanChanges::default() };
     assert!(voids(&agent(), ask::revise("a", other.clone())));
     assert!(voids(&ada(), ask::revise("a", other)), "the person who approved sees what it is now");
     assert!(voids(&agent(), add(vec![by_machine("c", &[])])));
     assert!(voids(&agent(), ask::remove("a", true)));
-    assert!(!voids(&agent(), ask::revise("a", words)), "words do not run");
+    assert!(
+        voids(&agent(), ask::revise("a", words.clone())),
+        "whoever does the work is told the description"
+    );
+    assert!(voids(&agent(), ask::revise("a", notes)), "and the notes");
+    assert!(voids(&agent(), Command::RevisePlan(Box::new(renamed()))), "and what the plan is about");
+    assert!(!voids(&agent(), ask::revise("a", provides)));
+    assert!(!voids(&agent(), ask::revise("b", words)), "no machine is told of b");
+    assert!(!voids(&agent(), Command::RevisePlan(Box::new(status))));
     assert!(!voids(&agent(), ask::revise("b", depends_on)), "no machine runs b");
     assert!(!voids(&agent(), add(vec![task("c", &[])])));
 }

@@ -29,7 +29,7 @@ pub(super) fn create(call: &Call) -> Told {
         draft.tasks.push(Task::new(TaskSpec::new(id, description.as_str())));
     }
     let replaced = replaceable(call)?;
-    let made = call.workspace.create(&call.by, None, draft)?.plan;
+    let made = call.workspace.create_for_approval(&call.by, draft)?.plan;
     let mut answer = call.workspace.plans.look(&made, outline)?;
     answer.insert("message".to_owned(), "Plan created. Call startPlan to request approval.".into());
     if let Some(old) = replaced {

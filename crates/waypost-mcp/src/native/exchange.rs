@@ -1,11 +1,11 @@
 //! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
 //! file pays for the difference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use serde_json::json;
-use waypost_core::{DiffStat, differences};
+use waypost_core::{DiffStat, Draft, TaskId, differences};
 use waypost_dialects::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
@@ -18,6 +18,8 @@ use crate::tool::Answer;
 use crate::words;
 use crate::workspace::Write;
 
+/// Bytes of the names of tasks that are to be done again.
+const AGAIN_BYTES: usize = 200;
 /// Fields that a format could not hold that are told.
 const LOSSES_MAX: usize = 10;
 /// Notes about a text that are told.
@@ -102,6 +104,12 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         said.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
     }
+    let again = set_back(&before, &after);
+    if !again.is_empty() {
+        let named = words::ranges(&again, AGAIN_BYTES);
+        said.push_str(&format!("; to be done again: {named}"));
+        value["again"] = json!(named);
+    }
     let notes: Vec<String> =
         update.notes.iter().take(NOTES_MAX).map(|note| words::cut(note, NOTE_BYTES)).collect();
     if !notes.is_empty() {
@@ -109,6 +117,18 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         value["notes"] = json!(notes);
     }
     Ok(Answer { value, text: said })
+}
+
+/// Tasks that were finished, and are no longer because they ask for something else now.
+fn set_back(before: &Draft, after: &Draft) -> Vec<String> {
+    let open: HashSet<&TaskId> = after
+        .tasks
+        .iter()
+        .filter(|task| !task.state.status.is_finished())
+        .map(|task| &task.spec.id)
+        .collect();
+    let finished = before.tasks.iter().filter(|task| task.state.status.is_finished());
+    finished.map(|task| &task.spec.id).filter(|id| open.contains(id)).map(ToString::to_string).collect()
 }
 
 fn no_update(file: &str, error: &NoUpdate) -> Refused {

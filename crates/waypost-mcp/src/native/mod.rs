@@ -13,7 +13,7 @@ mod tasks;
 mod which;
 mod work;
 
-use waypost_core::Plan;
+use waypost_core::{Phase, Plan};
 
 use crate::tool::{Effect, Tool};
 use crate::words;
@@ -42,7 +42,11 @@ fn needs_approval(plan: &Plan) -> bool {
 
 /// Tasks that an agent could take now.
 fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
-    plan.on_offer().filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
+    let offered = match plan.state().phase {
+        Phase::Draft | Phase::Active => usize::MAX,
+        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
+    };
+    plan.on_offer().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
 }
 
 /// The first of them.
@@ -94,9 +98,9 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "plan_update",
-            description: "Make a plan what an edited file says. What is done stays done.",
+            description: "Make a plan what an edited file says. What is done stays done unless its text or work changed.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string"},"known_version":{"type":"integer"}},"required":["file"]}"#,
-            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"bytes":{"type":"integer"},"changes":{"type":"string"},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version","bytes","changes"]}"#,
+            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"bytes":{"type":"integer"},"changes":{"type":"string"},"again":{"type":"string"},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version","bytes","changes"]}"#,
             effect: Effect::Settles,
             run: exchange::update,
         },
@@ -104,7 +108,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             name: "plan_start",
             description: "Start a plan. Where needed, asks a person and waits; awaiting_approval if nobody answers in time.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"message":{"type":"string","description":"for the person"},"wait":{"type":"integer","description":"seconds"}}}"#,
-            answer: r#"{"type":"object","properties":{"phase":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"reason":{"type":"string"}},"required":["phase"]}"#,
+            answer: r#"{"type":"object","properties":{"phase":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"reason":{"type":"string"},"then":{"type":"string"}},"required":["phase"]}"#,
             effect: Effect::Settles,
             run: start::run,
         },
@@ -127,7 +131,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "events",
             description: "What happened. subscribe keeps a filter and your place; read tells what is new, or from cursor on.",
-            arguments: r#"{"type":"object","properties":{"action":{"enum":["read","subscribe","unsubscribe","list"]},"subscription":{"type":"string"},"plans":{"type":"array","items":{"type":"string"}},"tasks":{"type":"array","items":{"type":"string"}},"agents":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"type":"string"},"description":"task_done, task_failed, task_ready…"},"cursor":{"type":"string"},"wait":{"type":"integer","description":"seconds"},"limit":{"type":"integer"}}}"#,
+            arguments: r#"{"type":"object","properties":{"action":{"enum":["read","subscribe","unsubscribe","list"]},"subscription":{"type":"string"},"plans":{"type":"array","items":{"type":"string"}},"tasks":{"type":"array","items":{"type":"string"}},"agents":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"type":"string"},"description":"task_done, task_failed, task_unblocked…"},"cursor":{"type":"string"},"wait":{"type":"integer","description":"seconds"},"limit":{"type":"integer"}}}"#,
             answer: r#"{"type":"object","properties":{"subscription":{"type":"string"},"ended":{"type":"integer"},"subscriptions":{"type":"array"},"events":{"type":"array"},"cursor":{"type":"string"},"more":{"type":"boolean"}}}"#,
             effect: Effect::Changes,
             run: events::run,

@@ -32,13 +32,16 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         Asked::Approved => started(call, &plan),
         Asked::Rejected(reason) => {
             let text = format!("rejected: {reason}; change the plan, then ask again");
-            Ok(Answer { value: json!({ "phase": "rejected", "reason": reason }), text })
+            let value =
+                json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
+            Ok(Answer { value, text })
         }
         Asked::Waiting => {
             let text = format!(
                 "awaiting_approval: a person decides (waypost approve {plan}); plan_start again waits for it"
             );
-            Ok(Answer { value: json!({ "phase": Phase::AwaitingApproval.word() }), text })
+            let then = format!("a person decides (waypost approve {plan}); plan_start again waits for it");
+            Ok(Answer { value: json!({ "phase": Phase::AwaitingApproval.word(), "then": then }), text })
         }
     }
 }

@@ -41,7 +41,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     let wanted =
         Claim { by: &call.by, plan: plan.as_ref(), queue, lease_seconds: Some(super::LEASE_SECONDS) };
     match claim(&call.workspace.plans, &wanted)? {
-        Claimed::Taken { committed, task } => which::look(call, &committed.plan, |plan| taken(plan, &task))?,
+        Claimed::Taken { committed, task } => {
+            call.remember(&committed.plan)?;
+            which::look(call, &committed.plan, |plan| taken(plan, &task))?
+        }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
                 Some(plan) => which::look(call, plan, |plan| standstill(call, plan))?,

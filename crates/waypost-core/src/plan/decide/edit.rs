@@ -59,7 +59,15 @@ impl Plan {
         Ok(vec![Event::PlanCreated { draft: Box::new(draft), by: by.clone() }])
     }
 
-    pub(super) fn decide_revise_plan(&self, changes: &PlanChanges) -> Decision {
+    pub(super) fn decide_revise_plan(&self, by: &Actor, changes: &PlanChanges) -> Decision {
+        let mut events = self.revised(changes)?;
+        // Looked at only where it matters: it is as much work as there are tasks.
+        let void = self.voided(by, true).filter(|_| self.changes_what_is_told(&events));
+        events.extend(void);
+        Ok(events)
+    }
+
+    fn revised(&self, changes: &PlanChanges) -> Decision {
         let PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign } = changes.clone();
         let spec = &self.spec;
         let changed = |new: Option<String>, old: &String| new.filter(|new| new != old);
@@ -254,6 +262,31 @@ impl Plan {
         (machine_change && (approved || unasked)).then_some(Event::ApprovalVoided {})
     }
 
+    /// Whether machines would do something else, or be told something else, if a task became this. Agents are told what
+    /// the parents of their task are about, too.
+    fn changes_work(&self, number: u32, new: &TaskSpec) -> bool {
+        let old = self.spec_of(number);
+        let is_work = has_work(old) || has_work(new);
+        if is_work && !old.runs_the_same_as(new) {
+            return true;
+        }
+        let told = |member: &u32| self.spec_of(*member).work.is_some();
+        !old.tells_the_same_as(new) && (new.work.is_some() || self.family(number).iter().any(told))
+    }
+
+    /// Whether a change of the plan itself would change what machines are told.
+    fn changes_what_is_told(&self, events: &[Event]) -> bool {
+        let told = |event: &Event| {
+            let Event::PlanRevised { title, goal, .. } = event else { return false };
+            title.is_some() || goal.is_some()
+        };
+        events.iter().any(told)
+            && self
+                .order()
+                .iter()
+                .any(|&number| !self.slot(number).status.is_finished() && self.spec_of(number).work.is_some())
+    }
+
     pub(super) fn decide_revise(&self, by: &Actor, task: &TaskId, changes: &TaskChanges) -> Decision {
         let number = self.number(task)?;
         let old = self.spec_of(number);
@@ -262,7 +295,7 @@ impl Plan {
             return Ok(Vec::new());
         }
         self.check_revised(number, &new)?;
-        let machine_change = (has_work(old) || has_work(&new)) && !old.runs_the_same_as(&new);
+        let machine_change = self.changes_work(number, &new);
         let mut events = vec![Event::TaskRevised { task: Box::new(new) }];
         events.extend(self.voided(by, machine_change));
         Ok(events)
@@ -392,7 +425,7 @@ impl Plan {
         self.keeps_what_runs(&wanted)?;
 
         let spec = &draft.spec;
-        let mut events = self.decide_revise_plan(&PlanChanges {
+        let mut events = self.revised(&PlanChanges {
             title: Some(spec.title.clone()),
             goal: Some(spec.goal.clone()),
             status: Some(spec.status.clone()),
@@ -402,7 +435,7 @@ impl Plan {
             body: Some(spec.body.clone()),
             foreign: Some(spec.foreign.clone()),
         })?;
-        let mut machine_change = false;
+        let mut machine_change = self.changes_what_is_told(&events);
         let mut reset = Vec::new();
         for &number in &order {
             let (slot, old) = (self.slot(number), self.spec_of(number));
@@ -448,7 +481,7 @@ impl Plan {
                 continue;
             };
             if !same_but_parent(old, new) {
-                machine_change |= (has_work(old) || has_work(new)) && !old.runs_the_same_as(new);
+                machine_change |= self.changes_work(number, new);
                 let task = TaskSpec { parent: new.parent.clone(), ..(*new).clone() };
                 events.push(Event::TaskRevised { task: Box::new(task) });
             }

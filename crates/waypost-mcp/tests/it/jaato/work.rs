@@ -109,7 +109,10 @@ fn who_is_not_answered_is_told_so_and_a_rejection_is_no_approval() {
         main.refused("setStepStatus", json!({ "step_id": "step_1", "status": "in_progress" })),
         "Plan not started. Call startPlan first to confirm the plan."
     );
-    // Asked again, and rejected while the call waits.
+    // Nobody is asked again for the same; another plan is asked for, and rejected while the call waits.
+    let told = main.ask("startPlan", json!({ "timeout": 0 }));
+    assert!(told.is_error && told.text.starts_with("Plan rejected by the user: too risky."), "{}", told.text);
+    let plan = text(&main.call("createPlan", json!({ "title": "T", "steps": ["b"] })).value["plan_id"]);
     let told = std::thread::scope(|scope| {
         scope.spawn(|| {
             let id = PlanId::new(plan.as_str()).unwrap();

@@ -23,7 +23,8 @@ fn a_person_is_asked_and_nobody_else_answers() {
     let session = world.session(Toolset::Native, "main");
     let id = plan(&session, json!(["a"]));
     let told = session.call("plan_start", json!({ "message": "please", "wait": 0 }));
-    assert_eq!(told.value, json!({ "phase": "awaiting_approval" }));
+    let then = format!("a person decides (waypost approve {id}); plan_start again waits for it");
+    assert_eq!(told.value, json!({ "phase": "awaiting_approval", "then": then }));
     assert_eq!(
         told.text,
         format!("awaiting_approval: a person decides (waypost approve {id}); plan_start again waits for it")
@@ -60,6 +61,30 @@ fn who_waits_is_told_of_an_approval() {
 fn who_waits_is_told_of_a_rejection_and_its_reason() {
     let told =
         while_it_waits(|world, id| world.person(id, Command::Reject { reason: "too risky".to_owned() }));
-    assert_eq!(told.value, json!({ "phase": "rejected", "reason": "too risky" }));
-    assert_eq!(told.text, "rejected: too risky; change the plan, then ask again");
+    let then = "change the plan, then ask again";
+    assert_eq!(told.value, json!({ "phase": "rejected", "reason": "too risky", "then": then }));
+    assert_eq!(told.text, format!("rejected: too risky; {then}"));
+}
+
+#[test]
+fn who_did_not_wait_hears_of_a_rejection_too_and_only_a_changed_plan_is_asked_for_again() {
+    let world = World::with_config("approval = \"all\"\n");
+    let session = world.session(Toolset::Native, "main");
+    let id = plan(&session, json!(["a"]));
+    session.call("plan_start", json!({ "wait": 0 }));
+    world.person(&id, Command::Reject { reason: "too risky".to_owned() });
+    assert_eq!(session.call("plan_start", json!({ "wait": 0 })).value["reason"], "too risky");
+    session.call("plan_edit", json!({ "ops": [{ "op": "add", "description": "with care" }] }));
+    assert_eq!(session.call("plan_start", json!({ "wait": 0 })).value["phase"], "awaiting_approval");
+}
+
+#[test]
+fn two_sessions_of_one_agent_work_on_their_own_plans() {
+    let world = World::new();
+    let (one, two) = (world.session(Toolset::Native, "main"), world.session(Toolset::Native, "main"));
+    let first = plan(&one, json!(["of the first"]));
+    world.wait(1);
+    let second = plan(&two, json!(["of the second"]));
+    assert_eq!(one.call("task_next", json!({})).value["plan"], json!(first));
+    assert_eq!(two.call("task_next", json!({})).value["plan"], json!(second));
 }

@@ -98,8 +98,8 @@ fn reporting_done_costs_at_most_15_tokens() {
 #[test]
 fn an_overview_costs_at_most_100_tokens_whatever_the_size_of_the_plan() {
     let world = World::new();
-    let session = world.session(Toolset::Native, "main");
     for size in [10, 1_000, 10_000] {
+        let session = world.session(Toolset::Native, "main");
         let mut draft = waypost_testkit::layered(size, 1, 20, 7);
         "Migrate the user database to the new cluster without downtime, then tell everybody"
             .clone_into(&mut draft.spec.title);
@@ -126,6 +126,7 @@ fn an_overview_costs_at_most_100_tokens_whatever_the_size_of_the_plan() {
     let ids = ["🦀1", "шаг-2", "誰も3", "🦀🦀4", "z5"];
     let odd: Vec<Value> = ids.iter().map(|id| json!({ "id": id, "check": { "executor": "noop" } })).collect();
     let titles = json!({ "title": "🦀 шаг".repeat(200), "status": "誰も知らない".repeat(100), "tasks": odd });
+    let session = world.session(Toolset::Native, "main");
     let told = session.call("plan_create", titles);
     let id = told.value["plan"].as_str().unwrap();
     session.call("plan_start", json!({ "wait": 0 }));
