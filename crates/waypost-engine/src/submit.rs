@@ -55,22 +55,22 @@ pub fn enter(
     draft: Draft,
     executor: Option<&str>,
 ) -> Result<Entered, NotEntered> {
+    let new = |draft: Draft| {
+        let (id, by) = (draft.id.clone(), by.clone());
+        plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
+    };
+    let Some(id) = draft.id.clone() else {
+        let committed = new(draft)?;
+        return Ok(Entered { plan: committed.plan, made: true });
+    };
     // Whoever enters the same id at the same moment may be faster: then it is there the second time.
     for _ in 0..2 {
-        if let Some(id) = &draft.id {
-            match plans.look(id, Plan::to_draft) {
-                Ok(known) => return is_the_same(id, known, &draft, executor),
-                Err(WriteError::NotFound(_)) => {}
-                Err(error) => return Err(error.into()),
-            }
+        match plans.look(&id, Plan::to_draft) {
+            Ok(known) => return is_the_same(&id, known, &draft, executor),
+            Err(WriteError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
         }
-        let new = NewPlan {
-            id: draft.id.clone(),
-            by: by.clone(),
-            draft: draft.clone(),
-            approval_required: config.approval.required(),
-        };
-        match plans.create(new) {
+        match new(draft.clone()) {
             Ok(committed) => return Ok(Entered { plan: committed.plan, made: true }),
             Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
             Err(error) => return Err(error.into()),
