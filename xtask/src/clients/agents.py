@@ -194,13 +194,17 @@ async def parent_and_subagent(door, era):
 
 
 async def subagent_begins(implementer, mark):
-    plan = await implementer.call("createPlan", title=f"Implement {mark}", steps=["Write it", "Test it"])
+    await implementer.call("createPlan", title=f"Implement {mark}", steps=["Write it", "Test it"])
     # A person who says no, and one who says nothing, have not approved.
     first = await implementer.client.call_tool("startPlan", {"message": "May I?"})
     must("running" not in first.content[0].text, "a plan that was rejected does not run", first.content[0].text)
     status = await implementer.call("getPlanStatus")
     must(status["status"] not in ("active", "in_progress"), "a plan that was rejected does not run", status)
-    return plan
+    # The answer stands for the plan as it was: nobody is asked again before there is another one.
+    again = await implementer.client.call_tool("startPlan", {"message": "Really not?"})
+    must("as a person at a client says" in again.content[0].text, "a rejection is told with its reason", again.content[0].text)
+    must(len(implementer.person.questions) == 1, "nobody is asked twice for the same", implementer.person.questions)
+    return await implementer.call("createPlan", title=f"Implement {mark} better", steps=["Write it well", "Test it"])
 
 
 async def subagent_ends(implementer, plan, output):
