@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use waypost_core::{Actor, Command, Phase, PlanId};
-use waypost_store::{Committed, WriteError};
+use waypost_store::{Committed, Head, Page, Query, WriteError};
 
 use crate::asking::{Desk, Put, Question};
 use crate::refused::Refused;
@@ -59,6 +59,15 @@ impl Call {
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
         Ok(self.workspace.plans.resolve(id)?)
+    }
+
+    /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
+    pub(crate) fn plans(&self, query: &Query) -> Result<Page<Head>, Refused> {
+        if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
+            let message = format!("{cursor:?} is no cursor of a list of plans");
+            return Err(Refused::new(message, "send the one that the last page ended with, or none"));
+        }
+        Ok(self.workspace.plans.heads(query)?)
     }
 
     /// From now on the session means this plan when it names none, if it is the caller's own.

@@ -113,6 +113,13 @@ impl Workspace {
         })
     }
 
+    /// What keeps a draft from being run by the configuration here, in words.
+    pub(crate) fn cannot_run(&self, draft: &Draft) -> Vec<String> {
+        let problems = admit::problems(&self.config, draft).into_iter();
+        let unknown = problems.filter(|problem| !admit::forbids_writing(problem));
+        unknown.map(|problem| format!("by the configuration here this cannot run: {problem}")).collect()
+    }
+
     /// What the configuration does not have here it may have elsewhere: that keeps a plan from running, not from being
     /// written.
     fn admit(&self, problems: Vec<Problem>) -> Result<(), Refused> {

@@ -5,6 +5,7 @@ use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, Ta
 use waypost_dialects::jaato::answers;
 
 use super::current::{NO_ACTIVE_PLAN, current};
+use super::status::STEPS_MAX;
 use super::{Told, arguments, error};
 use crate::approval::{self, APPROVAL_SECONDS_MAX, Asked};
 use crate::call::Call;
@@ -72,9 +73,19 @@ fn outline(plan: &Plan) -> Map<String, Value> {
         });
         Value::Object(step)
     });
-    answer.insert("steps".to_owned(), steps.collect());
+    answer.insert("steps".to_owned(), steps.take(STEPS_MAX).collect());
     answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
+    say_more(plan, &mut answer);
     answer
+}
+
+/// Says how to see the steps that an answer has no room for.
+fn say_more(plan: &Plan, answer: &mut Map<String, Value>) {
+    if plan.len() > STEPS_MAX {
+        let more =
+            format!("{STEPS_MAX} of {} steps; getPlanStatus with after_step_id has the others", plan.len());
+        answer.insert("more".to_owned(), more.into());
+    }
 }
 
 /// Which plan, and where it stands.
@@ -139,7 +150,8 @@ fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Told {
         let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
             json!({ "id": task.spec.id, "sequence": sequence, "description": task.spec.description })
         });
-        answer.insert("steps".to_owned(), steps.collect());
+        answer.insert("steps".to_owned(), steps.take(STEPS_MAX).collect());
+        say_more(plan, &mut answer);
         answer
     })?;
     let mut all = Map::from_iter([("confirmed".to_owned(), true.into())]);

@@ -51,6 +51,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     }
     // Whoever makes it finds it again as its own, whatever the text says.
     spec.owner.clone_from(&call.by.name);
+    new.notes.extend(call.workspace.cannot_run(&new.draft));
     let committed = call.workspace.create(&call.by, None, new.draft)?;
     call.remember(&committed.plan)?;
     which::look(call, &committed.plan, |plan| answer(plan, &new.made, &new.notes))

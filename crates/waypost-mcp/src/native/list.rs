@@ -27,7 +27,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         limit: PLANS_PAGE,
         ..Query::default()
     };
-    let page = call.workspace.plans.heads(&query)?;
+    let page = call.plans(&query)?;
     let plans: Vec<_> = page
         .items
         .iter()

@@ -258,3 +258,15 @@ fn an_agent_that_is_not_heard_of_loses_its_step_and_may_still_report() {
         world.plans.look(&PlanId::new(plan).unwrap(), |plan| plan.task("step_1").unwrap().state.status);
     assert_eq!(state.unwrap(), Status::Done);
 }
+
+#[test]
+fn a_long_plan_is_answered_with_its_first_steps_and_where_the_others_are() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    let steps: Vec<String> = (0..201).map(|number| format!("step {number}")).collect();
+    let made = main.call("createPlan", json!({ "title": "Long", "steps": steps })).value;
+    assert_eq!(made["steps"].as_array().unwrap().len(), 200);
+    assert_eq!(made["more"], "200 of 201 steps; getPlanStatus with after_step_id has the others");
+    let short = main.call("createPlan", json!({ "title": "Short", "steps": steps[..200] })).value;
+    assert_eq!((short["steps"].as_array().unwrap().len(), short.get("more")), (200, None));
+}

@@ -127,3 +127,12 @@ fn a_dependency_may_name_a_task_of_another_plan_or_agent() {
     let taken = mine.call("task_next", json!({})).value;
     assert_eq!((&taken["task"], &taken["inputs"]), (&json!("a"), &json!({ "other:api": { "url": "/v1" } })));
 }
+
+#[test]
+fn work_that_nobody_here_can_do_is_noted_before_a_person_is_asked() {
+    let (_world, session) = begin();
+    let tasks = json!([{ "description": "a", "work": { "executor": "nope" } }]);
+    let made = session.call("plan_create", json!({ "title": "t", "tasks": tasks }));
+    let notes = made.value["notes"].to_string();
+    assert!(notes.contains("by the configuration here this cannot run") && notes.contains("nope"), "{notes}");
+}
