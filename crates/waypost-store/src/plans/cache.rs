@@ -1,0 +1,132 @@
+//! The plans that a process works on, in memory at a known version, and how they get there. Decides nothing.
+
+use std::collections::HashMap;
+
+use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
+
+use crate::store::{Read, StoreError};
+
+/// Plans that a process keeps in memory at the most.
+pub(super) const PLANS_CACHED_MAX: usize = 64;
+/// Versions that one read takes from the store at the most.
+pub(super) const VERSIONS_READ_MAX: usize = 1_000;
+
+/// Plans in memory, each at the version that this process has seen.
+#[derive(Default)]
+pub(crate) struct Cache {
+    pub(super) plans: HashMap<PlanId, Cached>,
+    uses: u64,
+}
+
+pub(super) struct Cached {
+    pub(super) plan: Plan,
+    /// When it was last used, as a count of uses.
+    pub(super) used: u64,
+    /// How many versions had to be replayed to load it. Whoever had to replay many spares the next one that.
+    pub(super) replayed: u64,
+    /// What its latest version means to other plans.
+    pub(super) news: Option<News>,
+}
+
+/// What a version means to tasks that wait for tasks of other plans.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// Tasks that ended.
+    pub(crate) finished: Vec<TaskId>,
+    /// Tasks that now wait for something elsewhere.
+    pub(crate) waits: Vec<(TaskId, Vec<Elsewhere>)>,
+}
+
+impl Cache {
+    pub(crate) fn get(&self, plan: &PlanId) -> Option<&Plan> {
+        self.plans.get(plan).map(|cached| &cached.plan)
+    }
+
+    pub(crate) fn take_news(&mut self, plan: &PlanId) -> Option<News> {
+        self.plans.get_mut(plan)?.news.take()
+    }
+
+    pub(super) fn put(&mut self, plan: Plan, replayed: u64) {
+        self.uses += 1;
+        self.plans.insert(plan.id().clone(), Cached { plan, used: self.uses, replayed, news: None });
+        if self.plans.len() > PLANS_CACHED_MAX {
+            let oldest = self.plans.iter().min_by_key(|(_, cached)| cached.used).map(|(id, _)| id.clone());
+            if let Some(oldest) = oldest {
+                self.plans.remove(&oldest);
+            }
+        }
+    }
+}
+
+/// Brings a plan in the cache to the version that is stored.
+pub(crate) fn catch_up(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    id: &PlanId,
+    version: u64,
+) -> Result<(), StoreError> {
+    cache.uses += 1;
+    let uses = cache.uses;
+    match cache.plans.get_mut(id) {
+        Some(cached) if cached.plan.version() <= version => {
+            cached.used = uses;
+            let caught_up = replay(read, &mut cached.plan, version);
+            cached.plan.take_touched();
+            if caught_up.is_err() {
+                cache.plans.remove(id);
+            }
+            caught_up
+        }
+        Some(_) | None => {
+            let (plan, replayed) = load_counting(read, id, version)?;
+            cache.put(plan, replayed);
+            Ok(())
+        }
+    }
+}
+
+/// Reads a plan as it was at `version`: from the latest snapshot that can be read, then version by version.
+pub(crate) fn load(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<Plan, StoreError> {
+    load_counting(read, id, version).map(|(plan, _)| plan)
+}
+
+/// Also says how many versions were replayed.
+fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan, u64), StoreError> {
+    let mut at_most = version;
+    let mut plan = loop {
+        match read.snapshot(id, at_most)? {
+            None => break Plan::blank(id.clone()),
+            Some((at, bytes)) => match Plan::from_snapshot(bytes) {
+                Ok(plan) if plan.version() == at && plan.id() == id => break plan,
+                // A snapshot is only a shortcut: an unreadable one is left aside and the events tell the same.
+                Ok(_) | Err(_) if at > 1 => at_most = at - 1,
+                Ok(_) | Err(_) => break Plan::blank(id.clone()),
+            },
+        }
+    };
+    let replayed = version.saturating_sub(plan.version());
+    replay(read, &mut plan, version)?;
+    plan.take_touched();
+    Ok((plan, replayed))
+}
+
+/// Brings a plan to a later version.
+pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), StoreError> {
+    while plan.version() < version {
+        let missing = usize::try_from(version - plan.version()).unwrap_or(usize::MAX);
+        let entries = read.versions(plan.id(), plan.version(), missing.min(VERSIONS_READ_MAX))?;
+        for entry in &entries {
+            if entry.version != plan.version() + 1 {
+                break;
+            }
+            plan.advance(&entry.events, entry.at);
+        }
+        if entries.first().is_none_or(|entry| entry.version > plan.version()) {
+            return Err(StoreError::Corrupt {
+                what: format!("the history of plan {}", plan.id()),
+                detail: format!("version {} is missing", plan.version() + 1),
+            });
+        }
+    }
+    Ok(())
+}
