@@ -15,7 +15,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
 use self::model::{Model, Record};
-use self::script::{FINISHED, TASKS, TITLE, TOOLS};
+pub(crate) use self::script::TOOLS;
+use self::script::{FINISHED, TASKS, TITLE};
 use crate::npm::Packages;
 use crate::run::{cargo, must, output, workshop};
 use crate::test::binary;

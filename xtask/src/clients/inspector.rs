@@ -31,18 +31,7 @@ fn sets() -> Vec<Set> {
     vec![
         Set {
             name: "native",
-            tools: &[
-                "plan_create",
-                "plan_get",
-                "plan_list",
-                "plan_edit",
-                "plan_export",
-                "plan_update",
-                "plan_start",
-                "task_next",
-                "task_report",
-                "events",
-            ],
+            tools: &crate::hosts::TOOLS,
             make: (
                 "plan_create",
                 json!({ "title": TITLE, "tasks": ["Look", { "description": "Say", "depends_on": ["t1"] }] }),
