@@ -15,7 +15,7 @@ use waypost_testkit::layered;
 
 use self::session::{Session, Transcript};
 use self::work::{RETITLE, RETITLED, REWRITE, REWRITTEN, pieces};
-use super::measure::{Report, median, timed};
+use super::measure::{Report, median, peak_megabytes, timed};
 use crate::npm::Packages;
 use crate::run::{output, workshop};
 use crate::test::binary;
@@ -99,13 +99,6 @@ fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
 fn field(answer: &Value, name: &str) -> Result<String> {
     let found = answer["structuredContent"][name].as_str();
     Ok(found.with_context(|| format!("no {name} in {answer}"))?.to_owned())
-}
-
-fn peak_megabytes(process: u32) -> Result<f64> {
-    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("VmHWM")?;
-    let kilobytes: f64 = line.split_whitespace().nth(1).context("VmHWM")?.parse()?;
-    Ok(kilobytes / 1024.0)
 }
 
 /// The same work with three servers: definitions, requests and answers, in tokens.

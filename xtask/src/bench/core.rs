@@ -9,7 +9,7 @@ use waypost_dialects::{Dialect, Form};
 use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
-use super::measure::{Bare, Report, median, side_by_side, timed};
+use super::measure::{Bare, Report, median, peak_megabytes, side_by_side, timed};
 use crate::run::{output, workshop};
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
@@ -77,10 +77,8 @@ pub(super) fn validate_file(path: &str) -> Result<()> {
     if !reading.problems.is_empty() || !problems.is_empty() {
         bail!("the chain should be valid");
     }
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("VmHWM")?;
-    let kilobytes: u64 = line.split_whitespace().nth(1).context("VmHWM")?.parse()?;
-    println!("{}", kilobytes * 1024);
+    let bytes = peak_megabytes(std::process::id())? * 1024.0 * 1024.0;
+    println!("{bytes:.0}");
     Ok(())
 }
 

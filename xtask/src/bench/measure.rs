@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 /// The middle of some measurements.
 pub(super) fn median(mut samples: Vec<f64>) -> f64 {
@@ -78,4 +78,12 @@ impl Report {
         let over = self.lines.iter().filter(|line| !line.3).count();
         println!("\n{} figures, {over} over budget", self.lines.len());
     }
+}
+
+/// The most memory that a process has had so far.
+pub(super) fn peak_megabytes(process: u32) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).context("VmHWM")?;
+    let kilobytes: f64 = line.split_whitespace().nth(1).context("VmHWM")?.parse()?;
+    Ok(kilobytes / 1024.0)
 }

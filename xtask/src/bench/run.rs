@@ -1,13 +1,13 @@
 //! Running plans: processes against bare starts of the same process, and how fast tasks without work end.
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
-use nix::sys::resource::{UsageWho, getrusage};
 use serde_json::json;
 
-use super::measure::{Bare, Report, median, timed};
+use super::measure::{Bare, Report, median, peak_megabytes, timed};
 use crate::run::workshop;
 use crate::test::binary;
 
@@ -66,7 +66,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
         1.5,
         "×",
     );
-    let peak = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss() as f64 / 1024.0;
+    let peak = peak(&scratch, "instant")?;
     report.at_most("run, 100,000 tasks without work: peak memory", peak, 300.0, "MB");
     Ok(())
 }
@@ -140,19 +140,46 @@ pub(super) fn write(
 
 /// Seconds that a run takes, from the start of the plan to its end, as it says itself.
 pub(super) fn ours(scratch: &Path, name: &str) -> Result<f64> {
+    let output = command(scratch, name).output().context("waypost run")?;
+    if !output.status.success() {
+        bail!("waypost run {name}: {}", output.status);
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
+    last["seconds"].as_f64().context("seconds")
+}
+
+/// The most memory that a run has: looked at as it tells of its tasks, because nothing of it is left afterwards.
+fn peak(scratch: &Path, name: &str) -> Result<f64> {
+    const LINES_BETWEEN: usize = 1_000;
+    let mut child = command(scratch, name).stdout(Stdio::piped()).spawn().context("waypost run")?;
+    let stdout = child.stdout.take().context("the output of waypost run")?;
+    let mut peak: f64 = 0.0;
+    for (number, line) in BufReader::new(stdout).lines().enumerate() {
+        line?;
+        // It may have ended while its last lines are read.
+        if number % LINES_BETWEEN == 0
+            && let Ok(found) = peak_megabytes(child.id())
+        {
+            peak = peak.max(found);
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() || peak == 0.0 {
+        bail!("waypost run {name}: {status}, peak {peak}");
+    }
+    Ok(peak)
+}
+
+fn command(scratch: &Path, name: &str) -> Command {
     let store = format!("sqlite:{}", scratch.join(format!("{name}.db")).display());
     let file = format!("{name}.json");
     let width = WIDTH.to_string();
     let mut command = Command::new(binary("release"));
     command.current_dir(scratch).env_clear().stderr(Stdio::inherit());
     let words = ["--store", &store, "--as", "person:bench", "--json", "run", &file, "-j", &width];
-    let output = command.args(words).output().context("waypost run")?;
-    if !output.status.success() {
-        bail!("waypost run {file}: {}", output.status);
-    }
-    let text = String::from_utf8(output.stdout)?;
-    let last: serde_json::Value = serde_json::from_str(text.lines().last().unwrap_or_default())?;
-    last["seconds"].as_f64().context("seconds")
+    command.args(words);
+    command
 }
 
 /// Seconds that so many bare starts take, with so many at the same time.
