@@ -1,6 +1,7 @@
 //! Running plans: processes against bare starts of the same process, and how fast tasks without work end.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -47,8 +48,12 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     for _ in 0..ROUNDS {
         rounds.turn(&scratch)?;
     }
-    let Rounds { floors, many, layered, alone, commits, chains, instants, instant_chains } = rounds;
+    let Rounds { floors, talking, many, layered, alone, commits, chains, instants, instant_chains } = rounds;
     report.note("a bare start of /bin/true, 2 at the same time", micros(median(floors)));
+    report.note(
+        "  with its job on stdin, and stdout and stderr read: over that",
+        format!("{:.2} ×", median(talking)),
+    );
     report.at_most("run, 10,000 independent /bin/true, 2 in flight: over that", median(many), 1.2, "×");
     report.at_most("run, 100 layers of 100, 3 dependencies each: over that", median(layered), 1.2, "×");
     let (alone, commit, chain) = (median(alone), median(commits), median(chains));
@@ -80,6 +85,8 @@ fn micros(seconds: f64) -> String {
 struct Rounds {
     /// Seconds for one bare start, several at the same time.
     floors: Vec<f64>,
+    /// Starts that are spoken to as the worker contract has it, with nothing recorded, over the bare ones.
+    talking: Vec<f64>,
     /// Ours over the bare starts before and after.
     many: Vec<f64>,
     layered: Vec<f64>,
@@ -95,15 +102,17 @@ struct Rounds {
 
 impl Rounds {
     fn turn(&mut self, scratch: &Path) -> Result<()> {
-        let one = floor(PROCESSES, WIDTH)?;
+        let one = floor(PROCESSES, WIDTH, bare_start)?;
         let many = ours(scratch, "many")?;
-        let two = floor(PROCESSES, WIDTH)?;
+        let two = floor(PROCESSES, WIDTH, bare_start)?;
         let layered = ours(scratch, "layered")?;
-        let three = floor(PROCESSES, WIDTH)?;
+        let three = floor(PROCESSES, WIDTH, bare_start)?;
+        let talking = floor(PROCESSES, WIDTH, talking_start)?;
+        self.talking.push(talking / three);
         self.many.push(many / ((one + two) / 2.0));
         self.layered.push(layered / ((two + three) / 2.0));
         self.floors.extend([one, two, three].map(|floor| floor / PROCESSES as f64));
-        self.alone.push(floor(CHAIN, 1)? / CHAIN as f64);
+        self.alone.push(floor(CHAIN, 1, bare_start)? / CHAIN as f64);
         let bare = Bare::open(scratch)?;
         let took = timed(|| (0..CHAIN).for_each(|_| bare.commit())).1;
         self.commits.push(took.as_secs_f64() / CHAIN as f64);
@@ -182,18 +191,29 @@ fn command(scratch: &Path, name: &str) -> Command {
     command
 }
 
-/// Seconds that so many bare starts take, with so many at the same time.
-fn floor(count: usize, width: usize) -> Result<f64> {
+fn bare_start() -> std::io::Result<bool> {
+    Ok(Command::new("/bin/true").env_clear().status()?.success())
+}
+
+/// A start by the worker contract: a group of its own, its job on stdin, stdout and stderr read to their ends.
+fn talking_start() -> std::io::Result<bool> {
+    let mut command = Command::new("/bin/true");
+    command.env_clear().process_group(0);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // It may be over before it has read anything.
+        let _unread = stdin.write_all(br#"{"plan":"p","task":"t","attempt":1,"inputs":{},"outputs":{}}"#);
+    }
+    Ok(child.wait_with_output()?.status.success())
+}
+
+/// Seconds that so many starts take, with so many at the same time.
+fn floor(count: usize, width: usize, start: fn() -> std::io::Result<bool>) -> Result<f64> {
     let (failed, took) = timed(|| {
         std::thread::scope(|scope| {
-            let turns = (0..width).map(|_| {
-                scope.spawn(move || {
-                    (0..count / width).any(|_| {
-                        let child = Command::new("/bin/true").env_clear().status();
-                        !child.is_ok_and(|status| status.success())
-                    })
-                })
-            });
+            let turns = (0..width)
+                .map(|_| scope.spawn(move || (0..count / width).any(|_| !start().is_ok_and(|well| well))));
             let turns: Vec<_> = turns.collect();
             turns.into_iter().any(|turn| turn.join().unwrap_or(true))
         })
