@@ -7,6 +7,7 @@ mod approval;
 mod asking;
 mod call;
 mod calling;
+mod closed;
 mod dialogue;
 mod documents;
 mod files;
