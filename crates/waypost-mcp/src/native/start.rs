@@ -38,7 +38,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         }
         Asked::Waiting => {
             let text = format!(
-                "awaiting_approval: a person decides (waypost approve {plan}); plan_start again waits for it"
+                "awaiting_approval: a person decides (a person runs `waypost approve {plan}`); plan_start again waits for it"
             );
             let then = format!("a person decides (waypost approve {plan}); plan_start again waits for it");
             Ok(Answer { value: json!({ "phase": Phase::AwaitingApproval.word(), "then": then }), text })

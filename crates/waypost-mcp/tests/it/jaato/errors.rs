@@ -31,6 +31,16 @@ fn what_is_missing_or_wrong_is_named() {
             ("createPlan", json!({ "title": "T" }), "steps must be a non-empty array"),
             ("createPlan", json!({ "title": "T", "steps": [] }), "steps must be a non-empty array"),
             ("createPlan", json!({ "title": "T", "steps": ["a", 1] }), "all steps must be strings"),
+            (
+                "createPlan",
+                json!({ "title": "T", "steps": ["a", " "] }),
+                "steps must not be empty: step 2 is",
+            ),
+            (
+                "completeStepWithOutput",
+                json!({ "step_id": "step_1", "output": "done" }),
+                "output must be an object, such as {\"result\": ...}",
+            ),
             ("setStepStatus", json!({ "status": "failed" }), "step_id is required"),
             ("setStepStatus", json!({ "step_id": "step_1" }), "status is required"),
             (

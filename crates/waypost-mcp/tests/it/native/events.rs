@@ -28,7 +28,7 @@ fn a_subscription_is_read_once_and_outlives_its_session() {
     assert_eq!(kinds(&told.value), ["task_done"]);
     assert_eq!(told.value["events"][0]["task"], "a");
     assert!(
-        told.text.starts_with(&format!("task_done {id}/a by agent:main: {{\"result\":\"ok\"}}\ncursor ")),
+        told.text.starts_with(&format!("task_done {id}/a by agent:main: result ok\ncursor ")),
         "{}",
         told.text
     );
