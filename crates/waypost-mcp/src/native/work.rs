@@ -189,7 +189,7 @@ fn standstill(call: &Call, plan: &Plan) -> String {
             let who = match whose {
                 Whose::Mine => "you",
                 Whose::OtherSession => "you in another session",
-                Whose::Theirs => worker,
+                Whose::Theirs => worker.split('#').next().unwrap_or_default(),
             };
             format!("{} by {}", task.spec.id, words::cut(who, 40))
         })

@@ -123,7 +123,7 @@ fn a_watch_tells_what_happened_since_and_waits_for_what_comes() {
     worker(&world, start("a"));
     worker(&world, finish("a", done()));
     let told = session.call("run_watch", json!({ "plan": "night", "since": version })).value;
-    assert_eq!(told["happened"], json!(["a started", "a done"]));
+    assert_eq!(told["happened"], json!(["person:ada approved version 2", "a started", "a done"]));
     let since = told["version"].clone();
     let waited = std::thread::scope(|scope| {
         let watch = json!({ "plan": "night", "since": since, "seconds": 60, "until": "end" });

@@ -6,10 +6,6 @@ fn agents_plan() -> Desk {
     Desk::made_by(&agent(), plan_of([by_machine("a", &[]), task("b", &["a"])]))
 }
 
-fn approve(desk: &Desk) -> Command {
-    Command::Approve { version: desk.plan.version(), note: "fine".into() }
-}
-
 #[test]
 fn an_agents_plan_with_work_for_machines_runs_nothing_until_a_person_approves() {
     let mut desk = agents_plan();

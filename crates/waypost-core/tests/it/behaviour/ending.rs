@@ -105,3 +105,28 @@ fn an_imported_plan_keeps_what_was_done_but_nobody_works_on_it_yet() {
     let desk = Desk::made_by(&ada(), draft);
     assert_eq!(desk.standings(), "a:ready b:blocked p:done x:done");
 }
+
+#[test]
+fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
+    let cancel = |summary: &str| Command::FinishPlan { phase: Phase::Cancelled, summary: summary.to_owned() };
+    let mut desk = Desk::new(plan_of([task("a", &[])]));
+    desk.does(done("a"));
+    let ended = Refusal::WrongPhase { phase: Phase::Completed, wanted: "cancelled" };
+    assert_eq!(desk.refuses(cancel("")), ended);
+    assert!(ended.hint().starts_with("nothing of it is left to stop"));
+    let mut desk = Desk::new(plan_of([task("a", &[])]));
+    desk.does(cancel("no time"));
+    assert_eq!(desk.does(cancel("")), []);
+    assert_eq!(desk.plan.state().summary, "no time");
+}
+
+#[test]
+fn an_agent_speaks_for_what_it_works_on_in_any_of_its_sessions() {
+    let mut desk = Desk::new(plan_of([task("a", &[])]));
+    let by = Actor::agent("planner");
+    let start = Command::StartTask { task: id("a"), worker: by.in_session("k3f9") };
+    desk.asks(&by, start).unwrap();
+    assert!(desk.asks(&Actor::agent("plan"), done("a")).is_err());
+    assert!(desk.asks(&Actor::agent("planner#k3f9x"), done("a")).is_err());
+    desk.asks(&by, done("a")).unwrap();
+}

@@ -67,3 +67,7 @@ pub(super) fn order(desk: &Desk) -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
+
+pub(super) fn approve(desk: &Desk) -> Command {
+    Command::Approve { version: desk.plan.version(), note: "fine".into() }
+}

@@ -91,7 +91,8 @@ fn filters_and_limits_are_checked() {
     assert!(refused(json!({ "wait": 601 })).starts_with("wait: must be at most 600 seconds"));
     assert!(refused(json!({ "cursor": "x" })).starts_with("cursor: \"x\" is no place in the log"));
     assert!(
-        refused(json!({ "action": "listen" })).starts_with("action cannot be \"listen\"; write one of read")
+        refused(json!({ "action": "listen" }))
+            .starts_with("action cannot be \"listen\"; did you mean list? write one of read")
     );
     assert!(refused(json!({ "plans": ["nope"] })).starts_with("no plan is called nope"));
     assert!(!session.ask("events", json!({ "limit": 100 })).is_error);

@@ -77,7 +77,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
         let said = session.refused(tool, arguments);
         assert!(said.contains(expected), "{said}");
     };
-    check("task_report", json!({ "task": "biuld", "status": "done" }), "did you mean build?");
+    check("task_report", json!({ "task": "buid", "status": "done" }), "did you mean build?");
     check("task_next", json!({ "task": "buil" }), "did you mean build?");
     check("plan_get", json!({ "task": "buld" }), "did you mean build?");
     check(
@@ -94,7 +94,7 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
     );
     check(
         "plan_edit",
-        json!({ "ops": [{ "op": "status", "task": "biuld", "status": "done" }] }),
+        json!({ "ops": [{ "op": "status", "task": "buid", "status": "done" }] }),
         "did you mean build?",
     );
     check("plan_list", json!({ "phase": "activ" }), "did you mean active?");
