@@ -109,12 +109,12 @@ fn an_imported_plan_keeps_what_was_done_but_nobody_works_on_it_yet() {
 #[test]
 fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
     let cancel = |summary: &str| Command::FinishPlan { phase: Phase::Cancelled, summary: summary.to_owned() };
-    let mut desk = Desk::new(plan_of([task("a", &[])]));
-    desk.does(done("a"));
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(ask::finish("a", done()));
     let ended = Refusal::WrongPhase { phase: Phase::Completed, wanted: "cancelled" };
     assert_eq!(desk.refuses(cancel("")), ended);
     assert!(ended.hint().starts_with("nothing of it is left to stop"));
-    let mut desk = Desk::new(plan_of([task("a", &[])]));
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
     desk.does(cancel("no time"));
     assert_eq!(desk.does(cancel("")), []);
     assert_eq!(desk.plan.state().summary, "no time");
@@ -122,11 +122,11 @@ fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
 
 #[test]
 fn an_agent_speaks_for_what_it_works_on_in_any_of_its_sessions() {
-    let mut desk = Desk::new(plan_of([task("a", &[])]));
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
     let by = Actor::agent("planner");
     let start = Command::StartTask { task: id("a"), worker: by.in_session("k3f9") };
     desk.asks(&by, start).unwrap();
-    assert!(desk.asks(&Actor::agent("plan"), done("a")).is_err());
-    assert!(desk.asks(&Actor::agent("planner#k3f9x"), done("a")).is_err());
-    desk.asks(&by, done("a")).unwrap();
+    assert!(desk.asks(&Actor::agent("plan"), ask::finish("a", done())).is_err());
+    assert!(desk.asks(&Actor::agent("planner#k3f9x"), ask::finish("a", done())).is_err());
+    desk.asks(&by, ask::finish("a", done())).unwrap();
 }
