@@ -222,6 +222,9 @@ impl Refusal {
                     "retry it if it is to be done again".into()
                 }
             },
+            Self::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
+                "nothing of it is left to stop; archive it to put it away".into()
+            }
             Self::WrongPhase { phase, .. } => match phase {
                 Phase::Draft => "start the plan first".into(),
                 Phase::AwaitingApproval => "wait for a person's word".into(),

@@ -10,6 +10,8 @@ mod site;
 mod tokens;
 
 pub use gate::Gate;
-pub use serve::{CONNECTIONS_MAX, HEADER_SECONDS_MAX, STOP_SECONDS_MAX, serve};
+pub use serve::{
+    CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
+};
 pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use tokens::{TOKENS_MAX, Token, TokenError, Tokens};

@@ -75,9 +75,10 @@ impl Server {
             let answers = request.input_responses.as_ref();
             return self.next_round(handle, which, answers, &context).await.or_else(tell_refused);
         }
+        let worker = self.worker(&which.by, &visitor);
         let rounds = visitor.answers_in_rounds();
         let can_ask = visitor.can_ask() && workspace.config.elicitation;
-        match self.begin(place, &which, workspace, can_ask.then_some(rounds)) {
+        match self.begin(place, &which, worker, workspace, can_ask.then_some(rounds)) {
             Ok(running) if rounds => self.round(running, which, &context).await.or_else(tell_refused),
             Ok(running) => Ok(CallToolResponse::Complete(result(self.converse(running, &context).await))),
             Err(refused) => tell_refused(refused),
@@ -89,6 +90,7 @@ impl Server {
         &self,
         place: usize,
         which: &Which,
+        worker: String,
         workspace: Arc<Workspace>,
         asks: Option<bool>,
     ) -> Result<Running, Refused> {
@@ -108,7 +110,9 @@ impl Server {
         let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            (shared.tools[place].run)(&Call { workspace: at, by, arguments, client, recent })
+            let (toolset, tool) = &shared.tools[place];
+            let call = Call { workspace: at, by, worker, arguments, client, recent };
+            (tool.run)(&call).map_err(|refused| refused.for_tools(*toolset))
         });
         Ok(Running { answer, questions, gone, workspace })
     }

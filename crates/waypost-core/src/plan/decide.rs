@@ -323,6 +323,11 @@ impl Plan {
             }
             // The machine ended it already; its author adds the summary, or sees it otherwise.
             (_, now) if now.is_finished() && now == phase && self.state.summary == summary => Ok(Vec::new()),
+            // Whoever stops what was stopped says nothing new, and what has ended otherwise stays as it ended.
+            (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() => Ok(Vec::new()),
+            (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {
+                Err(Refusal::WrongPhase { phase: now, wanted })
+            }
             (Phase::Completed, Phase::Draft | Phase::AwaitingApproval) if self.state.approval_required => {
                 Err(Refusal::NeedsApproval {})
             }

@@ -15,6 +15,9 @@ use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
 
+/// Things that one step waits for that an answer names.
+pub(super) const WAITS_NAMED_MAX: usize = 20;
+
 /// The step that is to wait.
 enum Which {
     New(String),
@@ -166,11 +169,15 @@ pub(super) fn blocked(call: &Call) -> Told {
     let mut steps = Vec::with_capacity(found.len());
     for (mut entry, waits) in found {
         let mut why = Vec::new();
-        for waits in waits {
+        let left_out = waits.len().saturating_sub(WAITS_NAMED_MAX);
+        for waits in waits.into_iter().take(WAITS_NAMED_MAX) {
             why.push(match waits {
                 Waits::Here(words) => words,
                 Waits::There(there) => whereabouts(call, &plan, &there)?,
             });
+        }
+        if left_out > 0 {
+            why.push(format!("{left_out} more; getPlanStatus has them all"));
         }
         entry.insert("why".to_owned(), why.into());
         steps.push(Value::Object(entry));
@@ -191,6 +198,11 @@ fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     entry.entry("received_outputs").or_insert_with(|| json!({}));
     let shown = ["id", "step_id", "sequence", "description", "blocked_by", "depends_on", "received_outputs"];
     entry.retain(|name, _| shown.contains(&name.as_str()));
+    for name in ["blocked_by", "depends_on"] {
+        if let Some(Value::Array(list)) = entry.get_mut(name) {
+            list.truncate(WAITS_NAMED_MAX);
+        }
+    }
     entry
 }
 

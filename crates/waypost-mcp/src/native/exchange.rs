@@ -1,11 +1,11 @@
 //! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
 //! file pays for the difference.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use waypost_core::{DiffStat, Draft, TaskId, differences};
+use waypost_core::{DiffStat, differences, set_back};
 use waypost_dialects::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
@@ -104,7 +104,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         said.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
     }
-    let again = set_back(&before, &after);
+    let again: Vec<String> = set_back(&before, &after).iter().map(ToString::to_string).collect();
     if !again.is_empty() {
         let named = words::ranges(&again, AGAIN_BYTES);
         said.push_str(&format!("; to be done again: {named}"));
@@ -117,18 +117,6 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         value["notes"] = json!(notes);
     }
     Ok(Answer { value, text: said })
-}
-
-/// Tasks that were finished, and are no longer because they ask for something else now.
-fn set_back(before: &Draft, after: &Draft) -> Vec<String> {
-    let open: HashSet<&TaskId> = after
-        .tasks
-        .iter()
-        .filter(|task| !task.state.status.is_finished())
-        .map(|task| &task.spec.id)
-        .collect();
-    let finished = before.tasks.iter().filter(|task| task.state.status.is_finished());
-    finished.map(|task| &task.spec.id).filter(|id| open.contains(id)).map(ToString::to_string).collect()
 }
 
 fn no_update(file: &str, error: &NoUpdate) -> Refused {

@@ -5,6 +5,7 @@ use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
 use waypost_store::WriteError;
 
 use super::arguments::Arguments;
+use super::hold::{self, Whose};
 use super::which;
 use crate::call::Call;
 use crate::refused::Refused;
@@ -15,6 +16,8 @@ use crate::words;
 const TITLE_BYTES: usize = 36;
 /// Bytes of the author's words for where the plan stands.
 const STATUS_BYTES: usize = 20;
+/// Bytes of why a person said no.
+const REJECTION_BYTES: usize = 80;
 /// Tasks on a page of all tasks.
 pub(super) const TASKS_PAGE: usize = 50;
 /// Bytes of one task on it.
@@ -77,15 +80,19 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
             value[word] = json!(count);
         }
     }
-    let me = call.by.to_string();
-    let mine = plan.running().filter(|task| task.state.worker.as_ref() == Some(&me));
+    let of = |wanted: Whose| {
+        plan.running().filter(move |task| {
+            task.state.worker.as_ref().is_some_and(|worker| hold::whose(call, worker) == wanted)
+        })
+    };
     let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
         let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
         found.into_iter().map(str::to_owned).collect()
     };
-    let mine = few(&mut mine.map(|task| task.spec.id.as_str()));
+    let mine = few(&mut of(Whose::Mine).map(|task| task.spec.id.as_str()));
+    let elsewhere = few(&mut of(Whose::OtherSession).map(|task| task.spec.id.as_str()));
     let next = few(&mut super::next_of(plan));
-    for (names, word) in [(mine, "yours"), (next, "next")] {
+    for (names, word) in [(mine, "yours"), (elsewhere, "other_session"), (next, "next")] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
             value[word] = json!(names);
@@ -94,6 +101,11 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
     if super::needs_approval(plan) {
         text.push_str("; needs approval");
         value["approval"] = json!("needed");
+    }
+    if let Some(reason) = super::rejection(plan) {
+        let reason = words::cut(reason, REJECTION_BYTES);
+        text.push_str(&format!("; rejected: {reason}"));
+        value["rejected"] = json!(reason);
     }
     Answer { value, text }
 }

@@ -7,6 +7,7 @@ mod edit;
 mod events;
 mod exchange;
 mod get;
+mod hold;
 mod list;
 mod start;
 mod tasks;
@@ -38,6 +39,13 @@ fn title(plan: &Plan) -> String {
 fn needs_approval(plan: &Plan) -> bool {
     let state = plan.state();
     state.approval_required && state.approval.is_none() && !state.phase.is_finished()
+}
+
+/// Why a person did not approve, as long as nobody was asked anew.
+pub(crate) fn rejection(plan: &Plan) -> Option<&str> {
+    let state = plan.state();
+    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
+    stands.then_some(state.reason.as_str())
 }
 
 /// Tasks that an agent could take now.
@@ -115,7 +123,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "task_next",
             description: "Take the next ready task: yours until you report it, with the outputs it depends on.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"}}}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"}}}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
             effect: Effect::Changes,
             run: work::next,

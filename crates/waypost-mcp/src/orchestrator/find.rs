@@ -15,7 +15,10 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
         Err(candidates) => candidates,
     };
     if candidates.is_empty() {
-        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: None };
+        let near = call.workspace.plans.look(plan, |plan| {
+            waypost_core::nearest(word, plan.tasks().map(|(task, _)| task.spec.id.as_str()))
+        })?;
+        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: near };
         return Err(WriteError::Refused(refusal).into());
     }
     let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
@@ -43,20 +46,30 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
             ))
         }
         Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
-            "a person has to approve it before anything runs, for example with `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
+            "a person has to approve it before anything runs, for example a person runs `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
         )),
+        Phase::Active if !has_machine_work(plan) => Some(
+            "none of the tasks that are left is work for machines: agents and people do them, and nothing runs by itself"
+                .to_owned(),
+        ),
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(
-                "no worker of queue {queue} is known to run on this machine: somebody has to start one (`waypost worker --queue {queue}`) or run the plan (`waypost run {id}`)"
+                "no worker of queue {queue} is known to run on this machine: a person runs `waypost worker --queue {queue}`, or for this plan alone a person runs `waypost run {id}`"
             ))
         }
-        Phase::Paused => Some(format!("it is paused; `waypost resume {id}` lets it go on")),
+        Phase::Paused => Some(format!("it is paused; to let it go on a person runs `waypost resume {id}`")),
         Phase::Failed | Phase::Cancelled => {
-            Some(format!("it has ended; `waypost retry {id}` sets back what did not succeed"))
+            Some(format!("it has ended; to set back what did not succeed a person runs `waypost retry {id}`"))
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }
+}
+
+/// Whether there is anything left that machines do, or a check that they run.
+fn has_machine_work(plan: &Plan) -> bool {
+    let mut left = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+    left.any(|task| task.spec.work.is_some() || task.spec.check.is_some())
 }
 
 /// Whether somebody works on it, be it on another machine.

@@ -207,9 +207,10 @@ fn not_entered(error: NotEntered) -> Refused {
             let hint = format!("choose another id, or run the one that is there: plan {plan}");
             Refused::new(message, hint).with_fact("plan", plan.as_str())
         }
-        NotEntered::NotForMachines { plan, .. } => {
-            Refused::new(message, format!("a person can say `waypost submit {plan} --yes`"))
-        }
+        NotEntered::NotForMachines { plan, .. } => Refused::new(
+            message,
+            format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
+        ),
         NotEntered::Write(error) => error.into(),
     }
 }
