@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Command, Dependency, Json, Outcome, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where,
 };
+use waypost_store::Committed;
 
 use super::arguments::{Arguments, kind};
 use super::{tasks, which};
@@ -94,10 +95,11 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         known_version,
         lease_seconds: Some(super::LEASE_SECONDS),
     })?;
-    which::look(call, &plan, |plan| answer(plan, &edit.made, committed.version, committed.changed))
+    which::look(call, &plan, |plan| answer(plan, &edit.made, &committed))
 }
 
-fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
+fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
+    let (version, changed) = (committed.version, committed.changed);
     let mut value = json!({ "version": version });
     let mut text = format!("v{version}");
     if !changed {
@@ -117,6 +119,11 @@ fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
     if super::needs_approval(plan) {
         text.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
+    }
+    let notes = words::notes(&committed.warnings());
+    if !notes.is_empty() {
+        text.push_str(&format!("; note: {}", notes.join("; ")));
+        value["notes"] = json!(notes);
     }
     Answer { value, text }
 }

@@ -47,7 +47,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
-                Some(plan) => which::look(call, plan, |plan| standstill(call, plan))?,
+                Some(plan) => {
+                    let elsewhere = super::elsewhere(call, plan, super::NEXT_MAX)?;
+                    which::look(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                }
                 None => "nothing is ready in any plan that runs".to_owned(),
             };
             for reason in reasons {
@@ -146,7 +149,7 @@ fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
 }
 
 /// What keeps a plan from going on.
-fn standstill(call: &Call, plan: &Plan) -> String {
+fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     let (me, counts) = (call.by.to_string(), plan.counts());
     let mut parts = Vec::new();
     let running: Vec<String> = plan
@@ -171,6 +174,7 @@ fn standstill(call: &Call, plan: &Plan) -> String {
     if counts.blocked > 0 {
         parts.push(format!("{} blocked", counts.blocked));
     }
+    parts.extend(elsewhere.iter().cloned());
     if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
 }
 
