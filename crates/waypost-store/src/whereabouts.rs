@@ -73,25 +73,28 @@ impl Whereabouts {
         }
     }
 
+    /// What is known, behind the name of what it is known of: `lib/build (running)`, `lib/build: there is no plan …`.
+    pub fn named(&self, there: &Elsewhere) -> String {
+        let (name, words) = (there.key(), self.words(there));
+        if self.is_there() { format!("{name} ({words})") } else { format!("{name}: {words}") }
+    }
+
     /// What is known, in words. May hold text of a plan.
     pub fn words(&self, there: &Elsewhere) -> String {
         let task = &there.task;
         match self {
-            Self::There { plan, standing, phase, archived, more } => {
-                let mut words = standing.word().to_owned();
-                match (archived, phase) {
-                    (true, _) => words.push_str("; its plan is archived"),
-                    (false, Phase::Draft | Phase::AwaitingApproval) => {
-                        words.push_str("; its plan is not started");
+            Self::There { standing, phase, archived, more, .. } => {
+                let word = standing.word();
+                match (archived, phase, more) {
+                    (true, _, _) => format!("{word}; its plan is archived"),
+                    (false, Phase::Draft | Phase::AwaitingApproval, _) => {
+                        format!("{word}; its plan is not started")
                     }
-                    (false, Phase::Paused) => words.push_str("; its plan is paused"),
-                    (false, Phase::Active | Phase::Completed | Phase::Failed | Phase::Cancelled) => {
-                        if let Some(more) = more {
-                            words.push_str(&format!("; {more}"));
-                        }
-                    }
+                    (false, Phase::Paused, _) => format!("{word}; its plan is paused"),
+                    (false, _, Some(more)) if *standing == Standing::Running => format!("{word}, {more}"),
+                    (false, _, Some(more)) => format!("{word}; {more}"),
+                    (false, _, None) => word.to_owned(),
                 }
-                if there.plan.is_some() { words } else { format!("{words} (plan {plan})") }
             }
             Self::NoSuchPlan(plan) => format!("there is no plan {plan} so far"),
             Self::Purged(plan) => format!("plan {plan} was purged"),
@@ -192,7 +195,7 @@ impl Committed {
     /// What tasks now wait for that is not there so far, in words.
     pub fn warnings(&self) -> Vec<String> {
         let words = |(wait, found): &(Wait, Whereabouts)| {
-            format!("{} waits for {}: {}", wait.task, wait.on.key(), found.words(&wait.on))
+            format!("{} waits for {}", wait.task, found.named(&wait.on))
         };
         self.missing.iter().map(words).collect()
     }

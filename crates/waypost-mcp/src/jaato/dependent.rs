@@ -229,8 +229,13 @@ fn whereabouts(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, Re
 }
 
 fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
-    let verb = if found.is_there() { " is" } else { ":" };
-    format!("{}{verb} {}", there.key(), found.words(there))
+    match found {
+        Whereabouts::There { plan, .. } if there.plan.is_none() => {
+            format!("{} (plan {plan}) is {}", there.key(), found.words(there))
+        }
+        Whereabouts::There { .. } => format!("{} is {}", there.key(), found.words(there)),
+        missing => missing.named(there),
+    }
 }
 
 /// What a step waits for that is not there so far.

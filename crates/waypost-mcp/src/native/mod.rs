@@ -67,7 +67,7 @@ fn elsewhere(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, Re
     let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
     waits.sort_by_key(|(_, found)| found.is_there());
     let words = |(wait, found): &(Wait, Whereabouts)| {
-        let said = format!("{} waits for {}: {}", wait.task, wait.on.key(), found.words(&wait.on));
+        let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
         words::cut(&said, ELSEWHERE_BYTES)
     };
     Ok(waits.iter().take(limit).map(words).collect())

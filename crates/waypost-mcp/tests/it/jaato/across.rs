@@ -224,16 +224,16 @@ fn what_is_not_there_so_far_is_said_at_once_and_what_can_never_be_is_refused() {
     );
     let told =
         main.refused("addDependentStep", json!({ "description": "d", "depends_on": on("*", "step_1") }));
-    assert!(told.text.contains("*:step_1, which can never be: \"*\" names no agent"), "{}", told.text);
+    assert!(told.contains("*:step_1, which can never be: \"*\" names no agent"), "{told}");
     started(&world, &child, "C", &["b"]);
     let theirs = child.call("getPlanStatus", json!({})).value["plan_id"].clone();
     let wrong = json!([{ "agent_id": "other", "plan_id": theirs, "step_id": "step_1" }]);
     let told = main.refused("addDependentStep", json!({ "description": "d", "depends_on": wrong }));
-    assert!(told.text.contains("belongs to child, not to other"), "{}", told.text);
+    assert!(told.contains("belongs to child, not to other"), "{told}");
     set(&child, "step_1", "completed");
     let missing = json!([{ "agent_id": "child", "plan_id": theirs, "step_id": "step_7" }]);
     let told = main.refused("addDependentStep", json!({ "description": "d", "depends_on": missing }));
-    assert!(told.text.contains("has ended, and has no task step_7"), "{}", told.text);
+    assert!(told.contains("has ended, and has no task step_7"), "{told}");
 }
 
 #[test]
