@@ -73,10 +73,11 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The key under which its output is received: `agent:task`, or `plan/task` where no agent is named.
+    /// The key under which its output is received: `agent:task`, `plan/task`, or `agent:plan/task` where both are named.
     pub fn key(&self) -> String {
         match (&self.agent, &self.plan) {
-            (Some(agent), _) => format!("{agent}:{}", self.task),
+            (Some(agent), Some(plan)) => format!("{agent}:{plan}/{}", self.task),
+            (Some(agent), None) => format!("{agent}:{}", self.task),
             (None, Some(plan)) => format!("{plan}/{}", self.task),
             (None, None) => self.task.to_string(),
         }
@@ -105,10 +106,7 @@ impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(task) => task.fmt(f),
-            Self::Elsewhere(there) => match (&there.agent, &there.plan) {
-                (Some(agent), Some(plan)) => write!(f, "{agent}:{plan}/{}", there.task),
-                _ => f.write_str(&there.key()),
-            },
+            Self::Elsewhere(there) => f.write_str(&there.key()),
         }
     }
 }

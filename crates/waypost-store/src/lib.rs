@@ -22,6 +22,7 @@ mod sqlite;
 mod store;
 mod subscriptions;
 mod watch;
+mod whereabouts;
 
 pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use events::{
@@ -43,3 +44,4 @@ pub use store::{
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
+pub use whereabouts::{WARNINGS_MAX, Whereabouts};

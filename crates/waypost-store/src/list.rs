@@ -119,6 +119,13 @@ pub(crate) fn waits<'a>(
     found.into_iter().cloned().collect()
 }
 
+/// Who waits for any task of `plan`, or of whatever plan `agent` owns.
+pub(crate) fn waits_on<'a>(waits: impl Iterator<Item = &'a Wait>, plan: &PlanId, agent: &str) -> Vec<Wait> {
+    let mut found: Vec<Wait> = waits.filter(|wait| wait.is_on(plan, agent)).cloned().collect();
+    found.sort();
+    found
+}
+
 /// The subscriptions of an owner, or of all: the oldest first.
 pub(crate) fn subscriptions<'a>(
     subscriptions: impl Iterator<Item = &'a Subscription>,

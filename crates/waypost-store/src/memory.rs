@@ -317,6 +317,10 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(list::waits(self.tables.waits.rows.values().flatten(), plan, agent, task))
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(list::waits_on(self.tables.waits.rows.values().flatten(), plan, agent))
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let mut rows = IndexRows {
             leases: self.tables.leases.of(plan).cloned().collect(),

@@ -14,9 +14,10 @@ use self::inside::{and_tell, create, purge, write};
 pub(crate) use self::inside::{random_name, write_possible};
 use crate::follow::Follower;
 use crate::group::Group;
-use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
-use crate::store::{Store, StoreError};
+use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
+use crate::store::{Read, Store, StoreError};
 use crate::watch::Watch;
+use crate::whereabouts::Whereabouts;
 
 /// Ids that an ambiguous beginning lists.
 const CANDIDATES_MAX: usize = 10;
@@ -62,6 +63,15 @@ pub struct Committed {
     pub changed: bool,
     /// Of [`Plans::write_what_can_be`]: the commands that were refused, by their place in the request.
     pub left_out: Vec<(usize, Refusal)>,
+    /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
+    pub missing: Vec<(Wait, Whereabouts)>,
+}
+
+impl Committed {
+    /// Nothing was written: the plan is at this version.
+    pub fn unchanged(plan: PlanId, version: u64) -> Self {
+        Self { plan, version, sequence: 0, changed: false, left_out: Vec::new(), missing: Vec::new() }
+    }
 }
 
 /// The plan has moved on since the caller looked.
@@ -336,6 +346,15 @@ impl Plans {
             Some(cached) => Ok(look(&cached.plan)),
             None => Err(WriteError::NotFound(id.to_string())),
         }
+    }
+
+    /// Looks at several plans in one state of the store. May be run again.
+    pub(crate) fn looking(
+        &self,
+        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        self.store.read(&mut |read| look(read, &mut cache))
     }
 
     /// A plan as it was at a version.

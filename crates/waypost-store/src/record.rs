@@ -127,7 +127,7 @@ pub struct HeldLock {
 }
 
 /// A task that waits for a task elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
     /// The plan of the task that waits.
     pub plan: PlanId,
@@ -135,6 +135,16 @@ pub struct Wait {
     pub task: TaskId,
     /// What it waits for.
     pub on: Elsewhere,
+}
+
+impl Wait {
+    /// Whether it is for some task of `plan`, or of whatever plan `agent` owns.
+    pub fn is_on(&self, plan: &PlanId, agent: &str) -> bool {
+        match &self.on.plan {
+            Some(on) => on == plan,
+            None => self.on.agent.as_deref() == Some(agent),
+        }
+    }
 }
 
 /// A task that could start now.
@@ -228,18 +238,16 @@ impl IndexRows {
     }
 }
 
-/// The tasks elsewhere that a task has not heard of yet, or whose bad end may yet turn out well.
-fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+/// The tasks elsewhere that a task which has not begun hears of: as long as it has not, every end of them may yet be another.
+pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
     let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
     let waits = match task.state.status {
-        Status::Pending => true,
+        Status::Pending => task.state.reported().is_none(),
         // It comes back when what it was skipped for is done after all.
         Status::Skipped => task.state.because_of.is_some(),
         Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
     };
-    let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|received| received.status);
-    let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits);
-    there.filter(|there| heard(there) != Some(Status::Done)).cloned().collect()
+    task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits).cloned().collect()
 }
 
 /// Which plans to list with regard to the archive.

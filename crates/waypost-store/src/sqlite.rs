@@ -441,6 +441,21 @@ impl Read for Rows<'_> {
         Ok(waits)
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
+             WHERE w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2",
+        )?;
+        let mut found = statement.query(params![plan.as_str(), agent])?;
+        let mut waits = Vec::new();
+        while let Some(row) = found.next()? {
+            waits.push(rows::wait(row)?);
+        }
+        waits.sort();
+        Ok(waits)
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         self.flush()?;
         let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };

@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use waypost_core::{PlanId, Timestamp};
 
 use crate::record::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince,
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Shelf, Sort, Wait,
+    WrittenSince,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::Watch;
@@ -18,6 +19,9 @@ pub const BUSY_SECONDS_MAX: u64 = 60;
 
 /// Of so many versions in a row only the latest snapshot is kept: it bounds what a look at an old version replays.
 pub const SNAPSHOT_MILESTONE: u64 = 10_000;
+
+/// Heads that are read at a time by whoever goes through all plans.
+const HEADS_PAGE: usize = 1_000;
 
 /// What can go wrong below a plan.
 #[derive(Debug, thiserror::Error)]
@@ -160,6 +164,26 @@ pub trait Read {
 
     /// Who waits for a task called `task` elsewhere, be it of `plan` or of `agent`'s plans.
     fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError>;
+
+    /// Who waits for any task of `plan`, or of whatever plan `agent` owns. Backends that have a table of waits need not go
+    /// through all plans for it.
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        let mut query = Query { shelf: Shelf::All, sort: Sort::Id, limit: HEADS_PAGE, ..Query::default() };
+        let mut found = Vec::new();
+        loop {
+            let page = self.heads(&query)?;
+            for head in page.items {
+                let waits = self.index(&head.id)?.waits;
+                found.extend(waits.into_iter().filter(|wait| wait.is_on(plan, agent)));
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
 
     /// All rows of the tables beside one plan, sorted.
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError>;

@@ -109,6 +109,7 @@ impl Plan {
                 }])
             }
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
+            Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
             Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),
             Command::Archive if self.state.archived => Ok(Vec::new()),
             Command::Archive => {
@@ -295,7 +296,8 @@ impl Plan {
         if !awaited {
             return Err(Refusal::NotAwaited { task: self.name(number), dependency: key });
         }
-        if waiting.state.received.get(&key) == Some(received) {
+        let heard = waiting.state.received.get(&key);
+        if heard == Some(received) || heard.is_some() && !self.listens(number) {
             return Ok(Vec::new());
         }
         if !received.status.is_finished() {
@@ -305,6 +307,24 @@ impl Plan {
             });
         }
         Ok(vec![Event::OutputReceived { task: task.clone(), from: from.clone(), received: received.clone() }])
+    }
+
+    fn decide_withdraw(&self, task: &TaskId, from: &Elsewhere) -> Decision {
+        let number = self.number(task)?;
+        if !self.listens(number) || !self.at(number).state.received.contains_key(&from.key()) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::OutputWithdrawn { task: task.clone(), from: from.clone() }])
+    }
+
+    /// Whether what a task has heard can still become another: what has begun is not touched by what comes later.
+    fn listens(&self, number: u32) -> bool {
+        let slot = self.slot(number);
+        match slot.status {
+            Status::Pending => !slot.reported,
+            Status::Skipped => !slot.satisfies,
+            Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
+        }
     }
 
     fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Command, Dependency, Json, Outcome, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where,
 };
+use waypost_store::Committed;
 
 use super::arguments::{Arguments, kind};
 use super::{tasks, which};
@@ -85,7 +86,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         lease_seconds: Some(super::LEASE_SECONDS),
     })?;
     which::look(call, &plan, |plan| {
-        let mut answer = answer(plan, &edit.made, committed.version, committed.changed);
+        let mut answer = answer(plan, &edit.made, &committed);
         say_cancelled(plan, &open, &mut answer);
         answer
     })
@@ -109,7 +110,8 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     answer.value["cancelled"] = json!({ "count": names.len(), "tasks": ids });
 }
 
-fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
+fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
+    let (version, changed) = (committed.version, committed.changed);
     let mut value = json!({ "version": version });
     let mut text = format!("v{version}");
     if !changed {
@@ -129,6 +131,11 @@ fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
     if super::needs_approval(plan) {
         text.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
+    }
+    let notes = words::notes(&committed.warnings());
+    if !notes.is_empty() {
+        text.push_str(&format!("; note: {}", notes.join("; ")));
+        value["notes"] = json!(notes);
     }
     Answer { value, text }
 }

@@ -22,10 +22,6 @@ use crate::workspace::Write;
 const AGAIN_BYTES: usize = 200;
 /// Fields that a format could not hold that are told.
 const LOSSES_MAX: usize = 10;
-/// Notes about a text that are told.
-const NOTES_MAX: usize = 3;
-/// Bytes of each.
-const NOTE_BYTES: usize = 120;
 
 pub(super) fn export(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
@@ -110,8 +106,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         said.push_str(&format!("; to be done again: {named}"));
         value["again"] = json!(named);
     }
-    let notes: Vec<String> =
-        update.notes.iter().take(NOTES_MAX).map(|note| words::cut(note, NOTE_BYTES)).collect();
+    let notes = words::notes(&[committed.warnings(), update.notes].concat());
     if !notes.is_empty() {
         said.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);

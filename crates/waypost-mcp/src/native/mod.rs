@@ -14,8 +14,11 @@ mod tasks;
 mod which;
 mod work;
 
-use waypost_core::{Phase, Plan};
+use waypost_core::{Phase, Plan, PlanId};
+use waypost_store::{Wait, Whereabouts};
 
+use crate::call::Call;
+use crate::refused::Refused;
 use crate::tool::{Effect, Tool};
 use crate::words;
 
@@ -28,6 +31,11 @@ const NEXT_BYTES: usize = 60;
 /// The same in answers of which there are many: to reports, and overviews.
 const REPORT_NEXT_MAX: usize = 2;
 const REPORT_NEXT_BYTES: usize = 16;
+
+/// Things elsewhere that tasks of a plan wait for and that are looked for.
+const ELSEWHERE_MAX: usize = 20;
+/// Bytes of what is said of each.
+const ELSEWHERE_BYTES: usize = 120;
 
 /// What a plan is called.
 fn title(plan: &Plan) -> String {
@@ -62,6 +70,17 @@ fn next_ids(plan: &Plan) -> Vec<&str> {
     words::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
 }
 
+/// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
+fn elsewhere(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, Refused> {
+    let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
+    waits.sort_by_key(|(_, found)| found.is_there());
+    let words = |(wait, found): &(Wait, Whereabouts)| {
+        let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
+        words::cut(&said, ELSEWHERE_BYTES)
+    };
+    Ok(waits.iter().take(limit).map(words).collect())
+}
+
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool {
@@ -92,7 +111,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             name: "plan_edit",
             description: "Change a plan: all ops as one version, or none.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"known_version":{"type":"integer","description":"refuse if it moved on"},"ops":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["add","revise","remove","move","status","plan"]},"task":{"type":"string"},"status":{"type":"string"}},"required":["op"],"description":"add: task fields. revise: task fields to change, null clears. remove. move: parent, before, after. status: pending, done, failed, skipped, cancelled. plan: title, goal, body, status, phase, archived"}}},"required":["ops"]}"#,
-            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"}},"required":["version"]}"#,
+            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version"]}"#,
             effect: Effect::Changes,
             run: edit::run,
         },

@@ -51,7 +51,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
-                Some(plan) => which::look(call, plan, |plan| standstill(call, plan))?,
+                Some(plan) => {
+                    let elsewhere = super::elsewhere(call, plan, super::NEXT_MAX)?;
+                    which::look(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                }
                 None => "nothing is ready in any plan that runs".to_owned(),
             };
             for reason in reasons {
@@ -175,7 +178,7 @@ fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
 }
 
 /// What keeps a plan from going on.
-fn standstill(call: &Call, plan: &Plan) -> String {
+fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     let counts = plan.counts();
     let mut parts = Vec::new();
     let mut is_elsewhere = false;
@@ -210,6 +213,7 @@ fn standstill(call: &Call, plan: &Plan) -> String {
     if is_elsewhere {
         parts.push("if that session is gone, task_next with task and take_over: true".to_owned());
     }
+    parts.extend(elsewhere.iter().cloned());
     if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
 }
 

@@ -413,6 +413,10 @@ impl Read for Session<'_> {
         Ok(list::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(list::waits_on(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent))
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
         Ok(IndexRows { leases: self.leases_of(&facts)?, ..facts.rows.clone() })

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
 
+use crate::record::Wait;
 use crate::store::{Read, StoreError};
 
 /// Plans that a process keeps in memory at the most.
@@ -29,12 +30,25 @@ pub(super) struct Cached {
 }
 
 /// What a version means to tasks that wait for tasks of other plans.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Tasks that ended.
-    pub(crate) finished: Vec<TaskId>,
+    /// Tasks whose end is not what it was.
+    pub(crate) outcomes: Vec<TaskId>,
+    /// Whether the plan itself is not what it was to others.
+    pub(crate) whole: bool,
     /// Tasks that now wait for something elsewhere.
     pub(crate) waits: Vec<(TaskId, Vec<Elsewhere>)>,
+    /// Of a plan that was purged.
+    pub(crate) purged: Option<Purged>,
+}
+
+/// Who waited for a plan that is no more.
+#[derive(Debug)]
+pub(crate) struct Purged {
+    /// Those who did.
+    pub(crate) waits: Vec<Wait>,
+    /// The tasks that it had, of those that they wait for.
+    pub(crate) tasks: Vec<TaskId>,
 }
 
 impl Cache {

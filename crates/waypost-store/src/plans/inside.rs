@@ -2,15 +2,16 @@
 //! one version. Knows nothing of other writers: it is alone while it runs.
 
 use waypost_core::{
-    Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, Timestamp, differences,
+    Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp, differences,
 };
 
-use super::cache::{Cache, Cached, News, VERSIONS_READ_MAX, catch_up, load};
+use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::across::no_ring;
 use crate::deliver::deliver;
-use crate::record::{Head, HeldLock, IndexChanges};
+use crate::record::{Head, HeldLock, IndexChanges, Wait};
 use crate::store::{Append, StoreError, Transaction};
+use crate::whereabouts::{Whereabouts, check_waits};
 
 /// Bytes of versions after which a snapshot is worth its while even for a small plan.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -39,6 +40,7 @@ pub(super) fn create(
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
+    let missing = check_waits(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
@@ -46,7 +48,7 @@ pub(super) fn create(
     if let Some(made) = cache.plans.get_mut(&id) {
         made.news = news;
     }
-    Ok(committed)
+    Ok(Committed { missing, ..committed })
 }
 
 /// Lets other plans hear of what was written.
@@ -104,16 +106,20 @@ pub(crate) fn write_possible(
     if all.is_empty() {
         plan.take_touched();
         let plan = request.plan.clone();
-        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out });
+        return Ok(Committed { left_out, ..Committed::unchanged(plan, version) });
     }
-    if let Err(error) = no_ring(transaction, plan, &all) {
-        cache.plans.remove(&request.plan);
-        return Err(error.into());
-    }
+    let checked = no_ring(transaction, plan, &all).and_then(|()| check_waits(transaction, plan, &all));
+    let missing = match checked {
+        Ok(missing) => missing,
+        Err(error) => {
+            cache.plans.remove(&request.plan);
+            return Err(error.into());
+        }
+    };
     plan.seal(at);
     let name = joined(names);
     let committed = append(transaction, cached, &request.by, &name, &all, request.lease_seconds, at)?;
-    Ok(Committed { left_out, ..committed })
+    Ok(Committed { left_out, missing, ..committed })
 }
 
 /// A long list of small edits is named once each.
@@ -139,8 +145,8 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let decided = decide(transaction, plan, request, at);
-    let events = match decided {
-        Ok(events) => events,
+    let (events, missing) = match decided {
+        Ok(decided) => decided,
         Err((evolved, error)) => {
             if evolved {
                 // A command after the first was refused: what the first did to this copy never happened.
@@ -152,12 +158,16 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     if events.is_empty() {
         plan.take_touched();
         let plan = request.plan.clone();
-        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out: Vec::new() });
+        return Ok(Committed::unchanged(plan, version));
     }
     plan.seal(at);
     let name = joined(request.commands.iter().map(Command::name).collect());
-    append(transaction, cached, &request.by, &name, &events, request.lease_seconds, at)
+    let committed = append(transaction, cached, &request.by, &name, &events, request.lease_seconds, at)?;
+    Ok(Committed { missing, ..committed })
 }
+
+/// What follows from commands, and what it makes tasks wait for that is not there so far.
+type Decided = (Vec<Event>, Vec<(Wait, Whereabouts)>);
 
 /// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
 fn decide(
@@ -165,7 +175,7 @@ fn decide(
     plan: &mut Plan,
     request: &WriteRequest,
     at: Timestamp,
-) -> Result<Vec<Event>, (bool, WriteError)> {
+) -> Result<Decided, (bool, WriteError)> {
     let mut all = Vec::new();
     for command in &request.commands {
         let events =
@@ -177,7 +187,8 @@ fn decide(
         all.extend(events);
     }
     no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
-    Ok(all)
+    let missing = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
+    Ok((all, missing))
 }
 
 /// Locks are global, so that no single plan can decide about them.
@@ -230,10 +241,10 @@ fn append(
 ) -> Done {
     let plan = &mut cached.plan;
     let mut touched = plan.take_touched();
-    let finished = std::mem::take(&mut touched.finished);
+    let (outcomes, whole) = (std::mem::take(&mut touched.outcomes), touched.whole);
     let index = IndexChanges::of(plan, touched, lease_seconds, at);
     let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
-    cached.news = Some(News { finished, waits });
+    cached.news = Some(News { outcomes, whole, waits, purged: None });
     let head = Head::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
     let sequence = transaction.append(&append).map_err(Trouble::OfTheStore)?;
@@ -251,7 +262,7 @@ fn append(
         cached.replayed = 0;
     }
     let (id, version) = (plan.id().clone(), plan.version());
-    Ok(Committed { plan: id, version, sequence, changed: true, left_out: Vec::new() })
+    Ok(Committed { sequence, changed: true, ..Committed::unchanged(id, version) })
 }
 
 fn conflict(
@@ -289,10 +300,23 @@ pub(super) fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: 
         return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
     }
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
+    let purged = purged(transaction, cache, &head)?;
     transaction.purge(plan).map_err(Trouble::OfTheStore)?;
     cache.plans.remove(plan);
-    let (plan, version) = (plan.clone(), head.version);
-    Ok(Committed { plan, version, sequence: 0, changed: true, left_out: Vec::new() })
+    deliver(transaction, cache, by, plan, News { purged: Some(purged), ..News::default() })?;
+    Ok(Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) })
+}
+
+/// Who waits for a plan that is to be purged.
+fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &Head) -> Result<Purged, StoreError> {
+    let mut waits = transaction.waits_on(&head.id, &head.owner)?;
+    waits.retain(|wait| wait.plan != head.id);
+    let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
+    // What cannot be read any more can be purged all the same.
+    let is_known = !tasks.is_empty() && catch_up(transaction, cache, &head.id, head.version).is_ok();
+    let plan = cache.get(&head.id).filter(|_| is_known);
+    tasks.retain(|task| plan.is_some_and(|plan| plan.task(task.as_str()).is_some()));
+    Ok(Purged { waits, tasks })
 }
 
 /// Ten random characters that are easy to read aloud.

@@ -2,6 +2,7 @@
 
 mod across;
 mod happenings;
+mod hearing;
 mod lists;
 mod log;
 mod names;
@@ -78,6 +79,15 @@ promises! {
         across::who_waits_for_an_agent_waits_for_the_plan_that_goes_on
         across::what_failed_and_is_done_after_all_is_told_again
         across::of_commands_for_themselves_only_the_refused_are_left_out
+        hearing::a_second_result_reaches_whoever_has_not_begun
+        hearing::what_is_set_back_is_waited_for_again_by_whoever_has_not_begun
+        hearing::plans_that_ended_for_a_failure_elsewhere_go_on_when_it_is_put_right
+        hearing::a_plan_that_is_named_with_its_agent_must_be_that_agents
+        hearing::what_can_never_be_is_refused_and_what_may_yet_be_is_named
+        hearing::a_plan_that_ends_without_the_task_is_heard_of
+        hearing::plans_that_are_put_away_or_purged_are_heard_of
+        hearing::what_would_close_a_ring_is_not_set_back
+        hearing::whoever_has_not_begun_knows_how_things_stand
         happenings::events_come_one_by_one_in_the_order_of_the_log
         happenings::what_followed_from_an_event_is_told_with_it
         happenings::filters_choose_by_agent_kind_plan_and_task

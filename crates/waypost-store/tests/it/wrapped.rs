@@ -108,6 +108,10 @@ impl Read for Within<'_> {
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
         self.inner.locks(keys)
     }
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        self.inner.waits_on(plan, agent)
+    }
+
     fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
         self.inner.waits(plan, agent, task)
     }

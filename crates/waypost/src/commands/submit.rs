@@ -102,13 +102,8 @@ impl Submit {
                 "no worker of queue {queue} is known to run on this machine: `waypost worker --queue {queue}` starts one"
             ));
         }
-        let committed = Committed {
-            plan: found.id.clone(),
-            version,
-            sequence: 0,
-            changed: entered.made,
-            left_out: Vec::new(),
-        };
+        let committed =
+            Committed { changed: entered.made, ..Committed::unchanged(found.id.clone(), version) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());

@@ -52,8 +52,16 @@ pub(super) fn after(name: &str, from: Elsewhere) -> TaskSpec {
     TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(from))], ..task(name, &[]) }
 }
 
+pub(super) fn withdraw(task: &str, from: &Elsewhere) -> Command {
+    Command::WithdrawOutput { task: id(task), from: from.clone() }
+}
+
 pub(super) fn hear(task: &str, from: Elsewhere, status: Status, output: Option<Json>) -> Command {
-    Command::ReceiveOutput { task: id(task), from, received: Received { status, output, provides: None } }
+    Command::ReceiveOutput {
+        task: id(task),
+        from,
+        received: Received { status, output, ..Received::default() },
+    }
 }
 
 pub(super) fn add(tasks: Vec<TaskSpec>) -> Command {

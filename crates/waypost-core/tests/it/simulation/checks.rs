@@ -19,6 +19,10 @@ impl World {
             if status.is_finished() && !was_status.is_finished() && before.version > 0 {
                 assert!(touched.finished.contains(id), "{id} finished, {touched:?} {}", what());
             }
+            let end = |task: &Task| (task.state.status.is_finished(), task.state.output.clone());
+            if before.version > 0 && was.is_some_and(|was| end(was) != end(task)) {
+                assert!(touched.outcomes.contains(id), "{id} ended otherwise, {touched:?} {}", what());
+            }
             let runs_anew = status == Status::Running
                 && was.is_none_or(|was| {
                     was_status != Status::Running || was.state.attempt != task.state.attempt
@@ -39,6 +43,9 @@ impl World {
                 what()
             );
         }
+        let to_others =
+            |draft: &Draft| (draft.state.phase.is_finished(), draft.state.archived, draft.spec.owner.clone());
+        assert!(to_others(before) == to_others(after) || touched.whole, "{touched:?} {}", what());
         for id in &touched.finished {
             let finished =
                 after.tasks.iter().find(|task| task.spec.id == *id).unwrap().state.status.is_finished();

@@ -48,7 +48,12 @@ impl World {
         let status =
             *self.dice.pick(&[Status::Done, Status::Done, Status::Done, Status::Failed, Status::Cancelled]);
         let output = self.dice.chance(50).then(|| Json::of(&self.seconds));
-        Received { status, output, provides: self.dice.chance(30).then(|| "far_output".to_owned()) }
+        Received {
+            status,
+            output,
+            provides: self.dice.chance(30).then(|| "far_output".to_owned()),
+            ..Received::default()
+        }
     }
 
     pub(super) fn random_outcome(&mut self, proved_percent: u64) -> Outcome {
@@ -333,6 +338,9 @@ impl World {
                     .task(task.as_str())
                     .and_then(|task| task.spec.depends_on.iter().find_map(Dependency::elsewhere).cloned());
                 let from = awaited.unwrap_or_else(|| self.random_elsewhere());
+                if self.dice.chance(25) {
+                    return (system(), Command::WithdrawOutput { task, from });
+                }
                 (system(), Command::ReceiveOutput { task, from, received: self.random_received() })
             }
             130..136 => (if self.dice.chance(80) { worker() } else { by }, self.random_question()),
