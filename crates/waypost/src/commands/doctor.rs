@@ -1,10 +1,12 @@
 //! `waypost doctor`: does every plan follow from its history, and do the tables beside it agree?
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use waypost_engine::look_at_slurm;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
 use crate::view::text;
 
 // Whether to put right what can be.
@@ -17,19 +19,27 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        let cluster = look_at_slurm(&setup::config(&folders, None)?, &folders.surroundings());
         let place = context.place()?;
         if place.is_absent() {
             if context.out.json {
-                return context.out.value(&json!({ "store": place.location, "findings": [] }));
+                let findings: Vec<Value> = cluster.iter().map(of_cluster).collect();
+                let found = findings.iter().map(|finding| json!(finding));
+            let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+            context.out.value(&json!({ "store": place.location, "findings": found }))?;
+            } else {
+                context.out.say(format!("there is no store at {} yet", place.location));
             }
-            context.out.say(format!("there is no store at {} yet", place.location));
-            return Ok(());
+            return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
         let findings = plans.doctor(self.repair)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
-            context.out.value(&json!({ "store": place.location, "findings": findings }))?;
+            let found = findings.iter().map(|finding| json!(finding));
+            let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+            context.out.value(&json!({ "store": place.location, "findings": found }))?;
         } else {
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
@@ -48,6 +58,22 @@ impl Doctor {
         if findings.is_empty() {
             context.out.say(format!("{} is sound", place.location));
         }
-        Ok(())
+        tell_of_cluster(context, &cluster)
     }
+}
+
+fn of_cluster((what, hint): &(String, String)) -> Value {
+    json!({ "what": what, "hint": hint, "repaired": false })
+}
+
+/// What is wrong with the cluster that the configuration names.
+fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outcome {
+    let Some((_, hint)) = cluster.first() else { return Ok(()) };
+    if !context.out.json {
+        for (what, _) in cluster {
+            context.out.line(what);
+        }
+    }
+    let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
+    Err(Failure::failed(what, hint))
 }
