@@ -151,7 +151,8 @@ impl Work {
             if counts && folder.give_to(&self.name).is_ok() {
                 found = Some(folder);
             } else {
-                let _thread_is_gone = self.orders.send(Order::Cancel(folder.clone(), Force::Ask));
+                let order = Order::Cancel(folder.name.clone(), folder.job(), Force::Ask);
+                let _thread_is_gone = self.orders.send(order);
                 folder.close();
             }
         }
@@ -316,7 +317,8 @@ impl Work {
 
     /// Ends a job, and waits until it has ended: so long as nobody says to kill, and a while after that.
     async fn stopped(&self, job: &mut Job, stop: &mut Stop) -> Ending {
-        let order = |force| self.orders.send(Order::Cancel(job.folder.clone(), force));
+        let known = job.news.borrow().job.or_else(|| job.folder.job());
+        let order = |force| self.orders.send(Order::Cancel(job.folder.name.clone(), known, force));
         let _thread_is_gone = order(Force::Ask);
         let news = &mut job.news;
         let gone = tokio::select! {
@@ -442,7 +444,9 @@ pub fn look(config: &Config, around: &Surroundings) -> Vec<(String, String)> {
     let Some(name) = any else { return wrong };
     let tools = Tools::of(around);
     let asked = tools.ask("sbatch", &["--version".to_owned()]).and_then(|_| {
-        let answer = tools.ask("scontrol", &["ping".to_owned()])?;
+        let answer = tools.ask("scontrol", &["ping".to_owned()]).map_err(|trouble| match trouble {
+            Trouble::Refused(why) | Trouble::NotNow(why) => Trouble::NotNow(why),
+        })?;
         let is_up = answer.contains(" is UP") || answer.contains("UP/");
         is_up.then_some(()).ok_or_else(|| Trouble::NotNow(answer.trim().to_owned()))
     });

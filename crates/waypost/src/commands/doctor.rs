@@ -26,8 +26,8 @@ impl Doctor {
             if context.out.json {
                 let findings: Vec<Value> = cluster.iter().map(of_cluster).collect();
                 let found = findings.iter().map(|finding| json!(finding));
-            let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
-            context.out.value(&json!({ "store": place.location, "findings": found }))?;
+                let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+                context.out.value(&json!({ "store": place.location, "findings": found }))?;
             } else {
                 context.out.say(format!("there is no store at {} yet", place.location));
             }

@@ -73,8 +73,8 @@ pub(super) enum Order {
     Submit(Box<Request>),
     /// Follow what was submitted before: as this job, or as whatever has this name.
     Follow(Folder, watch::Sender<News>),
-    /// End it.
-    Cancel(Folder, Force),
+    /// End the job of this attempt, which may be known to be this one.
+    Cancel(String, Option<JobId>, Force),
     /// Nobody follows it any more.
     Leave(Folder),
     /// Something has changed.
@@ -198,7 +198,7 @@ impl Cluster {
                 self.window_ends.get_or_insert_with(|| Instant::now() + BATCH_WINDOW);
             }
             Order::Follow(folder, news) => self.follow(folder, news),
-            Order::Cancel(folder, force) => self.cancel(&folder, force),
+            Order::Cancel(name, job, force) => self.cancel(&name, job, force),
             Order::Leave(folder) => {
                 self.followed.retain(|_, followed| followed.folder.name != folder.name);
                 self.unfound.retain(|(unfound, _)| unfound.name != folder.name);
@@ -354,9 +354,9 @@ impl Cluster {
         }
     }
 
-    fn cancel(&mut self, folder: &Folder, force: Force) {
+    fn cancel(&mut self, name: &str, job: Option<JobId>, force: Force) {
         let dropped = || Stage::NotTaken(Trouble::NotNow("it was not submitted yet".to_owned()));
-        let is_it = |request: &Request| request.folder.name == folder.name;
+        let is_it = |request: &Request| request.folder.name == name;
         if let Some(at) = self.waiting.iter().position(is_it) {
             self.waiting.swap_remove(at).news.send_modify(|news| news.stage = dropped());
             return;
@@ -365,10 +365,9 @@ impl Cluster {
         if let Some(request) = requests.find(|request| is_it(request)) {
             return request.news.send_modify(|news| news.stage = dropped());
         }
-        let known = folder.job().into_iter();
-        let mut ids: Vec<JobId> = known.collect();
-        let followed = self.followed.iter().filter(|(_, followed)| followed.folder.name == folder.name);
-        ids.extend(followed.map(|(id, _)| *id));
+        let followed = self.followed.iter().filter(|(_, followed)| followed.folder.name == name);
+        let mut ids: Vec<JobId> = followed.map(|(id, _)| *id).chain(job).collect();
+        ids.sort_unstable();
         ids.dedup();
         self.end(&ids, force);
         self.soon();

@@ -97,7 +97,8 @@ impl Tools {
         if status.success() {
             return Ok(answer);
         }
-        Err(judged(program, &complaint))
+        // Some say on their standard output what is wrong.
+        Err(judged(program, if complaint.trim().is_empty() { &answer } else { &complaint }))
     }
 }
 
