@@ -45,6 +45,8 @@ const LOG_BYTES_PER_LOOK: u64 = 8 * 1024 * 1024;
 const EXIT_WITHIN: Duration = Duration::from_secs(20);
 /// The same of a job that was ended: mostly it leaves none.
 const EXIT_OF_STOPPED_WITHIN: Duration = Duration::from_secs(2);
+/// The least exit code by which a shell says that a program was ended by a signal.
+const EXIT_SIGNALLED: i32 = 129;
 /// A job that waits for so long is worth a word.
 const WAITS_SINCE: Duration = Duration::from_secs(5);
 /// Jobs that were killed are waited for so long.
@@ -82,6 +84,8 @@ struct Job {
 /// What came of following a job.
 enum Followed {
     Ending(Ending),
+    /// It could not be followed from here, and goes on.
+    Left(Ending),
     /// It is to end.
     ToStop,
     /// Slurm knows no such job, and nothing came of it.
@@ -124,6 +128,7 @@ impl Work {
                 _ if !is_ours => {
                     return Ending::Failed { error: "a later attempt follows its job".to_owned() };
                 }
+                Followed::Left(ending) => return ending,
                 Followed::Ending(ending) => Some(ending),
                 Followed::ToStop => Some(self.stopped(&mut job, &mut stop).await),
                 Followed::NothingThere => None,
@@ -193,11 +198,14 @@ impl Work {
                 () = tokio::time::sleep(pause) => false,
             };
             let news = job.news.borrow_and_update().clone();
-            said.tell(attempt, &news);
+            said.tell(attempt, &news, &self.secrets);
             let grown = self.take_log(attempt, job);
             let exit = job.folder.exit();
             pause = if grown || is_news || exit.is_some() { LOOK_MIN } else { (pause * 3 / 2).min(LOOK_MAX) };
             let judged = match (&news.stage, exit) {
+                (Stage::NotTaken(trouble), _) if job.is_adopted => {
+                    return Followed::Left(trouble.clone().into());
+                }
                 (Stage::NotTaken(trouble), _) => return Followed::Ending(trouble.clone().into()),
                 (Stage::Gone, Some(code)) => Some((None, Some(code))),
                 (Stage::Gone, None) => {
@@ -288,8 +296,11 @@ impl Work {
             // What has done its work in the last moment has done it.
             (Meaning::Stopped(_), Some(0)) => self.spoken(attempt, job, 0),
             (Meaning::Stopped(why), _) => Ending::Failed { error: format!("{why} (job{id} is {state})") },
+            // One that was killed on the way out of its node says nothing by its code; one that ended before that does.
+            (Meaning::Lost(why), None | Some(EXIT_SIGNALLED..)) => {
+                Ending::TryAgain { error: format!("{why} (job{id} is {state})") }
+            }
             (_, Some(code)) => self.spoken(attempt, job, code),
-            (Meaning::Lost(why), None) => Ending::TryAgain { error: format!("{why} (job{id} is {state})") },
             (Meaning::Ended | Meaning::Waits | Meaning::Runs, None) => {
                 let (folder, reason) = (job.folder.path().display(), &seen.reason);
                 let error = format!(
@@ -347,19 +358,21 @@ async fn has_ended(news: &mut watch::Receiver<News>) -> bool {
 /// What was said about a job in the log and as progress.
 struct Said {
     job: String,
+    node: String,
     words: String,
     since: Instant,
 }
 
 impl Said {
     fn new() -> Self {
-        Self { job: String::new(), words: String::new(), since: Instant::now() }
+        let [job, node, words] = [(); 3].map(|()| String::new());
+        Self { job, node, words, since: Instant::now() }
     }
 
-    fn tell(&mut self, attempt: &mut Attempt<'_>, news: &News) {
+    fn tell(&mut self, attempt: &mut Attempt<'_>, news: &News, secrets: &[String]) {
         let id = news.job.map_or_else(String::new, |id| id.to_string());
         if id != self.job {
-            attempt.log.say(&format!("waypost: job {id} of Slurm"), &[]);
+            attempt.log.say(&format!("waypost: job {id} of Slurm"), secrets);
             self.job.clone_from(&id);
         }
         let words = match (&news.away, &news.stage) {
@@ -371,15 +384,14 @@ impl Said {
                     reason.map_or_else(String::new, |r| format!(": {r}"))
                 )
             }
-            (None, Stage::Known(seen)) if !seen.node.is_empty() && self.words.is_empty() => {
-                attempt.log.say(&format!("waypost: job {id} is on {}", seen.node), &[]);
-                self.words = format!("on {}", seen.node);
-                return;
+            (None, Stage::Known(seen)) if !seen.node.is_empty() && seen.node != self.node => {
+                self.node.clone_from(&seen.node);
+                return attempt.log.say(&format!("waypost: job {id} is on {}", seen.node), secrets);
             }
             (None, _) => return,
         };
         if words != self.words && self.since.elapsed() >= WAITS_SINCE {
-            attempt.log.say(&format!("waypost: {words}"), &[]);
+            attempt.log.say(&format!("waypost: {words}"), secrets);
             attempt.progressed(&words);
             self.words = words;
         }

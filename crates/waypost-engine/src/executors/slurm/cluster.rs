@@ -389,8 +389,11 @@ impl Cluster {
 
     /// Asks once for all jobs.
     fn poll(&mut self) {
+        self.followed.retain(|_, followed| !followed.news.is_closed());
         for (folder, news) in std::mem::take(&mut self.unfound) {
-            self.follow(folder, news);
+            if !news.is_closed() {
+                self.follow(folder, news);
+            }
         }
         let mut jobs: Vec<String> = self.followed.keys().map(|id| id.job.to_string()).collect();
         jobs.dedup();
