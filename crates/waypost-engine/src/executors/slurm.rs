@@ -126,7 +126,9 @@ impl Work {
             let is_ours = job.folder.owner().is_none_or(|owner| owner == self.name);
             let ending = match followed {
                 _ if !is_ours => {
-                    return Ending::Failed { error: "a later attempt follows its job".to_owned() };
+                    let error = "a later attempt follows its job".to_owned();
+                    attempt.log.say(&format!("waypost: {error}"), &[]);
+                    return Ending::Failed { error };
                 }
                 Followed::Left(ending) => return ending,
                 Followed::Ending(ending) => Some(ending),

@@ -135,7 +135,7 @@ fn workers_and_secrets_are_read() {
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes)",
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes, slurm)",
             ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
         ],
     );

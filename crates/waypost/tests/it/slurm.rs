@@ -9,6 +9,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use waypost_core::{Phase, Plan, Status};
 use waypost_testkit::slurm::{CPUS_PER_NODE, SlurmCluster};
@@ -173,6 +174,10 @@ impl Run {
         wait_for("the end of the run", || self.0.try_wait().unwrap()).code()
     }
 
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_raw(self.0.id() as i32).unwrap(), signal).unwrap();
+    }
+
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
@@ -314,6 +319,33 @@ fn a_killed_run_leaves_its_jobs_and_the_next_one_takes_them_over() {
         assert_eq!(output, Some(json!({ "attempt": 1 })), "the result is that of the first attempt");
     }
     assert_eq!(fs::read_to_string(place.workspace.root.join("calls")).unwrap().lines().count(), 1);
+    place.is_clean();
+}
+
+#[test]
+fn a_run_that_was_asleep_does_not_end_the_job_that_another_has_taken_over() {
+    let script = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal; until [ -e go ]; do sleep 0.1; done";
+    let place = Place::new(shared(), &[("w", script, "")]);
+    place.put([("a".to_owned(), Vec::new(), "w")]);
+    let config = place.workspace.work().join(".waypost/config.toml");
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, format!("[lease]\nseconds = 3\nheartbeat_seconds = 1\n{text}")).unwrap();
+    let mut asleep = place.start();
+    place.wait_for_journal(1);
+    let job = place.job("a");
+    asleep.signal(Signal::STOP);
+    let mut awake = place.start();
+    wait_for("the job to be followed", || place.log("a").contains("is followed").then_some(()));
+    asleep.signal(Signal::CONT);
+    let log = place.workspace.work().join(".waypost/logs/p/a.1.log");
+    wait_for("the run to wake up", || {
+        fs::read_to_string(&log).unwrap().contains("a later attempt follows its job").then_some(())
+    });
+    assert_eq!(place.jobs(), [(job, "RUNNING".to_owned())]);
+    place.touch("go");
+    assert_eq!((awake.ends(), asleep.ends()), (Some(0), Some(0)));
+    assert_eq!(place.journal(), ["a 1"]);
+    assert_eq!(ended(&place.plan(), "a"), (Status::Done, 2, String::new()));
     place.is_clean();
 }
 

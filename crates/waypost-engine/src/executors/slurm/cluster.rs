@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -35,6 +35,9 @@ const SUBMIT_FOR: Duration = Duration::from_secs(15 * 60);
 const MISSED_MAX: u32 = 2;
 /// Jobs that an array may have where the cluster does not say.
 const ARRAY_SIZE_DEFAULT: usize = 1_001;
+
+/// The folder of scripts.
+const SCRIPTS: &str = "scripts";
 
 /// How far a job is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -232,9 +235,8 @@ impl Cluster {
             [only] => (*only).to_owned(),
             several => format!("waypost-array-{}", sum(&several.join(" "))),
         };
-        let scripts = first.group.shared.join("scripts");
-        let script = scripts.join(format!("{name}.sh"));
-        let written = folder::private(&scripts)
+        let script = script_of(&first.group.shared, &name);
+        let written = folder::private(&first.group.shared.join(SCRIPTS))
             .and_then(|()| fs::write(&script, first.group.script(&names)))
             .and_then(|()| {
                 let mut places = requests.iter().enumerate();
@@ -341,6 +343,9 @@ impl Cluster {
         match found {
             Ok(Some(id)) => {
                 let _unwritten = folder.set_job(id);
+                // Slurm has its own copy. Whoever submitted it may have died before it could take it away.
+                let _gone =
+                    folder.batch().map(|(name, _)| fs::remove_file(script_of(folder.shared(), &name)));
                 self.watch(id, folder, news);
             }
             Ok(None) => news.send_modify(|news| news.stage = Stage::Gone),
@@ -525,6 +530,11 @@ impl Batch {
     fn end(self) {
         let _gone = fs::remove_file(&self.script);
     }
+}
+
+/// Where the script of a batch lies until Slurm has it.
+fn script_of(shared: &Path, batch: &str) -> PathBuf {
+    shared.join(SCRIPTS).join(format!("{batch}.sh"))
 }
 
 /// Tells the follower of a job. Whether it is new.

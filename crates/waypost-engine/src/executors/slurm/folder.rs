@@ -56,6 +56,11 @@ impl Folder {
         &self.path
     }
 
+    /// The folder of all attempts.
+    pub(super) fn shared(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
     /// Which attempt follows the job.
     pub(super) fn owner(&self) -> Option<String> {
         self.note("owner")
