@@ -282,9 +282,9 @@ fn jobs_of_slurm_are_read_and_their_mistakes_are_named() {
     assert_eq!(full.options, ["--constraint=a100", "--exclusive"]);
     assert_eq!(workers["b"].timeout_seconds(), Some(60));
     check(
-        "[executors.d]\nkind = \"dispatch\"\ntarget = \"slrum\"\n[executors.d.workers.a]\ntarget = \"slurm\"\nfolder = \"../x\"\npartition = \"--wrap=x\"\narray_max = 5000\noptions = [\"--wrap=rm\", \"--constrain=x\", \"-J x\"]\nparttition = \"x\"\n",
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurn\"\n[executors.d.workers.a]\ntarget = \"slurm\"\nfolder = \"../x\"\npartition = \"--wrap=x\"\narray_max = 5000\noptions = [\"--wrap=rm\", \"--constrain=x\", \"-J x\"]\nparttition = \"x\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the unknown target \"slrum\" (did you mean slurm?)",
+            ".waypost/config.toml:3: executors.d has the unknown target \"slurn\" (did you mean slurm?)",
             ".waypost/config.toml:4: executors.d.workers.a has no `command` (for example command = [\"make\", \"test\"])",
             ".waypost/config.toml:6: executors.d.workers.a has `folder` = \"../x\" (name a folder of the workspace, or write the full path of one that all nodes see)",
             ".waypost/config.toml:8: `executors.d.workers.a.array_max` is 5000, and must be a whole number from 1 to 1000 (correct the value)",

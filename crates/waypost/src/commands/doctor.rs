@@ -1,4 +1,5 @@
-//! `waypost doctor`: does every plan follow from its history, and do the tables beside it agree?
+//! `waypost doctor`: does every plan follow from its history, do the tables beside it agree, and does the cluster answer
+//! that the configuration names?
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,17 +21,19 @@ pub(crate) struct Doctor {
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = Folders::find(context)?;
-        let cluster = look_at_slurm(&setup::config(&folders, None)?, &folders.surroundings());
+        // A mistake in the configuration is told after the store, which can be looked at without it.
+        let config = setup::config(&folders, None);
+        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));
+        let cluster = cluster.unwrap_or_default();
         let place = context.place()?;
         if place.is_absent() {
             if context.out.json {
-                let findings: Vec<Value> = cluster.iter().map(of_cluster).collect();
-                let found = findings.iter().map(|finding| json!(finding));
-                let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+                let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
                 context.out.value(&json!({ "store": place.location, "findings": found }))?;
             } else {
                 context.out.say(format!("there is no store at {} yet", place.location));
             }
+            config?;
             return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
@@ -58,6 +61,7 @@ impl Doctor {
         if findings.is_empty() {
             context.out.say(format!("{} is sound", place.location));
         }
+        config?;
         tell_of_cluster(context, &cluster)
     }
 }
