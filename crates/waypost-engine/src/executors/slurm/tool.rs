@@ -65,7 +65,7 @@ pub(super) struct Tools {
 impl Tools {
     pub(super) fn of(around: &Surroundings) -> Self {
         let known = |name: &&str| Some(((*name).to_owned(), around.variables.get(*name)?.clone()));
-        Self { variables: ENVIRONMENT.iter().filter_map(|name| known(name)).collect() }
+        Self { variables: ENVIRONMENT.iter().filter_map(known).collect() }
     }
 
     /// What a program of Slurm answers.
