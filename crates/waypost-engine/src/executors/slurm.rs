@@ -6,6 +6,7 @@
 
 mod cluster;
 mod folder;
+mod questions;
 mod script;
 mod states;
 mod tool;

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::folder::{self, Folder};
 use super::script::Group;
-use super::states::{FORMAT, JobId, Meaning, Seen, accounts, meaning, queue};
+use super::states::{JobId, Meaning, Seen, meaning};
 use super::tool::{Tools, Trouble};
 use crate::executors::naming::sum;
 use crate::scheduler::Force;
@@ -272,7 +272,7 @@ impl Cluster {
     /// Submits a batch; Slurm's number of it. One that may have been submitted already is looked for first.
     fn submit(&self, batch: &Batch) -> Result<u64, Trouble> {
         if batch.tries > 0
-            && let Some(job) = self.find(&batch.name)?
+            && let Some(job) = self.tools.find(&batch.name)?
         {
             return Ok(job);
         }
@@ -287,20 +287,6 @@ impl Cluster {
         // `12`, or `12;cluster`.
         let number = answer.trim().split(';').next().and_then(|number| number.parse().ok());
         number.ok_or_else(|| Trouble::Refused(format!("sbatch answered {:?}, and no job", answer.trim())))
-    }
-
-    /// The job of this name, if there is one.
-    fn find(&self, batch: &str) -> Result<Option<u64>, Trouble> {
-        let user = rustix::process::getuid().as_raw();
-        let arguments = [
-            "--noheader".to_owned(),
-            "--states=all".to_owned(),
-            format!("--user={user}"),
-            format!("--name={batch}"),
-            format!("--format={FORMAT}"),
-        ];
-        let found = queue(&self.tools.ask("squeue", &arguments)?);
-        Ok(found.first().map(|seen| seen.id.job))
     }
 
     /// Slurm has taken a batch.
@@ -318,7 +304,7 @@ impl Cluster {
             self.watch(id, request.folder, request.news);
         }
         let _gone = fs::remove_file(&batch.script);
-        self.end(&unwanted, Force::Ask);
+        self.tools.end(&unwanted, Force::Ask);
     }
 
     fn watch(&mut self, id: JobId, folder: Folder, news: watch::Sender<News>) {
@@ -335,7 +321,7 @@ impl Cluster {
         let found = known.unwrap_or_else(|| match folder.batch() {
             None => Ok(None),
             Some((name, index)) => {
-                let job = self.find(&name)?;
+                let job = self.tools.find(&name)?;
                 let index = name.starts_with("waypost-array-").then_some(index);
                 Ok(job.map(|job| JobId { job, index }))
             }
@@ -374,22 +360,8 @@ impl Cluster {
         let mut ids: Vec<JobId> = followed.map(|(id, _)| *id).chain(job).collect();
         ids.sort_unstable();
         ids.dedup();
-        self.end(&ids, force);
+        self.tools.end(&ids, force);
         self.soon();
-    }
-
-    /// Ends jobs: asked (and killed by Slurm itself after a while), or killed at once.
-    fn end(&self, ids: &[JobId], force: Force) {
-        if ids.is_empty() {
-            return;
-        }
-        let mut arguments = match force {
-            Force::Ask => Vec::new(),
-            Force::Kill => vec!["--signal=KILL".to_owned(), "--full".to_owned()],
-        };
-        arguments.extend(ids.iter().map(JobId::to_string));
-        // One that has ended cannot be ended; one that Slurm does not hear of ends with its folder.
-        let _ended = self.tools.ask("scancel", &arguments);
     }
 
     /// Asks once for all jobs.
@@ -400,20 +372,8 @@ impl Cluster {
                 self.follow(folder, news);
             }
         }
-        let mut jobs: Vec<String> = self.followed.keys().map(|id| id.job.to_string()).collect();
-        jobs.dedup();
-        let arguments = [
-            "--noheader".to_owned(),
-            "--array".to_owned(),
-            "--states=all".to_owned(),
-            format!("--jobs={}", jobs.join(",")),
-            format!("--format={FORMAT}"),
-        ];
-        let answer = if jobs.is_empty() { Ok(String::new()) } else { self.tools.ask("squeue", &arguments) };
-        let changed = match answer {
-            Ok(answer) => self.compare(&queue(&answer)),
-            // It says so when it knows none of them any more.
-            Err(Trouble::Refused(why)) if why.contains("Invalid job id") => self.compare(&[]),
+        let changed = match self.tools.queue(self.followed.keys()) {
+            Ok(seen) => self.compare(&seen),
             Err(Trouble::Refused(why) | Trouble::NotNow(why)) => {
                 for followed in self.followed.values() {
                     followed.news.send_modify(|news| news.away = Some(why.clone()));
@@ -467,20 +427,10 @@ impl Cluster {
         if gone.is_empty() || self.accounts == Some(false) {
             return Vec::new();
         }
-        let mut jobs: Vec<String> = gone.iter().map(|id| id.job.to_string()).collect();
-        jobs.dedup();
-        let arguments = [
-            "--noheader".to_owned(),
-            "--parsable2".to_owned(),
-            "--allocations".to_owned(),
-            "--array".to_owned(),
-            format!("--jobs={}", jobs.join(",")),
-            "--format=JobID,State".to_owned(),
-        ];
-        match self.tools.ask("sacct", &arguments) {
-            Ok(answer) => {
+        match self.tools.accounts(gone) {
+            Ok(seen) => {
                 self.accounts = Some(true);
-                accounts(&answer)
+                seen
             }
             Err(Trouble::Refused(_)) => {
                 self.accounts = Some(false);
@@ -495,11 +445,7 @@ impl Cluster {
         if let Some(known) = self.array_size {
             return known;
         }
-        let Ok(answer) = self.tools.ask("scontrol", &["show".to_owned(), "config".to_owned()]) else {
-            return ARRAY_SIZE_DEFAULT;
-        };
-        let line = answer.lines().find_map(|line| line.strip_prefix("MaxArraySize"));
-        let number = line.and_then(|line| line.trim_start_matches([' ', '=']).trim().parse().ok());
+        let Ok(number) = self.tools.array_size() else { return ARRAY_SIZE_DEFAULT };
         *self.array_size.insert(number.unwrap_or(ARRAY_SIZE_DEFAULT))
     }
 }
