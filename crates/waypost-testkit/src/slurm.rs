@@ -37,6 +37,14 @@ end() {
         sleep 0.2
     done
     for pid in *.pid; do kill -9 "$(cat "$pid")" 2>/dev/null || true; done
+    # What takes care of a single job outlives both daemons, to tell them how it ended.
+    here=$(pwd -P)
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd" 2>/dev/null)" = "$here" ] || continue
+        case "$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)" in
+        slurmstepd*) kill -9 "${process#/proc/}" 2>/dev/null || true ;;
+        esac
+    done
     cd /
     rm -rf "$folder"
 }
