@@ -11,6 +11,7 @@ mod licences;
 mod npm;
 mod python;
 mod run;
+mod slurm;
 mod test;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use crate::run::{cargo, must, output, program, root, workshop};
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
+    crate::slurm::installed()?;
     must("cargo test", cargo().args(["test", "--workspace", "--quiet"]).args(filter))?;
     if filter.is_empty() {
         judges(&build()?)?;

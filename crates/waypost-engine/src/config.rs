@@ -10,6 +10,7 @@ mod executors;
 mod file;
 mod named;
 mod remote;
+mod slurm;
 mod template;
 mod todo;
 mod worker;
@@ -29,7 +30,7 @@ pub use template::Template;
 pub use todo::todo_store;
 pub use worker::{
     Agent, Answer, Container, ENVIRONMENT_DEFAULT, Header, Http, Kubernetes, Method, Mount, Process, Prompt,
-    PromptTo, Secret, Worker,
+    PromptTo, Secret, Slurm, Worker,
 };
 
 /// The queue of plans that name none.

@@ -23,7 +23,7 @@ mod why;
 
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
-pub use executors::{Surroundings, log_path, log_tail};
+pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use observe::{Happened, News, Observer, happened_since};
 pub use proof::CHECK_ATTEMPTS;

@@ -45,6 +45,8 @@ pub(crate) struct Job {
     pub(crate) started_seconds: i64,
     /// Seconds that the attempt may take.
     pub(crate) timeout_seconds: Option<u32>,
+    /// How much sooner than others the task is to start.
+    pub(crate) priority: i32,
     pub(crate) check: Option<Check>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
@@ -86,7 +88,8 @@ impl Job {
                         Worker::Process(_)
                         | Worker::Http(_)
                         | Worker::Container(_)
-                        | Worker::Kubernetes(_) => Facts::default(),
+                        | Worker::Kubernetes(_)
+                        | Worker::Slurm(_) => Facts::default(),
                     };
                     parts.push(Part { worker: worker.clone(), input: told, facts, is_check });
                 }
@@ -104,6 +107,7 @@ impl Job {
             check,
             started_seconds,
             timeout_seconds,
+            priority: task.spec.priority,
             output_bytes_max,
             log_bytes_max,
         })

@@ -1,10 +1,13 @@
-//! `waypost doctor`: does every plan follow from its history, and do the tables beside it agree?
+//! `waypost doctor`: does every plan follow from its history, do the tables beside it agree, and does the cluster answer
+//! that the configuration names?
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use waypost_engine::look_at_slurm;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
 use crate::view::text;
 
 // Whether to put right what can be.
@@ -17,19 +20,29 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        // A mistake in the configuration is told after the store, which can be looked at without it.
+        let config = setup::config(&folders, None);
+        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));
+        let cluster = cluster.unwrap_or_default();
         let place = context.place()?;
         if place.is_absent() {
             if context.out.json {
-                return context.out.value(&json!({ "store": place.location, "findings": [] }));
+                let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
+                context.out.value(&json!({ "store": place.location, "findings": found }))?;
+            } else {
+                context.out.say(format!("there is no store at {} yet", place.location));
             }
-            context.out.say(format!("there is no store at {} yet", place.location));
-            return Ok(());
+            config?;
+            return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
         let findings = plans.doctor(self.repair)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
-            context.out.value(&json!({ "store": place.location, "findings": findings }))?;
+            let found = findings.iter().map(|finding| json!(finding));
+            let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+            context.out.value(&json!({ "store": place.location, "findings": found }))?;
         } else {
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
@@ -48,6 +61,23 @@ impl Doctor {
         if findings.is_empty() {
             context.out.say(format!("{} is sound", place.location));
         }
-        Ok(())
+        config?;
+        tell_of_cluster(context, &cluster)
     }
+}
+
+fn of_cluster((what, hint): &(String, String)) -> Value {
+    json!({ "what": what, "hint": hint, "repaired": false })
+}
+
+/// What is wrong with the cluster that the configuration names.
+fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outcome {
+    let Some((_, hint)) = cluster.first() else { return Ok(()) };
+    if !context.out.json {
+        for (what, _) in cluster {
+            context.out.line(what);
+        }
+    }
+    let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
+    Err(Failure::failed(what, hint))
 }
