@@ -146,7 +146,7 @@ mod tests {
             [executors.line]
             kind = "process"
             shell = true
-            command = "cat notes.txt | ./filter.py"
+            command = ["cat notes.txt | ./filter.py"]
             [shapes.report]
             input_schema = "shapes/report.json"
             [reporters.log]
