@@ -494,4 +494,19 @@ impl Task {
     pub fn new(spec: TaskSpec) -> Self {
         Self { spec, state: TaskState::default() }
     }
+
+    /// Puts what came from tasks that are named by agent and plan under their keys: earlier versions left the plan out.
+    pub fn name_received(&mut self) {
+        let there: Vec<&Elsewhere> = self.spec.depends_on.iter().filter_map(Dependency::elsewhere).collect();
+        for on in there.iter().filter(|on| on.agent.is_some() && on.plan.is_some()) {
+            let (key, short) = (on.key(), Elsewhere { plan: None, ..(*on).clone() }.key());
+            let is_anothers = there.iter().any(|other| other.key() == short);
+            if is_anothers || self.state.received.contains_key(&key) {
+                continue;
+            }
+            if let Some(received) = self.state.received.remove(&short) {
+                self.state.received.insert(key, received);
+            }
+        }
+    }
 }

@@ -56,7 +56,8 @@ fn awaited(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
     let mut at = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
     while let Some(task) = at {
         let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
-        found.extend(there.filter(|there| !task.state.received.contains_key(&there.key())).cloned());
+        let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|heard| heard.status);
+        found.extend(there.filter(|there| heard(there) != Some(Status::Done)).cloned());
         at = task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
     }
     found.truncate(ELSEWHERE_MAX);

@@ -237,10 +237,11 @@ impl Plans {
     }
 }
 
-/// Whether a task that is blocked has not heard of this yet.
+/// Whether a task that has not begun has not got this yet.
 fn is_open(plan: &Plan, wait: &Wait) -> bool {
     let task = plan.task(wait.task.as_str()).filter(|task| task.state.status == Status::Pending);
-    task.is_some_and(|task| !task.state.received.contains_key(&wait.on.key()))
+    let heard = task.map(|task| task.state.received.get(&wait.on.key()).map(|heard| heard.status));
+    heard.is_some_and(|heard| heard != Some(Status::Done))
 }
 
 /// What `events` make tasks of `plan` wait for that they did not wait for before. `plan` is as they leave it, and the tables

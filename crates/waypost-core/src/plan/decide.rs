@@ -327,6 +327,11 @@ impl Plan {
         }
     }
 
+    /// Whether its author's word that it has ended would change nothing: what was completed waits for nothing elsewhere.
+    fn has_last_word(&self) -> bool {
+        self.state.phase == Phase::Completed || self.state.phase.is_finished() && self.state.closed
+    }
+
     fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {
         let wanted = match phase {
             Phase::Completed => "completed",
@@ -342,7 +347,9 @@ impl Plan {
                 Err(Refusal::WrongPhase { phase: now, wanted })
             }
             // The machine ended it already; its author adds the summary, or sees it otherwise.
-            (_, now) if now.is_finished() && now == phase && self.state.summary == summary => Ok(Vec::new()),
+            (_, now) if now == phase && self.state.summary == summary && self.has_last_word() => {
+                Ok(Vec::new())
+            }
             // Whoever stops what was stopped says nothing new, and what has ended otherwise stays as it ended.
             (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() => Ok(Vec::new()),
             (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {

@@ -44,6 +44,7 @@ impl Plan {
                 // One after the other: a second list of them all would be as large as the plan.
                 let tasks = draft.tasks.iter().map(|task| {
                     let mut task = task.clone();
+                    task.name_received();
                     task.state.created_at.get_or_insert(at);
                     if task.state.status.is_finished() {
                         task.state.finished_at.get_or_insert(at);
