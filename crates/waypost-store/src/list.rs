@@ -139,9 +139,14 @@ pub(crate) fn leases_of<'a>(of: impl Iterator<Item = &'a Lease>, worker: &str, l
 }
 
 /// Who has slots of a queue, and how many.
-pub(crate) fn slots<'a>(leases: impl Iterator<Item = &'a Lease>, queue: &str) -> Vec<(String, u32)> {
+pub(crate) fn slots<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    queue: &str,
+    now: Timestamp,
+) -> Vec<(String, u32)> {
     let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
-    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)) {
+    let lasts = |lease: &&Lease| lease.until.is_none_or(|until| until >= now);
+    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)).filter(lasts) {
         *slots.entry(&lease.worker).or_default() += 1;
     }
     slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()

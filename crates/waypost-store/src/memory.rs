@@ -359,7 +359,7 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
-        Ok(list::slots(self.tables.leases.rows.values(), queue))
+        Ok(list::slots(self.tables.leases.rows.values(), queue, (self.clock)()))
     }
 
     fn attempt_log(
@@ -467,8 +467,10 @@ impl Transaction for Session<'_, &mut Tables> {
     }
 
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
-        let key = (log.plan.clone(), log.task.to_string(), log.attempt);
-        self.tables.attempt_logs.put(key, log.clone());
+        if self.tables.head(&log.plan).is_some() {
+            let key = (log.plan.clone(), log.task.to_string(), log.attempt);
+            self.tables.attempt_logs.put(key, log.clone());
+        }
         Ok(())
     }
 

@@ -468,7 +468,8 @@ impl Read for Rows<'_> {
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
         self.flush()?;
-        working::slots(self.connection, queue)
+        let now = self.now();
+        working::slots(self.connection, queue, now)
     }
 
     fn attempt_log(
@@ -585,7 +586,7 @@ impl Transaction for Rows<'_> {
     }
 
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
-        let key = self.known_key(&log.plan)?;
+        let Some(key) = self.key(&log.plan)? else { return Ok(()) };
         working::put_log(self.connection, key, log)
     }
 

@@ -180,7 +180,7 @@ pub trait Read {
     /// The leases of one worker, at most `limit`: those that never end first, then the earliest end.
     fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError>;
 
-    /// Who has slots of a queue, and how many: the leases that name it, by worker, in the order of names.
+    /// Who has slots of a queue, and how many: the leases that name it and have not ended, by worker, in the order of names.
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError>;
 
     /// The copy of an attempt's log. Stores whose users all have the files at hand keep none.
@@ -281,7 +281,8 @@ pub trait Transaction: Read {
     /// Forgets the workers that were believed to be alive until before `before`. Returns how many. Wakes nobody.
     fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError>;
 
-    /// Keeps a copy of an attempt's log, in the place of an earlier one; see [`Read::attempt_log`]. Wakes nobody.
+    /// Keeps a copy of an attempt's log, in the place of an earlier one; of a plan that is gone, nothing. See
+    /// [`Read::attempt_log`]. Wakes nobody.
     fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<(), StoreError> {
         Ok(())
     }

@@ -481,7 +481,7 @@ impl Read for Session<'_> {
     }
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
-        Ok(list::slots(self.all_leases()?.iter(), queue))
+        Ok(list::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
     fn now(&mut self) -> Timestamp {

@@ -61,11 +61,16 @@ pub(super) fn leases(connection: &Connection, worker: &str, limit: usize) -> Res
     Ok(leases)
 }
 
-pub(super) fn slots(connection: &Connection, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+pub(super) fn slots(
+    connection: &Connection,
+    queue: &str,
+    now: Timestamp,
+) -> Result<Vec<(String, u32)>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT worker, count(*) FROM leases WHERE queue = ?1 GROUP BY worker ORDER BY worker",
+        "SELECT worker, count(*) FROM leases WHERE queue = ?1 AND (until IS NULL OR until >= ?2)
+         GROUP BY worker ORDER BY worker",
     )?;
-    let found = statement.query_map([queue], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let found = statement.query_map(params![queue, now.as_micros()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(found.collect::<Result<_, _>>()?)
 }
 

@@ -184,6 +184,10 @@ pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: 
     assert_eq!(taken(&place.plans()), [("w1".to_owned(), 2)], "a renewed lease keeps its slot");
     plans.write_within(by("w1", "p", vec![end("t0")]), slots(1, 2)).unwrap();
     assert_eq!(taken(&place.plans()), [("w1".to_owned(), 1)]);
+    change(&plans, |transaction| {
+        transaction.renew_lease(&plan("p"), "t1", 1, Timestamp::from_micros(1)).map(drop)
+    });
+    assert_eq!(taken(&place.plans()), [], "whoever is taken for dead has no slot");
     assert_eq!(plans.doctor(false).unwrap(), []);
 }
 
@@ -240,9 +244,10 @@ pub(super) fn the_copy_of_a_log_is_found_again_where_copies_are_kept(place: &Pla
     change(&plans, |transaction| transaction.put_attempt_log(&log));
     let found = |attempt: u32| place.plans().attempt_log(&plan("p"), &id("first"), attempt).unwrap();
     let is_kept = !place.location.starts_with("file:");
-    assert_eq!(found(1), is_kept.then_some(log));
+    assert_eq!(found(1), is_kept.then_some(log.clone()));
     assert_eq!(found(2), None);
     plans.purge(&plan("p"), &ada()).unwrap();
+    change(&plans, |transaction| transaction.put_attempt_log(&log));
     assert_eq!(found(1), None, "what was in it is gone with the plan");
 }
 
