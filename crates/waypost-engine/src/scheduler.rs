@@ -281,11 +281,6 @@ impl Scheduler {
         self.live.iter().filter(|(_, live)| live.stage != Stage::Starting).map(|(key, _)| key)
     }
 
-    /// Whether the program of an attempt has ended, and that is yet to be written.
-    pub fn has_ended(&self, key: &AttemptKey) -> bool {
-        self.live.get(key).is_some_and(|live| live.stage == Stage::Ended)
-    }
-
     /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
     pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
         let followed = self.plans.get(id)?;

@@ -22,8 +22,10 @@ struct Known {
     own: u32,
     /// Whether others have all slots, as far as is known.
     full: bool,
-    /// Since when this worker has had slots without a break or a look at others.
+    /// Since when this worker has had slots without a long break or a look at others.
     since: Option<Instant>,
+    /// Since when it has had none.
+    idle: Option<Instant>,
     /// When it last gave one to another.
     gave: Option<Instant>,
 }
@@ -97,15 +99,33 @@ impl StoredSlots {
 
 impl SlotKeeper for StoredSlots {
     fn take(&mut self, queue: &str, concurrency: u32) -> bool {
+        {
+            let mut queues = self.queues();
+            let known = queues.entry(queue.to_owned()).or_default();
+            known.concurrency = concurrency;
+            if known.full || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
+                return false;
+            }
+            if known.idle.is_some_and(|at| at.elapsed() >= MANNERS) {
+                known.since = None;
+            }
+            if known.since.get_or_insert_with(Instant::now).elapsed() < TURN {
+                known.own += 1;
+                known.idle = None;
+                return true;
+            }
+        }
+        // It has had its turn. Who cannot be asked about is not waited for.
+        let wanted = self.others_wait(queue).unwrap_or(false);
         let mut queues = self.queues();
         let known = queues.entry(queue.to_owned()).or_default();
-        known.concurrency = concurrency;
-        if known.full || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
-            return false;
+        known.since = Some(Instant::now());
+        known.gave = wanted.then(Instant::now);
+        known.own += u32::from(!wanted);
+        if !wanted {
+            known.idle = None;
         }
-        known.own += 1;
-        known.since.get_or_insert_with(Instant::now);
-        true
+        !wanted
     }
 
     fn give(&mut self, queue: &str) {
@@ -113,24 +133,12 @@ impl SlotKeeper for StoredSlots {
         let Some(known) = queues.get_mut(queue) else { return };
         known.own = known.own.saturating_sub(1);
         if known.own == 0 {
-            known.since = None;
+            known.idle = Some(Instant::now());
         }
     }
 
-    fn is_wanted(&mut self, queue: &str) -> bool {
-        let had_its_turn = |known: &Known| known.since.is_some_and(|since| since.elapsed() >= TURN);
-        if !self.queues().get(queue).is_some_and(had_its_turn) {
-            return false;
-        }
-        // Who cannot be asked about is not waited for.
-        let wanted = self.others_wait(queue).unwrap_or(false);
-        if let Some(known) = self.queues().get_mut(queue) {
-            known.since = Some(Instant::now());
-            if wanted {
-                known.gave = Some(Instant::now());
-            }
-        }
-        wanted
+    fn is_wanted(&mut self, _: &str) -> bool {
+        false
     }
 
     fn counts_starts(&self) -> bool {

@@ -123,12 +123,11 @@ impl Runner {
 
     /// An attempt of ours is somebody else's.
     fn lost(&mut self, key: AttemptKey) {
-        let ended = self.scheduler.has_ended(&key);
         if self.workshop.line.leave(&key).is_some() {
             self.handles.remove(&key);
         }
         self.handle(Input::Lost(key.clone()));
-        self.remarks.push(Remark::LeaseLost { key, ended });
+        self.remarks.push(Remark::LeaseLost { key });
     }
 
     /// Whoever has slept for longer than its leases last, or could not reach the store for so long, looks what it still has
@@ -173,7 +172,7 @@ impl Runner {
     /// Hears of a wish to drain that came through the store.
     pub(super) fn hear_drain(&mut self, watcher: &mut dyn Watcher) {
         if self.row.draining && self.asked_to_end.is_none() {
-            self.remarks.push(Remark::DrainAsked);
+            watcher.remarked(&Remark::DrainAsked);
             self.take(Message::Control(Control::Drain), watcher);
         }
     }

@@ -32,8 +32,6 @@ pub enum Remark {
     LeaseLost {
         /// Which.
         key: AttemptKey,
-        /// Whether its program had ended, so that only its report is dropped.
-        ended: bool,
     },
     /// A report came too late.
     ReportRefused {
@@ -67,14 +65,10 @@ impl std::fmt::Display for Remark {
                 )
             }
             Self::StoreBack { seconds } => write!(f, "the store answers again after {seconds} s"),
-            Self::LeaseLost { key, ended: true } => write!(
+            Self::LeaseLost { key } => write!(
                 f,
-                "the lease of {}/{} (attempt {}) is over, and its task went to others: what it came to is dropped",
-                key.plan, key.task, key.attempt
-            ),
-            Self::LeaseLost { key, ended: false } => write!(
-                f,
-                "the lease of {}/{} (attempt {}) is over, and its task went to others: its program is killed",
+                "the lease of {}/{} (attempt {}) is over, and its task went to others: what still runs of it is killed, and \
+                 nothing of it is reported",
                 key.plan, key.task, key.attempt
             ),
             Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),

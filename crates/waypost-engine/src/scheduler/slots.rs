@@ -121,6 +121,11 @@ impl Slots {
             self.keeper.give(queue);
             self.denied.insert(queue.to_owned());
         }
+        // Where the store counts, the next start has to ask again.
+        if self.keeper.counts_starts() && share.held > share.used {
+            share.held -= 1;
+            self.keeper.give(queue);
+        }
     }
 
     /// A program has begun in the slot of one that ended: nothing new is to stand in line when another run waits.

@@ -119,7 +119,8 @@ impl Drain {
         }
         let rest = match running {
             0 => "it ends now".to_owned(),
-            _ => format!("it ends when {} have ended", text::count(running, "task")),
+            1 => "it ends when the task that it runs has ended".to_owned(),
+            count => format!("it ends when the {count} tasks that it runs have ended"),
         };
         context.out.line(format!("{name} takes nothing new, and {rest}"));
         Ok(())
