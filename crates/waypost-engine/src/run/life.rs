@@ -111,6 +111,9 @@ impl Runner {
             transaction.put_worker(&row)
         })?;
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
+        if self.outage.lasts() {
+            self.store_answered();
+        }
         self.workshop.line.leased_until(asked + self.lease());
         if let Some(kept) = &mut self.copies {
             kept.were_kept(&copies);
@@ -133,10 +136,7 @@ impl Runner {
     /// Whoever has slept for longer than its leases last, or could not reach the store for so long, looks what it still has
     /// before it reports or starts anything.
     pub(super) fn mind_the_gap(&mut self) -> Result<(), RunError> {
-        if self.renewed.elapsed() < self.lease() || self.scheduler.held().next().is_none() {
-            return Ok(());
-        }
-        if self.is_held() {
+        if !self.is_unsure() || self.is_held() {
             return Ok(());
         }
         self.tolerate(Self::sign_of_life)?;
@@ -144,7 +144,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Whether nothing may be done for now: the store is left alone, or it is not known what is still ours.
+    /// Whether the store is left alone for now.
     pub(super) fn is_held(&self) -> bool {
         self.hold_until.is_some_and(|until| until > Instant::now())
     }

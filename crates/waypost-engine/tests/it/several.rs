@@ -310,10 +310,15 @@ impl Shared {
     /// A run dies, its programs with it, and another takes its place.
     fn dies(&mut self, run: usize) {
         self.programs.retain(|_, of| *of != run);
-        let (new, dead) = (self.begin(), self.runs[run].name.clone());
-        self.runs[run] = new;
+        self.runs[run] = self.begin();
+        self.look_for_lost();
+    }
+
+    /// All runs hear of what the dead had. Whoever has not seen the start yet hears of it again later.
+    fn look_for_lost(&mut self) {
         let id = self.truth.id().clone();
-        let lost = self.truth.running().filter(|task| task.state.worker.as_deref() == Some(dead.as_str()));
+        let lives = |name: &str| self.runs.iter().any(|run| run.name == name);
+        let lost = self.truth.running().filter(|task| !task.state.worker.as_deref().is_some_and(lives));
         let lost: Vec<_> = lost.map(|task| AttemptKey::new(&id, &task.spec.id, task.state.attempt)).collect();
         for other in &mut self.runs {
             for key in &lost {
@@ -372,6 +377,7 @@ fn run(seed: u64, crash: u64, keeper: Keeper) {
         } else if !went_on {
             let micros = if dice.chance(20) { 300_000 } else { 2_000 };
             world.now = Timestamp::from_micros(world.now.as_micros() + micros);
+            world.look_for_lost();
             // Whoever was refused a slot looks again after a while, although nothing was written.
             for run in &world.runs {
                 *run.full.lock().unwrap() = false;
