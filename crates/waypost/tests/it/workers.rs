@@ -275,6 +275,7 @@ fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
     let (why, _) = text(&workspace.waypost(&["why", "p", "t0"]));
     assert!(why.contains("no worker of queue default is alive"), "{why}");
     let mut worker = Running::start(&workspace, &["worker", "-j", "1"]);
+    let mut lines = worker.lines();
     until("its first task", || listed(&workspace).first().is_some_and(|one| one["running"][0].is_object()));
     let one = listed(&workspace).remove(0);
     assert_eq!(
@@ -295,6 +296,7 @@ fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
     let drained = workspace.waypost(&["workers", "drain", name]);
     assert!(text(&drained).0.contains("takes nothing new"), "{drained:?}");
     assert_eq!(listed(&workspace)[0]["state"], "draining");
+    assert!(lines.any(|line| line.contains("somebody asked this worker to drain")), "it hears of it");
     put(&workspace, "go", "");
     assert_eq!(worker.ends(), Some(0));
     assert_eq!(fs::read_to_string(workspace.work().join("noted")).unwrap().lines().count(), 1);
