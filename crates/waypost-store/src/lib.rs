@@ -23,6 +23,7 @@ mod store;
 mod subscriptions;
 mod watch;
 mod whereabouts;
+mod workers;
 
 pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use events::{
@@ -36,12 +37,16 @@ pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
-    Wait, WrittenSince,
+    Terms, Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{
-    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Append, BUSY_SECONDS_MAX, Look, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
 pub use whereabouts::{WARNINGS_MAX, Whereabouts};
+pub use workers::{
+    ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
+    WorkerState,
+};

@@ -11,6 +11,7 @@ mod evidence;
 mod faulty_store;
 mod http;
 mod kubernetes;
+mod machines;
 mod processes;
 mod scheduler;
 mod server;
