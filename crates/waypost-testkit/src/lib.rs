@@ -1,6 +1,7 @@
-//! For tests only: seeded dice, plan shapes, and where the observed data of other programs lies.
+//! For tests only: seeded dice, plan shapes, a real PostgreSQL, and where the observed data of other programs lies.
 
 mod dice;
+pub mod postgres;
 mod shapes;
 
 pub use dice::Dice;
