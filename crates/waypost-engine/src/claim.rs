@@ -87,6 +87,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         Refusal::AlreadyRunning { .. }
         | Refusal::Blocked { .. }
         | Refusal::LockHeld { .. }
+        | Refusal::QueueFull { .. }
         | Refusal::MachineWork { .. }
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }

@@ -78,6 +78,8 @@ pub enum Input {
     Progressed(AttemptKey, String),
     /// An attempt of somebody else is over.
     Gone(AttemptKey, Loss),
+    /// An attempt of ours has lost its lease: it is somebody else's.
+    Lost(AttemptKey),
     /// What a person at the run wants.
     Control(Control),
 }
@@ -279,6 +281,23 @@ impl Scheduler {
         self.live.iter().filter(|(_, live)| live.stage != Stage::Starting).map(|(key, _)| key)
     }
 
+    /// Whether the program of an attempt has ended, and that is yet to be written.
+    pub fn has_ended(&self, key: &AttemptKey) -> bool {
+        self.live.get(key).is_some_and(|live| live.stage == Stage::Ended)
+    }
+
+    /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
+    pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
+        let followed = self.plans.get(id)?;
+        let queue = Config::queue_name(&followed.plan.spec().queue).to_owned();
+        let asked = followed.pending.as_ref().map_or(0, |pending| {
+            let has_slot = |key: &&AttemptKey| self.live.get(*key).is_some_and(Live::has_slot);
+            pending.starts.iter().filter(has_slot).count() as u32
+        });
+        let own = self.slots.used(&queue).saturating_sub(asked);
+        Some((queue, own))
+    }
+
     /// When it wants to be asked again although nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.wake_at
@@ -295,6 +314,7 @@ impl Scheduler {
             | Input::PartlyWritten(..)
             | Input::Unknown(_)
             | Input::Gone(..)
+            | Input::Lost(_)
             | Input::Control(_) => self.look_at_live = true,
         }
         match input {
@@ -323,6 +343,15 @@ impl Scheduler {
                     && !followed.gone.iter().any(|(known, _)| *known == key)
                 {
                     followed.gone.push((key, loss));
+                }
+            }
+            Input::Lost(key) => {
+                if let Some(live) = self.live.get_mut(&key) {
+                    live.lost = true;
+                    if live.stage == Stage::Waiting {
+                        // It never begins.
+                        live.stage = Stage::Ended;
+                    }
                 }
             }
             Input::Control(Control::Drain) => self.draining = true,
@@ -392,6 +421,9 @@ impl Scheduler {
         };
         // Somebody else is at work: from now on a refusal does not cost the whole plan.
         followed.share(now);
+        if let Refusal::QueueFull { queue, .. } = refusal {
+            self.slots.was_refused(queue);
+        }
         if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
             let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
             followed.parked.insert(task, until);

@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use waypost_core::{LockMode, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting};
+use waypost_core::{LockMode, Phase, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting};
 use waypost_store::{HeldLock, Plans, WriteError};
+
+use crate::config::Config;
+use crate::roster::{no_worker, workers_of};
 
 /// One thing that a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,6 +39,7 @@ pub fn why(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Why, WriteErro
     let (standing, mut reasons) =
         plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now)))?;
     reasons.extend(held(plans, plan, task)?);
+    reasons.extend(worker(plans, plan, task)?);
     Ok(Why { standing, reasons })
 }
 
@@ -85,6 +89,51 @@ fn of(plan: &Plan, task: &TaskId, waiting: Waiting) -> Reason {
         Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
     };
     Reason { kind, words, fact }
+}
+
+/// Of a task that a machine could start now: that nobody is there to do so, or that its queue is full.
+fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
+    let found = plans.look(plan, |plan| {
+        let found = plan.task(task.as_str())?;
+        let work = match plan.standing(task.as_str())? {
+            Standing::Ready => found.spec.work.as_deref(),
+            Standing::Reported => found.spec.check.as_deref(),
+            Standing::Blocked
+            | Standing::Asking
+            | Standing::Running
+            | Standing::Done
+            | Standing::Failed
+            | Standing::Skipped
+            | Standing::Cancelled => None,
+        }?;
+        let active = plan.state().phase == Phase::Active;
+        let queue = Config::queue_name(&plan.spec().queue).to_owned();
+        active.then(|| (work.executor.clone(), queue))
+    })?;
+    let Some((executor, queue)) = found else { return Ok(None) };
+    let workers = workers_of(plans, &queue)?;
+    if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
+        let nobody = match workers.len() {
+            0 => no_worker(&queue),
+            count => format!(
+                "of the workers of queue {queue} that are alive ({count}) none takes executor {executor}"
+            ),
+        };
+        let words = format!("a worker: {nobody} (`waypost worker --queue {queue}` starts one)");
+        let fact = json!({ "queue": queue, "executor": executor, "workers": workers.len() });
+        return Ok(Some(Reason { kind: "no_worker", words, fact }));
+    }
+    if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
+        return Ok(None);
+    }
+    let mut taken = Vec::new();
+    plans.store().read(&mut |read| {
+        taken = read.slots(&queue)?;
+        Ok(())
+    })?;
+    let count: u32 = taken.iter().map(|(_, count)| *count).sum();
+    let words = format!("a slot of queue {queue}: {count} are taken (`waypost workers` shows by whom)");
+    Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
 }
 
 /// To the second, in universal time.

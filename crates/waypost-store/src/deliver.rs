@@ -36,7 +36,7 @@ pub(crate) fn deliver(
         for (plan, commands) in letters {
             let (by, known_version, lease_seconds) = (by.clone(), None, None);
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
-            match write_possible(transaction, cache, &request) {
+            match write_possible(transaction, cache, &request, None) {
                 Ok(_) => {}
                 // A plan that hears nothing any more is no reason not to write what happened.
                 Err(Trouble::OfTheJob(_)) => continue,

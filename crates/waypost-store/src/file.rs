@@ -6,6 +6,7 @@
 //! history/ID.jsonl      its versions, one a line: the truth
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
+//! workers.json          who runs plans of the folder, and when each was last heard of
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
 //! .relay-NAME           held by the process that sends a reporter its events
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
@@ -44,8 +45,7 @@ const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
 const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
-const IGNORED: &str =
-    ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n.relay-*\n";
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
 
 /// The places of everything in the folder.
 #[derive(Clone, Debug)]
@@ -62,6 +62,9 @@ impl Layout {
     }
     fn subscriptions(&self) -> PathBuf {
         self.root.join("subscriptions.json")
+    }
+    fn workers(&self) -> PathBuf {
+        self.root.join("workers.json")
     }
     fn lock(&self) -> PathBuf {
         self.root.join(".lock")

@@ -117,11 +117,14 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
     Ok((wrong, Some(plan)))
 }
 
-/// How long a lease lasts is known only to its row.
+/// How long a lease lasts, since when, and whose slot it takes is known only to its row.
 fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
     for lease in &mut rows.leases {
         let same =
             stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
-        lease.until = same.and_then(|other| other.until);
+        if let Some(same) = same {
+            (lease.until, lease.since) = (same.until, same.since);
+            lease.queue.clone_from(&same.queue);
+        }
     }
 }

@@ -23,6 +23,7 @@ mod sqlite;
 mod store;
 mod subscriptions;
 mod watch;
+mod workers;
 
 pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
 pub use events::{
@@ -37,11 +38,16 @@ pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRe
 pub use postgres::{PostgresStore, Traffic, without_password};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
-    Wait, WrittenSince,
+    Terms, Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{
-    Append, BUSY_SECONDS_MAX, Expected, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Append, BUSY_SECONDS_MAX, Expected, Look, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError,
+    Transaction, Work,
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
+pub use workers::{
+    ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
+    WorkerState,
+};

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
-use crate::store::{Append, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
+use crate::store::{Append, Look, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
 use crate::subscriptions::Subscription;
 use crate::watch::{MemoryBell, Watch};
+use crate::workers::{AttemptLog, Worker};
 use crate::{clock, list};
 
 /// Says what time it is.
@@ -67,6 +68,10 @@ impl Store for MemoryStore {
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Process
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -160,6 +165,8 @@ struct Tables {
     locks: Table<Place, Vec<HeldLock>>,
     waits: Table<Place, Vec<Wait>>,
     subscriptions: Table<String, Subscription>,
+    workers: Table<String, Worker>,
+    attempt_logs: Table<(PlanId, String, u32), AttemptLog>,
 }
 
 impl Tables {
@@ -177,6 +184,8 @@ impl Tables {
         self.locks.keep();
         self.waits.keep();
         self.subscriptions.keep();
+        self.workers.keep();
+        self.attempt_logs.keep();
     }
 
     fn undo(&mut self) {
@@ -188,6 +197,8 @@ impl Tables {
         self.locks.undo();
         self.waits.undo();
         self.subscriptions.undo();
+        self.workers.undo();
+        self.attempt_logs.undo();
     }
 
     fn heads(&self) -> impl Iterator<Item = &Head> {
@@ -335,6 +346,32 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(list::subscriptions(self.tables.subscriptions.rows.values(), owner, limit))
     }
 
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        Ok(self.tables.workers.rows.get(name).cloned())
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        Ok(list::workers(self.tables.workers.rows.values(), after, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(list::leases_of(self.tables.leases.rows.values(), worker, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        Ok(list::slots(self.tables.leases.rows.values(), queue, (self.clock)()))
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let key = (plan.clone(), task.to_string(), attempt);
+        Ok(self.tables.attempt_logs.rows.get(&key).cloned())
+    }
+
     fn now(&mut self) -> Timestamp {
         (self.clock)()
     }
@@ -410,8 +447,39 @@ impl Transaction for Session<'_, &mut Tables> {
         Ok(())
     }
 
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.tables.workers.put(worker.name.clone(), worker.clone());
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.tables.workers.take(&name.to_owned());
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let gone = self.tables.workers.rows.values().filter(|worker| worker.until < before);
+        let gone: Vec<String> = gone.map(|worker| worker.name.clone()).collect();
+        for name in &gone {
+            self.tables.workers.take(name);
+        }
+        Ok(gone.len() as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        if self.tables.head(&log.plan).is_some() {
+            let key = (log.plan.clone(), log.task.to_string(), log.attempt);
+            self.tables.attempt_logs.put(key, log.clone());
+        }
+        Ok(())
+    }
+
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.tables.known(plan)?;
+        let logs = self.tables.attempt_logs.rows.keys().filter(|(of, _, _)| of == plan);
+        for log in logs.cloned().collect::<Vec<_>>() {
+            self.tables.attempt_logs.take(&log);
+        }
         self.tables.plans.put(plan.clone(), PlanRow { head: None, replay_bytes: 0 });
         self.tables.replace_index(plan, &IndexRows::default());
         let all = (plan.clone(), 0)..=(plan.clone(), u64::MAX);

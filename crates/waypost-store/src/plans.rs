@@ -4,6 +4,7 @@
 mod ahead;
 mod cache;
 mod inside;
+mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -18,6 +19,7 @@ use crate::group::Group;
 use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
 use crate::store::{Store, StoreError};
 use crate::watch::Watch;
+use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
 const CANDIDATES_MAX: usize = 10;
@@ -145,8 +147,8 @@ impl WriteError {
 
 enum Job {
     Create(Option<PlanId>, Actor, Command),
-    Write(Box<WriteRequest>),
-    WritePossible(Box<WriteRequest>),
+    Write(Box<WriteRequest>, Option<Slots>),
+    WritePossible(Box<WriteRequest>, Option<Slots>),
     Purge(PlanId, Actor),
 }
 
@@ -235,19 +237,29 @@ impl Plans {
 
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::Write(Box::new(request)))
+        self.queue_one(Job::Write(Box::new(request), None))
     }
 
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
     /// plan: another one may have been faster with one task, and the rest is worth writing.
     pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request)))
+        self.queue_one(Job::WritePossible(Box::new(request), None))
+    }
+
+    /// The same as [`Plans::write`] for a worker whose tasks take slots of a queue.
+    pub fn write_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+        self.queue_one(Job::Write(Box::new(request), Some(slots)))
+    }
+
+    /// The same as [`Plans::write_what_can_be`] for a worker whose tasks take slots of a queue.
+    pub fn write_what_can_be_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+        self.queue_one(Job::WritePossible(Box::new(request), Some(slots)))
     }
 
     /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
     /// many callers from one thread: what has come in meanwhile is committed in one go.
     pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
-        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request))).collect())
+        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request), None)).collect())
     }
 
     /// Forgets a plan and its history for good. Only a person can; its id stays used.
@@ -289,10 +301,12 @@ impl Plans {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
                         .and_then(|done| and_tell(transaction, &mut cache, by, done)),
-                    Job::Write(request) => write(transaction, &mut cache, request)
+                    Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
                         .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WritePossible(request) => write_possible(transaction, &mut cache, request)
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
+                    Job::WritePossible(request, slots) => {
+                        write_possible(transaction, &mut cache, request, slots.as_ref())
+                            .and_then(|done| and_tell(transaction, &mut cache, &request.by, done))
+                    }
                     Job::Purge(plan, by) => purge(transaction, &mut cache, plan, by),
                 };
                 answers.push(match answer {

@@ -113,6 +113,21 @@ pub struct Lease {
     pub worker: String,
     /// Until when; nothing for work that is never taken away.
     pub until: Option<Timestamp>,
+    /// Since when, where it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The queue of which it takes a slot; nothing for the work of agents and people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+}
+
+/// What leases of tasks that are started now say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// For how long the worker is believed to work without a word; nothing is for ever.
+    pub seconds: Option<u32>,
+    /// The queue of which they take slots.
+    pub queue: Option<&'a str>,
 }
 
 /// A key that a running task holds.
@@ -161,7 +176,7 @@ pub struct IndexChanges {
 
 impl IndexChanges {
     /// What `touched` means for the tables, given the plan as it is now.
-    pub fn of(plan: &Plan, touched: Touched, lease_seconds: Option<u32>, at: Timestamp) -> Self {
+    pub fn of(plan: &Plan, touched: Touched, terms: Terms<'_>, at: Timestamp) -> Self {
         Self {
             started: touched
                 .started
@@ -170,8 +185,9 @@ impl IndexChanges {
                     let found = plan.task(task.as_str());
                     let worker = found.and_then(|task| task.state.worker.clone()).unwrap_or_default();
                     let locks = found.map(|task| task.spec.locks.clone()).unwrap_or_default();
-                    let until = lease_seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
-                    (Lease { plan: plan.id().clone(), task, attempt, worker, until }, locks)
+                    let until = terms.seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
+                    let (since, queue) = (Some(at), terms.queue.map(str::to_owned));
+                    (Lease { plan: plan.id().clone(), task, attempt, worker, until, since, queue }, locks)
                 })
                 .collect(),
             stopped: touched.stopped,
@@ -196,7 +212,7 @@ pub struct IndexRows {
 }
 
 impl IndexRows {
-    /// The rows that this plan should have. The end of a lease is not known to the plan: it is left open.
+    /// The rows that this plan should have. The end of a lease and its slot are not known to the plan: they are left open.
     pub fn of(plan: &Plan) -> Self {
         let id = || plan.id().clone();
         let mut rows = Self::default();
@@ -209,7 +225,16 @@ impl IndexRows {
                 plan: id(),
                 task: name.clone(),
             }));
-            rows.leases.push(Lease { plan: id(), task: name, attempt, worker, until: None });
+            let since = task.state.started_at;
+            rows.leases.push(Lease {
+                plan: id(),
+                task: name,
+                attempt,
+                worker,
+                until: None,
+                since,
+                queue: None,
+            });
         }
         for (task, _) in plan.tasks() {
             let task = &task.spec.id;

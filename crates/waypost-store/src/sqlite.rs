@@ -4,6 +4,7 @@ mod pending;
 mod rows;
 mod schema;
 mod subscribed;
+mod working;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::store::{
 };
 use crate::subscriptions::Subscription;
 use crate::watch::{Bell, Watch, beside, pause};
+use crate::workers::{AttemptLog, Worker};
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -393,20 +395,16 @@ impl Read for Rows<'_> {
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.flush()?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until FROM leases l JOIN plans p ON p.key = l.plan
+        let sql = format!(
+            "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
              WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
-        )?;
+            rows::LEASE
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(params![micros(before), limit as i64])?;
         let mut leases = Vec::new();
         while let Some(row) = found.next()? {
-            leases.push(Lease {
-                plan: rows::plan_id(row.get(0)?)?,
-                task: rows::task_id(row.get(1)?)?,
-                attempt: row.get(2)?,
-                worker: row.get(3)?,
-                until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
-            });
+            leases.push(rows::lease(row)?);
         }
         Ok(leases)
     }
@@ -453,6 +451,35 @@ impl Read for Rows<'_> {
 
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         subscribed::of(self.connection, owner, limit)
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        working::one(self.connection, name)
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        working::page(self.connection, after, limit)
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.flush()?;
+        working::leases(self.connection, worker, limit)
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        working::slots(self.connection, queue, now)
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(None) };
+        working::log(self.connection, key, plan, task, attempt)
     }
 
     fn now(&mut self) -> Timestamp {
@@ -544,6 +571,25 @@ impl Transaction for Rows<'_> {
         Ok(())
     }
 
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        working::put(self.connection, worker)
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM workers WHERE name = ?1")?.execute([name])?;
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached("DELETE FROM workers WHERE until < ?1")?;
+        Ok(statement.execute([before.as_micros()])? as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        let Some(key) = self.key(&log.plan)? else { return Ok(()) };
+        working::put_log(self.connection, key, log)
+    }
+
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.wrote = true;
         self.flush()?;
@@ -551,6 +597,7 @@ impl Transaction for Rows<'_> {
         let now = self.now().as_micros();
         rows::replace_index(self.connection, key, &IndexRows::default())?;
         self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
         self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
         self.connection.execute(

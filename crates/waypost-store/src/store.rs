@@ -5,13 +5,14 @@
 
 use std::path::PathBuf;
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::Watch;
+use crate::workers::{AttemptLog, Worker};
 
 /// Seconds that a writer waits for other processes before it gives up.
 pub const BUSY_SECONDS_MAX: u64 = 60;
@@ -182,6 +183,28 @@ pub trait Read {
     /// The subscriptions of an owner, or of all: the oldest first, at most `limit`.
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError>;
 
+    /// The worker of this name.
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError>;
+
+    /// Workers by their names, at most `limit` after `after`.
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError>;
+
+    /// The leases of one worker, at most `limit`: those that never end first, then the earliest end.
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError>;
+
+    /// Who has slots of a queue, and how many: the leases that name it and have not ended, by worker, in the order of names.
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError>;
+
+    /// The copy of an attempt's log. Stores whose users all have the files at hand keep none.
+    fn attempt_log(
+        &mut self,
+        _plan: &PlanId,
+        _task: &TaskId,
+        _attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        Ok(None)
+    }
+
     /// What time it is, as this store sees it.
     fn now(&mut self) -> Timestamp;
 }
@@ -240,6 +263,18 @@ pub trait Transaction: Read {
         until: Timestamp,
     ) -> Result<bool, StoreError>;
 
+    /// Moves the ends of several leases. Returns for each whether that attempt still has it.
+    fn renew_leases(
+        &mut self,
+        attempts: &[(PlanId, TaskId, u32)],
+        until: Timestamp,
+    ) -> Result<Vec<bool>, StoreError> {
+        let renew = |(plan, task, attempt): &(PlanId, TaskId, u32)| {
+            self.renew_lease(plan, task.as_str(), *attempt, until)
+        };
+        attempts.iter().map(renew).collect()
+    }
+
     /// Puts the tables beside a plan right.
     fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError>;
 
@@ -249,7 +284,22 @@ pub trait Transaction: Read {
     /// Forgets a subscription. Wakes nobody.
     fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError>;
 
-    /// Forgets a plan with its history; its id stays used.
+    /// Keeps what a worker says of itself, in the place of what it said before. Wakes nobody.
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError>;
+
+    /// Forgets a worker. Wakes nobody.
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError>;
+
+    /// Forgets the workers that were believed to be alive until before `before`. Returns how many. Wakes nobody.
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError>;
+
+    /// Keeps a copy of an attempt's log, in the place of an earlier one; of a plan that is gone, nothing. See
+    /// [`Read::attempt_log`]. Wakes nobody.
+    fn put_attempt_log(&mut self, _log: &AttemptLog) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Forgets a plan with its history and its logs; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
 }
 
@@ -258,6 +308,17 @@ pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), StoreE
 
 /// Work done on one consistent state of the store. It may be run again when the backend has to start over.
 pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
+
+/// Who shares a store, and so has to agree on what only one may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// One process.
+    Process,
+    /// Processes of one machine, which see the same files.
+    Machine,
+    /// Any number of machines, which see nothing in common but the store.
+    Machines,
+}
 
 /// A place where plans live.
 pub trait Store: Send + Sync {
@@ -277,6 +338,11 @@ pub trait Store: Send + Sync {
     /// A file beside the store, by which processes that share it can agree; nothing where there is no disk.
     fn beside(&self, _name: &str) -> Option<PathBuf> {
         None
+    }
+
+    /// Who shares it.
+    fn reach(&self) -> Reach {
+        Reach::Machine
     }
 
     /// Looks for damage below the level of plans; one line for each.

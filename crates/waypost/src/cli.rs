@@ -95,6 +95,8 @@ pub(crate) enum Command {
     Submit(command::submit::Submit),
     /// Run the plans of queues, whoever submits them
     Worker(command::worker::Worker),
+    /// List the workers with what they run, or let one end
+    Workers(command::workers::Workers),
     /// Serve plans to an agent over the Model Context Protocol
     Mcp(command::mcp::Mcp),
     /// Serve plans to agents over HTTP

@@ -243,6 +243,7 @@ impl From<Refusal> for Failure {
             | Refusal::NotAwaited { .. }
             | Refusal::StillRunning { .. }
             | Refusal::LockHeld { .. }
+            | Refusal::QueueFull { .. }
             | Refusal::Archived {}
             | Refusal::AlreadyExists {}
             | Refusal::NotCreated {} => Exit::Failed,

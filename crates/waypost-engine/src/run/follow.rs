@@ -62,7 +62,10 @@ pub(crate) fn watch(
     let look = move || {
         loop {
             // A watch that breaks is no reason to stop: the run looks around once a second anyway.
-            let written = watch.wait(WATCH_WAIT).unwrap_or(true);
+            let written = watch.wait(WATCH_WAIT).unwrap_or_else(|_| {
+                std::thread::park_timeout(WATCH_WAIT);
+                true
+            });
             let Some(changed) = changed.upgrade() else { return };
             if written && !changed.swap(true, Ordering::AcqRel) && sender.send(Message::StoreChanged).is_err()
             {

@@ -104,6 +104,8 @@ pub(super) struct Live {
     pub(super) progress: Option<String>,
     /// Whether its work was started.
     pub(super) began: bool,
+    /// Whether its lease is gone: the task is somebody else's, and nothing more is said of it.
+    pub(super) lost: bool,
 }
 
 impl Live {
@@ -126,6 +128,7 @@ impl Live {
             ending: None,
             progress: None,
             began: false,
+            lost: false,
         }
     }
 

@@ -87,6 +87,11 @@ impl Scheduler {
             {
                 followed.parked.insert(task, Timestamp::from_micros(now.as_micros() + PARKED_MICROS));
             }
+            if let Refusal::QueueFull { queue, .. } = refusal {
+                // As long as the store says how many start, it is asked about each of them.
+                followed.share(now);
+                self.slots.was_refused(queue);
+            }
         }
         if let Some(pending) = &mut followed.pending {
             pending.written = Some(version);

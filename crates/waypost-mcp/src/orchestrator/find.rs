@@ -1,7 +1,7 @@
 //! The plans and tasks that arguments name, and who is there to run them.
 
 use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
-use waypost_engine::{Config, workers};
+use waypost_engine::{Config, no_worker};
 use waypost_store::WriteError;
 
 use super::status::words;
@@ -23,11 +23,11 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
     Err(Refused::new(message, "write more of the id"))
 }
 
-/// How many workers of this machine run plans of the queue that a plan is on.
-pub(super) fn workers_of(call: &Call, plan: &Plan) -> usize {
-    let queue = Config::queue_name(&plan.spec().queue).to_owned();
-    let alive = workers(&call.workspace.own.join("runs"));
-    alive.iter().filter(|worker| worker.queues.contains(&queue)).count()
+/// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
+pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, Refused> {
+    let plans = &call.workspace.plans;
+    let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    Ok(waypost_engine::workers_of(plans, &queue)?.len())
 }
 
 /// What has to happen before anything runs, if it is not up to the agent.
@@ -48,7 +48,8 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(
-                "no worker of queue {queue} is known to run on this machine: somebody has to start one (`waypost worker --queue {queue}`) or run the plan (`waypost run {id}`)"
+                "{}: somebody has to start one (`waypost worker --queue {queue}`) or run the plan (`waypost run {id}`)",
+                no_worker(queue)
             ))
         }
         Phase::Paused => Some(format!("it is paused; `waypost resume {id}` lets it go on")),

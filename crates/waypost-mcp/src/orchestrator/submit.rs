@@ -84,8 +84,8 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), Refused> {
 }
 
 fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, Refused> {
+    let workers = find::workers_of(call, &entered.plan)?;
     let answer = call.workspace.plans.look(&entered.plan, |plan: &Plan| {
-        let workers = find::workers_of(call, plan);
         let mut answer = Map::new();
         answer.insert("id".to_owned(), entered.plan.as_str().into());
         answer.insert("version".to_owned(), plan.version().into());

@@ -77,9 +77,10 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
     let happened = happened_since(&call.workspace.plans, id, since)?;
+    let workers = find::workers_of(call, id)?;
     let mut answer = call.workspace.plans.look(id, |plan| {
         let mut answer = status::standing(plan);
-        if let Some(next) = find::next(plan, find::workers_of(call, plan)) {
+        if let Some(next) = find::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
         answer

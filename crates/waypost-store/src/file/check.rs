@@ -49,6 +49,9 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
     if let Err(error) = super::session::read_subscriptions(layout) {
         note(&mut wrong, error)?;
     }
+    if let Err(error) = super::session::read_workers(layout) {
+        note(&mut wrong, error)?;
+    }
     for name in disk::names(&layout.edited(), ".json")? {
         let path = layout.edited().join(name + ".json");
         let keeps = "keeps what was written into a plan's file by hand; take it over or delete it";

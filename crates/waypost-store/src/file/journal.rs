@@ -24,6 +24,8 @@ pub(super) enum Target {
     Leases,
     /// `subscriptions.json`.
     Subscriptions,
+    /// `workers.json`.
+    Workers,
     /// A plan's readable file.
     Plan(PlanId),
     /// A plan's history, as a whole.
@@ -40,6 +42,7 @@ impl Target {
             Self::Store => layout.store(),
             Self::Leases => layout.leases(),
             Self::Subscriptions => layout.subscriptions(),
+            Self::Workers => layout.workers(),
             Self::Plan(id) => layout.plan(id),
             Self::History(id) => layout.history(id),
             Self::Snapshot(id) => layout.snapshot(id),

@@ -15,13 +15,24 @@ use super::{Layout, StoreFile};
 use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
 use crate::store::{Append, Read, StoreError, Transaction};
 use crate::subscriptions::Subscription;
+use crate::workers::Worker;
 use crate::{clock, list};
 
 /// Until when an attempt is believed to be worked on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct LeaseEnd {
     attempt: u32,
     until: Timestamp,
+    /// The queue of which it takes a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<String>,
+}
+
+impl LeaseEnd {
+    fn of(lease: &Lease) -> Option<Self> {
+        let (attempt, queue) = (lease.attempt, lease.queue.clone());
+        lease.until.map(|until| Self { attempt, until, queue })
+    }
 }
 
 /// What `leases.json` holds. An end counts as long as its attempt runs.
@@ -29,6 +40,9 @@ type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
 
 /// What `subscriptions.json` holds, by id.
 pub(super) type Subscriptions = BTreeMap<String, Subscription>;
+
+/// What `workers.json` holds, by name.
+pub(super) type Workers = BTreeMap<String, Worker>;
 
 /// What this transaction has done to a plan.
 struct Staged {
@@ -58,6 +72,8 @@ pub(super) struct Session<'a> {
     lease_ends_changed: bool,
     subscriptions: Option<Subscriptions>,
     subscriptions_changed: bool,
+    workers: Option<Workers>,
+    workers_changed: bool,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
 }
 
@@ -72,6 +88,8 @@ impl<'a> Session<'a> {
             lease_ends_changed: false,
             subscriptions: None,
             subscriptions_changed: false,
+            workers: None,
+            workers_changed: false,
             snapshots: BTreeMap::new(),
         }
     }
@@ -131,7 +149,7 @@ impl<'a> Session<'a> {
     }
 
     /// The leases of a plan, with their ends.
-    fn leases_of(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
+    fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
         let mut leases = facts.rows.leases.clone();
         if leases.is_empty() {
             return Ok(leases);
@@ -140,6 +158,7 @@ impl<'a> Session<'a> {
             for lease in &mut leases {
                 let end = ends.get(&lease.task).filter(|end| end.attempt == lease.attempt);
                 lease.until = end.map(|end| end.until);
+                lease.queue = end.and_then(|end| end.queue.clone());
             }
         }
         Ok(leases)
@@ -175,6 +194,21 @@ impl<'a> Session<'a> {
             self.subscriptions = Some(read_subscriptions(self.layout)?);
         }
         Ok(self.subscriptions.get_or_insert_default())
+    }
+
+    fn all_workers(&mut self) -> Result<&mut Workers, StoreError> {
+        if self.workers.is_none() {
+            self.workers = Some(read_workers(self.layout)?);
+        }
+        Ok(self.workers.get_or_insert_default())
+    }
+
+    fn all_leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+        let mut all = Vec::new();
+        for facts in self.all()? {
+            all.extend(self.leases_of_plan(&facts)?);
+        }
+        Ok(all)
     }
 
     fn next_sequence(&mut self) -> Result<u64, StoreError> {
@@ -217,6 +251,9 @@ impl<'a> Session<'a> {
         }
         if let Some(all) = self.subscriptions.as_ref().filter(|_| self.subscriptions_changed) {
             intent.files.push((Target::Subscriptions, disk::pretty(all)?));
+        }
+        if let Some(all) = self.workers.as_ref().filter(|_| self.workers_changed) {
+            intent.files.push((Target::Workers, disk::pretty(all)?));
         }
         if intent.files.is_empty() {
             return Ok(());
@@ -273,6 +310,15 @@ pub(super) fn read_subscriptions(layout: &Layout) -> Result<Subscriptions, Store
     match disk::read(&path)? {
         Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
         None => Ok(Subscriptions::new()),
+    }
+}
+
+/// What `workers.json` says.
+pub(super) fn read_workers(layout: &Layout) -> Result<Workers, StoreError> {
+    let path = layout.workers();
+    match disk::read(&path)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
+        None => Ok(Workers::new()),
     }
 }
 
@@ -398,11 +444,7 @@ impl Read for Session<'_> {
     }
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let mut all = Vec::new();
-        for facts in self.all()? {
-            all.extend(self.leases_of(&facts)?);
-        }
-        Ok(list::leases(all.iter(), before, limit))
+        Ok(list::leases(self.all_leases()?.iter(), before, limit))
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -415,7 +457,7 @@ impl Read for Session<'_> {
 
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
-        Ok(IndexRows { leases: self.leases_of(&facts)?, ..facts.rows.clone() })
+        Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
     }
 
     fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
@@ -424,6 +466,22 @@ impl Read for Session<'_> {
 
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         Ok(list::subscriptions(self.all_subscriptions()?.values(), owner, limit))
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        Ok(self.all_workers()?.get(name).cloned())
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        Ok(list::workers(self.all_workers()?.values(), after, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(list::leases_of(self.all_leases()?.iter(), worker, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        Ok(list::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
     fn now(&mut self) -> Timestamp {
@@ -451,8 +509,7 @@ impl Transaction for Session<'_> {
             self.set_lease_end(id, task, None)?;
         }
         for (lease, _) in &append.index.started {
-            let end = lease.until.map(|until| LeaseEnd { attempt: lease.attempt, until });
-            self.set_lease_end(id, &lease.task, end)?;
+            self.set_lease_end(id, &lease.task, LeaseEnd::of(lease))?;
         }
         let sequence = self.next_sequence()?;
         let facts = Arc::new(Facts { head: append.head.clone(), rows: IndexRows::of(append.plan) });
@@ -495,15 +552,16 @@ impl Transaction for Session<'_> {
         let Some(lease) = leases.find(|lease| lease.task.as_str() == task && lease.attempt == attempt) else {
             return Ok(false);
         };
-        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until }))?;
+        let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(&lease.task));
+        let queue = ends.filter(|end| end.attempt == attempt).and_then(|end| end.queue.clone());
+        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until, queue }))?;
         Ok(true)
     }
 
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
     fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
         for lease in &rows.leases {
-            let end = lease.until.map(|until| LeaseEnd { attempt: lease.attempt, until });
-            self.set_lease_end(plan, &lease.task, end)?;
+            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
         }
         Ok(())
     }
@@ -519,6 +577,28 @@ impl Transaction for Session<'_> {
             self.subscriptions_changed = true;
         }
         Ok(())
+    }
+
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.all_workers()?.insert(worker.name.clone(), worker.clone());
+        self.workers_changed = true;
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        if self.all_workers()?.remove(name).is_some() {
+            self.workers_changed = true;
+        }
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let workers = self.all_workers()?;
+        let count = workers.len();
+        workers.retain(|_, worker| worker.until >= before);
+        let gone = count - workers.len();
+        self.workers_changed |= gone > 0;
+        Ok(gone as u64)
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {

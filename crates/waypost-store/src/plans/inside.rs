@@ -6,11 +6,13 @@ use waypost_core::{
 };
 
 use super::cache::{Cache, Cached, News, VERSIONS_READ_MAX, catch_up, load};
+use super::room::Room;
 use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::across::no_ring;
 use crate::deliver::deliver;
-use crate::record::{Head, HeldLock, IndexChanges};
+use crate::record::{Head, HeldLock, IndexChanges, Terms};
 use crate::store::{Append, StoreError, Transaction};
+use crate::workers::Slots;
 
 /// Bytes of versions after which a snapshot is worth its while even for a small plan.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -40,7 +42,7 @@ pub(super) fn create(
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
     let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
-    let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
+    let committed = append(transaction, &mut cached, by, command.name(), &events, Terms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
     if let Some(made) = cache.plans.get_mut(&id) {
@@ -71,6 +73,7 @@ pub(crate) fn write_possible(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
     request: &WriteRequest,
+    slots: Option<&Slots>,
 ) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
     let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
@@ -79,10 +82,12 @@ pub(crate) fn write_possible(
     let plan = &mut cached.plan;
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut room = Room::of(request, slots);
     for (place, command) in request.commands.iter().enumerate() {
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
         let possible = decided.and_then(|events| {
             locks_are_free(transaction, plan, &events)?;
+            room.take(transaction, place, command)?;
             Ok(events)
         });
         match possible {
@@ -112,7 +117,7 @@ pub(crate) fn write_possible(
     }
     plan.seal(at);
     let name = joined(names);
-    let committed = append(transaction, cached, &request.by, &name, &all, request.lease_seconds, at)?;
+    let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
     Ok(Committed { left_out, ..committed })
 }
 
@@ -127,7 +132,12 @@ fn joined(all: Vec<&str>) -> String {
     names.join("+")
 }
 
-pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRequest) -> Done {
+pub(super) fn write(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    slots: Option<&Slots>,
+) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
     let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
     catch_up(transaction, cache, &request.plan, version)?;
@@ -138,7 +148,7 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     let plan = &mut cached.plan;
     // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
-    let decided = decide(transaction, plan, request, at);
+    let decided = decide(transaction, plan, request, slots, at);
     let events = match decided {
         Ok(events) => events,
         Err((evolved, error)) => {
@@ -156,7 +166,11 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     }
     plan.seal(at);
     let name = joined(request.commands.iter().map(Command::name).collect());
-    append(transaction, cached, &request.by, &name, &events, request.lease_seconds, at)
+    append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)
+}
+
+fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> Terms<'a> {
+    Terms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
 }
 
 /// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
@@ -164,13 +178,16 @@ fn decide(
     transaction: &mut dyn Transaction,
     plan: &mut Plan,
     request: &WriteRequest,
+    slots: Option<&Slots>,
     at: Timestamp,
 ) -> Result<Vec<Event>, (bool, WriteError)> {
     let mut all = Vec::new();
-    for command in &request.commands {
+    let mut room = Room::of(request, slots);
+    for (place, command) in request.commands.iter().enumerate() {
         let events =
             plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
         locks_are_free(transaction, plan, &events).map_err(|error| (!all.is_empty(), error))?;
+        room.take(transaction, place, command).map_err(|error| (!all.is_empty(), error))?;
         for event in &events {
             plan.evolve(event, at);
         }
@@ -225,13 +242,13 @@ fn append(
     by: &Actor,
     command: &str,
     events: &[Event],
-    lease_seconds: Option<u32>,
+    terms: Terms<'_>,
     at: Timestamp,
 ) -> Done {
     let plan = &mut cached.plan;
     let mut touched = plan.take_touched();
     let finished = std::mem::take(&mut touched.finished);
-    let index = IndexChanges::of(plan, touched, lease_seconds, at);
+    let index = IndexChanges::of(plan, touched, terms, at);
     let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
     cached.news = Some(News { finished, waits });
     let head = Head::of(plan);

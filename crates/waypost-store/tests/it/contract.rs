@@ -10,6 +10,7 @@ mod tables;
 mod together;
 mod versions;
 mod watching;
+mod workers;
 
 use crate::place::Place;
 
@@ -94,6 +95,15 @@ promises! {
         subscribers::a_purged_plan_breaks_no_subscription
         subscribers::what_was_given_up_is_told_by_the_doctor_until_it_is_put_right
         subscribers::nobody_is_woken_by_subscriptions
+        workers::a_worker_is_found_again_until_it_is_dropped_or_forgotten
+        workers::workers_come_by_name_and_page_by_page
+        workers::a_worker_is_alive_silent_and_dead_by_the_stores_clock
+        workers::whoever_is_asked_to_drain_finds_that_in_its_own_row
+        workers::leases_tell_who_works_on_what_since_when_and_in_which_slot
+        workers::a_queue_has_so_many_slots_for_all_workers_together
+        workers::what_ends_within_its_version_and_what_agents_do_takes_no_slot
+        workers::the_copy_of_a_log_is_found_again_where_copies_are_kept
+        workers::nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases

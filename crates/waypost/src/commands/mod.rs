@@ -39,6 +39,7 @@ pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod work;
 pub(crate) mod worker;
+pub(crate) mod workers;
 
 use crate::cli::{Command, Task};
 use crate::context::Context;
@@ -52,6 +53,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Run(asked) => asked.run(context),
         Command::Submit(asked) => asked.run(context),
         Command::Worker(asked) => asked.run(context),
+        Command::Workers(asked) => asked.run(context),
         Command::Mcp(asked) => asked.run(context),
         Command::Serve(asked) => asked.run(context),
         Command::Token(asked) => asked.run(context),

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use waypost_core::Status;
 use waypost_engine::{
-    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Runner, Takes, View, Watcher,
+    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
 };
 
 use super::run::report::{self, Scope};
@@ -22,7 +22,8 @@ use crate::view::text;
 const EXAMPLES: &str = "\
 A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
 Tasks of executors that it does not know, or does not take, are left to other workers.
-Ctrl-C or SIGTERM once: start nothing new and wait for what runs; again: stop the work. Exit code 0, or 130 when stopped.
+Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start nothing new and wait for what runs; again: stop
+the work, which goes back to the queue at once. Exit code 0, or 130 when stopped. `waypost workers` lists all workers.
 
 Examples:
   waypost worker
@@ -144,6 +145,9 @@ impl Watcher for Counting {
     }
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.inner.remarked(remark);
     }
     fn look(&mut self, view: &View<'_>) {
         self.inner.look(view);
