@@ -34,12 +34,13 @@ pub use memory::MemoryStore;
 pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use record::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
-    Wait, WrittenSince,
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
+    Sort, Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{
-    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
+    Transaction, Work,
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};

@@ -94,10 +94,31 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What stays of it when its events are pruned: its number, who, when and the name of the command.
+    pub(crate) fn pruned(self) -> Self {
+        Self { events: Vec::new(), ..self }
+    }
+
+    /// Whether only its row is left: no version is written without an event.
+    pub fn is_forgotten(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
         Self { command: "purged".to_owned(), events: Vec::new(), ..self }
     }
+}
+
+/// Events that were forgotten: the plan as the last of these versions left it is kept in their place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// This version and all before it have no events any more.
+    pub up_to: u64,
+    /// When they were forgotten.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Actor,
 }
 
 /// A task that somebody works on, and until when that is believed.

@@ -205,6 +205,7 @@ impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (exit, code) = match &error {
             StoreError::BadLocation(_) => (Exit::Usage, "bad_location"),
+            StoreError::Pruned { .. } => (Exit::NotFound, "pruned"),
             StoreError::Corrupt { .. } => (Exit::Failed, "corrupt"),
             StoreError::TooNew { .. } => (Exit::Failed, "too_new"),
             StoreError::Busy => (Exit::Failed, "busy"),

@@ -99,6 +99,16 @@ const STEPS: &[&str] = &["
         trouble TEXT
     ) WITHOUT ROWID;
     CREATE INDEX subscriptions_by_owner ON subscriptions (owner);
+",
+"
+    -- What is kept in the place of events that were forgotten.
+    CREATE TABLE pruned (
+        plan INTEGER PRIMARY KEY REFERENCES plans (key),
+        up_to INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        bytes BLOB NOT NULL
+    );
 "];
 
 /// The schema that this build writes.
