@@ -122,7 +122,7 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
 }
 
 /// How long a lease lasts is known only to its row.
-fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
+pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
     for lease in &mut rows.leases {
         let same =
             stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);

@@ -6,6 +6,7 @@
 
 mod across;
 mod clock;
+mod copy;
 mod deliver;
 mod events;
 mod file;
@@ -17,6 +18,7 @@ mod list;
 mod memory;
 mod open;
 mod plans;
+mod prune;
 mod record;
 mod sqlite;
 mod store;
@@ -24,6 +26,7 @@ mod subscriptions;
 mod watch;
 
 pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
+pub use copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use events::{
     BadCursor, BadFilter, Cursor, EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventFilter,
     EventPage, FILTER_NAMES_MAX, Happening, Occurrence, event_kinds,
@@ -33,6 +36,7 @@ pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
 pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
     Sort, Wait, WrittenSince,

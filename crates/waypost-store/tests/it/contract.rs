@@ -2,6 +2,7 @@
 
 mod across;
 mod happenings;
+mod keeping;
 mod lists;
 mod log;
 mod names;
@@ -94,6 +95,11 @@ promises! {
         subscribers::a_purged_plan_breaks_no_subscription
         subscribers::what_was_given_up_is_told_by_the_doctor_until_it_is_put_right
         subscribers::nobody_is_woken_by_subscriptions
+        keeping::forgotten_events_leave_the_plan_and_the_numbers_of_the_log
+        keeping::a_plan_whose_events_were_forgotten_can_be_gone_on_with
+        keeping::only_plans_that_ended_long_ago_are_pruned_and_only_by_a_person
+        keeping::what_a_subscription_has_not_read_is_held_back
+        keeping::a_copy_has_everything_that_the_store_has
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases
