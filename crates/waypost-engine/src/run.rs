@@ -16,7 +16,7 @@ pub use follow::Follow;
 use follow::Offers;
 pub(crate) use follow::watch as watch_store;
 use waypost_core::{Command, Plan, PlanId, Timestamp};
-use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
+use waypost_store::{Plans, StoreError, WriteError, WriteRequest, meters};
 
 use crate::config::Config;
 use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines, soon};
@@ -463,6 +463,7 @@ impl Runner {
 
     fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
         self.store_failures += 1;
+        meters().store_errors.with([error.word()], |errors| errors.add(1));
         if self.store_failures >= STORE_FAILURES_MAX {
             return Err(RunError::Store(error));
         }

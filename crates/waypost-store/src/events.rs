@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, ActorKind, Consequence, Event, PlanId, TaskId, Timestamp, limits};
 
 use crate::follow::Follower;
+use crate::meters::meters;
 use crate::plans::Plans;
 use crate::record::{Entry, LogFilter};
 use crate::store::{Read, StoreError};
@@ -264,6 +265,7 @@ impl Plans {
                 .page(after, limit.clamp(1, EVENTS_MAX))?;
             Ok(())
         })?;
+        meters().events_served.add(page.events.len() as u64);
         Ok(page)
     }
 

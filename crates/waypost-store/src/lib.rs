@@ -16,6 +16,7 @@ mod group;
 mod history;
 mod list;
 mod memory;
+mod meters;
 mod open;
 mod plans;
 mod prune;
@@ -34,12 +35,13 @@ pub use events::{
 pub use file::FileStore;
 pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
+pub use meters::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
-    Sort, Wait, WrittenSince,
+    Sort, Totals, Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{

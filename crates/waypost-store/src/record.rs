@@ -339,6 +339,57 @@ pub struct WrittenSince {
     pub more: bool,
 }
 
+/// How much there is in a store, without reading any plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Plans that are not put away, by phase, in the order of [`Phase::ALL`].
+    pub plans: [u64; Phase::ALL.len()],
+    /// Plans that are.
+    pub archived: u64,
+    /// Tasks of plans that are not put away.
+    pub tasks: Counts,
+    /// Of active plans with a task that could start now: when the one that has been left alone longest last changed.
+    pub ready_since: Option<Timestamp>,
+    /// Tasks that somebody works on.
+    pub leases: u64,
+    /// Those of which nobody has heard for too long.
+    pub leases_overdue: u64,
+}
+
+impl Totals {
+    /// Adds what a head says.
+    pub(crate) fn add(&mut self, head: &Head) {
+        if head.archived {
+            self.archived += 1;
+            return;
+        }
+        if let Some(place) = Phase::ALL.iter().position(|phase| *phase == head.phase) {
+            self.plans[place] += 1;
+        }
+        self.add_tasks(&head.counts);
+        if head.phase == Phase::Active && head.counts.ready > 0 {
+            self.ready_since = [self.ready_since, head.updated_at].into_iter().flatten().min();
+        }
+    }
+
+    /// Adds the tasks of a plan, or of several.
+    pub(crate) fn add_tasks(&mut self, counts: &Counts) {
+        let sums = &mut self.tasks;
+        for (sum, count) in [
+            (&mut sums.total, counts.total),
+            (&mut sums.ready, counts.ready),
+            (&mut sums.blocked, counts.blocked),
+            (&mut sums.running, counts.running),
+            (&mut sums.done, counts.done),
+            (&mut sums.failed, counts.failed),
+            (&mut sums.skipped, counts.skipped),
+            (&mut sums.cancelled, counts.cancelled),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
+    }
+}
+
 /// Which versions of which plans to read from the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogFilter {

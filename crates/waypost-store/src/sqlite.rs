@@ -16,7 +16,7 @@ use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
 
 use self::pending::Pending;
 use crate::record::{
-    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
 };
 use crate::store::{
     Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
@@ -479,6 +479,12 @@ impl Read for Rows<'_> {
 
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         subscribed::of(self.connection, owner, limit)
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        kept::totals(self.connection, now)
     }
 
     fn now(&mut self) -> Timestamp {

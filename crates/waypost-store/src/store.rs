@@ -8,7 +8,8 @@ use std::path::PathBuf;
 use waypost_core::{PlanId, Timestamp};
 
 use crate::record::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort,
+    Totals, Wait, WrittenSince,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::Watch;
@@ -75,6 +76,19 @@ pub(crate) fn day(at: Timestamp) -> String {
 }
 
 impl StoreError {
+    /// The word for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Corrupt { .. } => "corrupt",
+            Self::TooNew { .. } => "too_new",
+            Self::Busy => "busy",
+            Self::Files { .. } => "files",
+            Self::Database(_) => "database",
+            Self::Pruned { .. } => "pruned",
+            Self::BadLocation(_) => "bad_location",
+        }
+    }
+
     /// The same error for another who waited for the same thing.
     pub(crate) fn told_again(&self) -> Self {
         match self {
@@ -192,6 +206,26 @@ pub trait Read {
 
     /// The subscriptions of an owner, or of all: the oldest first, at most `limit`.
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError>;
+
+    /// How much there is. Reads no plan; backends that can let their tables add up.
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        const HEADS_READ_MAX: usize = 500;
+        let mut totals = Totals::default();
+        let (shelf, sort, limit) = (Shelf::All, Sort::Id, HEADS_READ_MAX);
+        let mut query = Query { shelf, sort, limit, ..Query::default() };
+        loop {
+            let page = self.heads(&query)?;
+            page.items.iter().for_each(|head| totals.add(head));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        let now = self.now();
+        totals.leases = self.leases(None, usize::MAX >> 1)?.len() as u64;
+        totals.leases_overdue = self.leases(Some(now), usize::MAX >> 1)?.len() as u64;
+        Ok(totals)
+    }
 
     /// What time it is, as this store sees it.
     fn now(&mut self) -> Timestamp;

@@ -1,10 +1,11 @@
-//! Versions that are forgotten, and versions that are taken over from another store. Knows the columns, not when.
+//! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
+//! how much there is. Knows the columns, not when.
 
 use rusqlite::{Connection, OptionalExtension, params};
-use waypost_core::Timestamp;
+use waypost_core::{Counts, Timestamp};
 
 use super::rows;
-use crate::record::{Entry, Head, Pruned};
+use crate::record::{Entry, Head, Pruned, Totals};
 use crate::store::{Adopted, Pruning, StoreError};
 
 /// What was forgotten of the plan with this number.
@@ -88,4 +89,40 @@ pub(super) fn settle(connection: &Connection, key: i64, adopted: &Adopted<'_>) -
         Some(pruning) => prune(connection, key, pruning),
         None => Ok(()),
     }
+}
+
+/// How much there is, by the columns of the heads.
+pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
+    let mut totals = Totals::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
+            sum(skipped), sum(cancelled), min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
+         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase",
+    )?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let word: String = row.get(0)?;
+        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
+            totals.plans[place] = row.get::<_, i64>(1)? as u64;
+        }
+        let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));
+        totals.add_tasks(&Counts {
+            total: sum(2)?,
+            ready: sum(3)?,
+            blocked: sum(4)?,
+            running: sum(5)?,
+            done: sum(6)?,
+            failed: sum(7)?,
+            skipped: sum(8)?,
+            cancelled: sum(9)?,
+        });
+        let since = row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros);
+        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
+    }
+    let one = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    totals.archived = one("SELECT count(*) FROM plans WHERE purged_at IS NULL AND archived = 1")? as u64;
+    totals.leases = one("SELECT count(*) FROM leases")? as u64;
+    let mut statement = connection.prepare_cached("SELECT count(*) FROM leases WHERE until < ?1")?;
+    totals.leases_overdue = statement.query_row([now.as_micros()], |row| row.get::<_, i64>(0))? as u64;
+    Ok(totals)
 }

@@ -56,6 +56,7 @@ promises! {
         lists::a_text_is_found_in_ids_and_titles_whatever_the_case
         lists::the_archive_is_a_shelf_of_its_own
         lists::heads_say_what_the_plans_say
+        lists::totals_add_up_what_the_heads_say
         log::the_log_has_no_gaps_and_follows_the_commits
         log::the_log_can_be_read_by_plan_by_actor_and_page_by_page
         log::the_log_tells_which_plans_were_written_since
