@@ -7,6 +7,7 @@ mod inside;
 mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, TaskId, Timestamp};
 
@@ -16,6 +17,7 @@ use self::inside::{and_tell, create, purge, write};
 pub(crate) use self::inside::{random_name, write_possible};
 use crate::follow::Follower;
 use crate::group::Group;
+use crate::meters::meters;
 use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
 use crate::store::{Store, StoreError};
 use crate::watch::Watch;
@@ -289,10 +291,11 @@ impl Plans {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
-        let mut begun = false;
+        let begun = Instant::now();
+        let mut is_again = false;
         let outcome = self.store.write(&mut |transaction| {
             // The backend may start over; then so do we, from what is stored.
-            if std::mem::replace(&mut begun, true) {
+            if std::mem::replace(&mut is_again, true) {
                 answers.clear();
                 cache.plans.clear();
             }
@@ -319,10 +322,13 @@ impl Plans {
             }
             Ok(())
         });
+        meters().commits.took(begun.elapsed());
+        meters().group_sizes.had(jobs.len());
         match outcome {
             Ok(()) => answers,
             // It may have been written, or not: who tries again must not do so unseen.
             Err(error) => {
+                meters().store_errors.with([error.word()], |errors| errors.add(1));
                 cache.plans.clear();
                 jobs.iter().map(|_| Err(error.told_again().into())).collect()
             }

@@ -5,6 +5,7 @@
 //! commands it holds (`session.rs`).
 
 mod address;
+mod kept;
 mod link;
 mod listen;
 mod pending;
@@ -14,6 +15,7 @@ mod rows;
 mod schema;
 mod session;
 mod tls;
+mod working;
 mod writing;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +28,7 @@ use self::listen::Ears;
 use self::pool::{Patience, Pool};
 use self::session::{Doubt, Session, said};
 use crate::sqlite::Durability;
-use crate::store::{Look, Store, StoreError, Work};
+use crate::store::{Look, Reach, Store, StoreError, Work};
 use crate::watch::Watch;
 
 /// Numbers of the log, the latest ones, of which a check sees whether any is missing.
@@ -203,6 +205,10 @@ impl Store for PostgresStore {
                 }
             }
         }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Machines
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {

@@ -190,6 +190,10 @@ pub(crate) enum Command {
     Schema(command::schema::Schema),
     /// Bring the store to the schema of this build
     Migrate(command::migrate::Migrate),
+    /// Copy all plans of one store into another, with their history
+    Copy(command::copy::Copy),
+    /// Forget the events and logs of plans that ended long ago (only a person can)
+    Prune(command::prune::Prune),
     /// Check the whole store against its history
     Doctor(command::doctor::Doctor),
     /// Set up hosts of agents: MCP configuration, AGENTS.md, .waypost/

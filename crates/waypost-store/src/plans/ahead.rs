@@ -13,9 +13,16 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
         match job {
             Job::Create(None, _, _) => {}
             Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
-            Job::Write(request) | Job::WritePossible(request) => {
+            Job::Write(request, slots) | Job::WritePossible(request, slots) => {
                 add(&mut expected, cache, &request.plan);
                 add_locks(&mut expected, cache, request);
+                let starts = |command: &Command| matches!(command, Command::StartTask { .. });
+                let bounded = slots.as_ref().filter(|slots| slots.concurrency.is_some());
+                if let Some(slots) = bounded.filter(|_| request.commands.iter().any(starts))
+                    && !expected.queues.contains(&slots.queue)
+                {
+                    expected.queues.push(slots.queue.clone());
+                }
             }
         }
     }

@@ -7,8 +7,8 @@ use waypost_core::{Elsewhere, Lock, LockMode, PlanId, TaskId, Timestamp};
 
 use super::link::Call;
 use super::rows::text;
-use crate::record::{Head, HeldLock, IndexChanges, IndexRows, Lease, Wait};
-use crate::store::Append;
+use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, Wait};
+use crate::store::{Append, StoreError};
 
 /// One plan's share.
 pub(super) struct PendingPlan {
@@ -18,6 +18,14 @@ pub(super) struct PendingPlan {
     pub(super) replay_bytes: u64,
     running: HashMap<TaskId, Option<(Lease, Vec<Lock>)>>,
     waits: HashMap<TaskId, Vec<Elsewhere>>,
+}
+
+/// A slot of a queue that a running task takes.
+#[derive(Clone)]
+pub(super) struct Slot {
+    pub(super) worker: String,
+    pub(super) plan: PlanId,
+    pub(super) task: TaskId,
 }
 
 /// Versions, column by column.
@@ -97,6 +105,21 @@ impl Pending {
                     task: lease.task.clone(),
                 }));
             }
+        }
+        found
+    }
+
+    /// Who has slots of `queue`, by tasks, given who the tables say does.
+    pub(super) fn slots(&self, queue: &str, stored: &[Slot]) -> Vec<String> {
+        let moved = |slot: &&Slot| {
+            self.plans.get(&slot.plan).is_some_and(|plan| plan.running.contains_key(&slot.task))
+        };
+        let mut found: Vec<String> =
+            stored.iter().filter(|slot| !moved(slot)).map(|slot| slot.worker.clone()).collect();
+        for plan in self.plans.values() {
+            let started = plan.running.values().flatten().map(|(lease, _)| lease);
+            let here = started.filter(|lease| lease.queue.as_deref() == Some(queue));
+            found.extend(here.map(|lease| lease.worker.clone()));
         }
         found
     }
@@ -196,6 +219,26 @@ impl Versions {
     }
 }
 
+/// Writes versions as another store has them, with their numbers; also says how many bytes of events they hold.
+pub(super) fn put_entries(key: i64, nonce: i64, entries: &[Entry]) -> Result<(Call, u64), StoreError> {
+    let mut versions = Versions::default();
+    let mut bytes = 0;
+    for entry in entries {
+        let events =
+            serde_json::to_string(&entry.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        bytes += events.len() as u64;
+        versions.sequence.push(entry.sequence as i64);
+        versions.plan.push(key);
+        versions.version.push(entry.version as i64);
+        versions.at.push(entry.at.as_micros());
+        versions.actor.push(text(&entry.actor.to_string()));
+        versions.command.push(entry.command.clone());
+        versions.nonce.push(nonce);
+        versions.events.push(events);
+    }
+    Ok((versions.put(), bytes))
+}
+
 /// Writes heads into their rows; plans that are new get theirs.
 pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a Head, u64)>) -> Call {
     let heads: Vec<(i64, &Head, u64)> = heads.collect();
@@ -252,6 +295,8 @@ struct Leases {
     attempt: Vec<i64>,
     worker: Vec<String>,
     until: Vec<Option<i64>>,
+    since: Vec<Option<i64>>,
+    queue: Vec<Option<String>>,
 }
 
 impl Leases {
@@ -261,16 +306,25 @@ impl Leases {
         self.attempt.push(i64::from(lease.attempt));
         self.worker.push(text(&lease.worker));
         self.until.push(lease.until.map(Timestamp::as_micros));
+        self.since.push(lease.since.map(Timestamp::as_micros));
+        self.queue.push(lease.queue.as_deref().map(text));
     }
 
     fn put(self) -> Option<Call> {
         let call = Call::new(
-            "INSERT INTO waypost_leases (plan, task, attempt, worker, until)
-             SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[])",
+            "INSERT INTO waypost_leases (plan, task, attempt, worker, until, since, queue)
+             SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
+                 $7::text[])",
         );
         let some = !self.plan.is_empty();
         some.then(|| {
-            call.with(self.plan).with(self.task).with(self.attempt).with(self.worker).with(self.until)
+            call.with(self.plan)
+                .with(self.task)
+                .with(self.attempt)
+                .with(self.worker)
+                .with(self.until)
+                .with(self.since)
+                .with(self.queue)
         })
     }
 }

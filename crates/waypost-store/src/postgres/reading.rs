@@ -1,13 +1,18 @@
 //! What can be asked of the tables, inside a transaction or outside.
 
-use waypost_core::{PlanId, Timestamp};
+use std::collections::BTreeMap;
+
+use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::link::Call;
-use super::rows;
 use super::session::Session;
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince};
+use super::{kept, rows, working};
+use crate::record::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+};
 use crate::store::{Expected, Read, StoreError};
 use crate::subscriptions::Subscription;
+use crate::workers::{AttemptLog, Worker};
 
 fn limited(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
@@ -89,13 +94,13 @@ impl Read for Session<'_> {
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
-        let call = Call::new(
-            "SELECT s.version, s.bytes FROM waypost_plans p JOIN waypost_snapshots s ON s.plan = p.key
-             WHERE p.id = $1 AND p.purged_at IS NULL AND s.version <= $2 ORDER BY s.version DESC LIMIT 1",
-        );
-        let at_most = i64::try_from(at_most).unwrap_or(i64::MAX);
-        let found = self.query(call.with(plan.to_string()).with(at_most))?;
+        let found = self.query(kept::find_snapshot(plan, at_most))?;
         found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        let found = self.query(kept::find_pruned(plan))?;
+        found.first().map(kept::pruned).transpose()
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -173,7 +178,7 @@ impl Read for Session<'_> {
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let call = Call::new(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue
              FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
              WHERE $1::bigint IS NULL OR l.until < $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
         );
@@ -219,7 +224,7 @@ impl Read for Session<'_> {
         let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
         let found = self.query_all(vec![
             of_plan(
-                "SELECT p.id, l.task, l.attempt, l.worker, l.until
+                "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue
                  FROM waypost_plans p JOIN waypost_leases l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
             ),
             of_plan(
@@ -256,6 +261,60 @@ impl Read for Session<'_> {
         );
         let found = self.query(call.with(owner.map(rows::text)).with(limited(limit)))?;
         found.iter().map(rows::subscription).collect()
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
+        let found = self.query(call.with(rows::text(name)))?;
+        found.first().map(working::worker).transpose()
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        let page =
+            Call::new("SELECT name, record FROM waypost_workers WHERE name > $1 ORDER BY name LIMIT $2");
+        let page = page.with(rows::text(after.unwrap_or_default())).with(limited(limit).saturating_add(1));
+        let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
+        let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
+        let items = found.get(1).into_iter().flatten().map(working::worker).collect::<Result<_, _>>()?;
+        Ok(crate::list::page_of_workers(items, total, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let call = Call::new(
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue
+             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+             WHERE l.worker = $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
+        );
+        let found = self.query(call.with(rows::text(worker)).with(limited(limit)))?;
+        found.iter().map(rows::lease).collect()
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        let stored = self.slots_of(queue)?;
+        let tasks = match &self.writing {
+            Some(writing) => writing.pending.slots(queue, &stored),
+            None => stored.into_iter().map(|slot| slot.worker).collect(),
+        };
+        let mut slots: BTreeMap<String, u32> = BTreeMap::new();
+        for worker in tasks {
+            *slots.entry(worker).or_default() += 1;
+        }
+        Ok(slots.into_iter().collect())
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let found = self.query(working::find_log(plan, task, attempt))?;
+        found.first().map(|row| working::log(row, plan, task, attempt)).transpose()
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        let now = self.clock()?;
+        kept::totals(&self.query_all(kept::ask_totals(now))?)
     }
 
     fn now(&mut self) -> Timestamp {

@@ -19,7 +19,7 @@ const NUL: &str = "\u{10FFFF}";
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
      archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency";
 
-fn corrupt(what: String, detail: impl ToString) -> StoreError {
+pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn text(text: &str) -> String {
     if text.contains('\0') { text.replace('\0', NUL) } else { text.to_owned() }
 }
 
-fn from_text(text: String) -> String {
+pub(super) fn from_text(text: String) -> String {
     if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn task_id(text: String) -> Result<TaskId, StoreError> {
     TaskId::new(text.clone()).map_err(|error| corrupt(format!("a row of task {text:?}"), error))
 }
 
-fn count<T: TryFrom<i64> + Default>(row: &Row, column: usize) -> Result<T, StoreError> {
+pub(super) fn count<T: TryFrom<i64> + Default>(row: &Row, column: usize) -> Result<T, StoreError> {
     get::<i64>(row, column).map(|found| T::try_from(found).unwrap_or_default())
 }
 
@@ -125,7 +125,7 @@ pub(super) fn wait(row: &Row) -> Result<Wait, StoreError> {
     Ok(Wait { plan: plan_id(get(row, 0)?)?, task: task_id(get(row, 1)?)?, on })
 }
 
-/// `plan, task, attempt, worker, until`
+/// `plan, task, attempt, worker, until, since, queue`
 pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
     Ok(Lease {
         plan: plan_id(get(row, 0)?)?,
@@ -133,6 +133,8 @@ pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
         attempt: count(row, 2)?,
         worker: from_text(get(row, 3)?),
         until: get::<Option<i64>>(row, 4)?.map(Timestamp::from_micros),
+        since: get::<Option<i64>>(row, 5)?.map(Timestamp::from_micros),
+        queue: get::<Option<String>>(row, 6)?.map(from_text),
     })
 }
 

@@ -75,8 +75,12 @@ const STEPS: &[&str] = &[r#"
         attempt bigint NOT NULL,
         worker text NOT NULL,
         until bigint,
+        since bigint,
+        queue text,
         PRIMARY KEY (plan, task)
     );
+    CREATE INDEX waypost_leases_by_queue ON waypost_leases (queue);
+    CREATE INDEX waypost_leases_by_worker ON waypost_leases (worker);
     CREATE TABLE waypost_locks (
         plan bigint NOT NULL,
         task text COLLATE "C" NOT NULL,
@@ -104,6 +108,31 @@ const STEPS: &[&str] = &[r#"
         trouble text
     );
     CREATE INDEX waypost_subscriptions_by_owner ON waypost_subscriptions (owner);
+    CREATE TABLE waypost_workers (
+        name text COLLATE "C" PRIMARY KEY,
+        until bigint NOT NULL,
+        record text NOT NULL
+    );
+    -- The ends of attempts' logs, for those who cannot reach the files.
+    CREATE TABLE waypost_attempt_logs (
+        plan bigint NOT NULL,
+        task text COLLATE "C" NOT NULL,
+        attempt bigint NOT NULL,
+        worker text NOT NULL,
+        at bigint NOT NULL,
+        ended boolean NOT NULL,
+        bytes bigint NOT NULL,
+        text text NOT NULL,
+        PRIMARY KEY (plan, task, attempt)
+    );
+    -- What is kept in the place of events that were forgotten.
+    CREATE TABLE waypost_pruned (
+        plan bigint PRIMARY KEY,
+        up_to bigint NOT NULL,
+        at bigint NOT NULL,
+        by_actor text NOT NULL,
+        bytes bytea NOT NULL
+    );
 "#];
 
 /// The schema that this build writes.

@@ -11,7 +11,7 @@ use waypost_core::{PlanId, Timestamp};
 
 use super::link::{Answers, Call, Failure, Link};
 use super::listen::NOTIFY;
-use super::pending::Pending;
+use super::pending::{Pending, Slot};
 use super::rows;
 use super::schema;
 use crate::record::{HeldLock, Wait};
@@ -43,6 +43,10 @@ const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at 
      ORDER BY p.key, l.version";
 const LOCKS: &str = "SELECT l.key, l.shared, p.id, l.task
      FROM waypost_locks l JOIN waypost_plans p ON p.key = l.plan WHERE l.key = ANY($1)";
+const SLOTS: &str = "SELECT l.queue, l.worker, p.id, l.task
+     FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+     WHERE l.queue = ANY($1)
+         AND (l.until IS NULL OR l.until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
 const WAITS: &str = "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
      FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan LIMIT $1";
 const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence = $1 AND nonce = $2)
@@ -72,6 +76,8 @@ pub(super) struct Control {
     pub(super) sequence: u64,
     pub(super) plans: i64,
     pub(super) purges: i64,
+    /// The number of the last version that this transaction wrote; 0 when it wrote none.
+    pub(super) written: u64,
 }
 
 /// What only a writer has.
@@ -85,8 +91,6 @@ pub(super) struct Writing {
     pub(super) control: Control,
     /// Whether a version was appended or a plan purged.
     pub(super) is_news: bool,
-    /// Whether a version was appended.
-    pub(super) has_versions: bool,
     /// Whether anything was, or is to be, written.
     pub(super) wrote: bool,
     pub(super) pending: Pending,
@@ -108,6 +112,7 @@ pub(super) struct Session<'a> {
     /// All of them, or nothing where they are too many; once they were looked at.
     waits: Option<Option<Vec<Wait>>>,
     locks: HashMap<String, Vec<HeldLock>>,
+    slots: HashMap<String, Vec<Slot>>,
 }
 
 impl<'a> Session<'a> {
@@ -123,6 +128,7 @@ impl<'a> Session<'a> {
             has_waits: None,
             waits: None,
             locks: HashMap::new(),
+            slots: HashMap::new(),
         }
     }
 
@@ -134,7 +140,6 @@ impl<'a> Session<'a> {
             notifies,
             control: Control::default(),
             is_news: false,
-            has_versions: false,
             wrote: false,
             pending: Pending::default(),
             queued: Vec::new(),
@@ -146,6 +151,7 @@ impl<'a> Session<'a> {
     pub(super) fn expect(&mut self, expected: &Expected) {
         self.expected.plans.extend(expected.plans.iter().cloned());
         self.expected.locks.extend(expected.locks.iter().cloned());
+        self.expected.queues.extend(expected.queues.iter().cloned());
     }
 
     /// Runs calls in one round trip, together with the beginning if there was none yet and with what is expected.
@@ -155,13 +161,15 @@ impl<'a> Session<'a> {
         }
         let mut all = self.beginning();
         let beginning = all.len();
-        let (plans, locks) =
-            (std::mem::take(&mut self.expected.plans), std::mem::take(&mut self.expected.locks));
+        let Expected { plans, locks, queues } = std::mem::take(&mut self.expected);
         if !plans.is_empty() {
             all.push(ahead(&plans));
         }
         if !locks.is_empty() {
             all.push(Call::new(LOCKS).with(locks.iter().map(|key| rows::text(key)).collect::<Vec<_>>()));
+        }
+        if !queues.is_empty() {
+            all.push(Call::new(SLOTS).with(queues.iter().map(|queue| rows::text(queue)).collect::<Vec<_>>()));
         }
         all.extend(calls);
         if all.is_empty() {
@@ -187,12 +195,15 @@ impl<'a> Session<'a> {
         if !locks.is_empty() {
             self.take_locks(&locks, &answers.next().unwrap_or_default())?;
         }
+        if !queues.is_empty() {
+            self.take_slots(&queues, &answers.next().unwrap_or_default())?;
+        }
         Ok(answers.collect())
     }
 
     /// Begins, if it has not begun, and has what is expected.
     pub(super) fn begin(&mut self) -> Result<(), StoreError> {
-        if self.begun && self.expected.plans.is_empty() && self.expected.locks.is_empty() {
+        if self.begun && self.expected == Expected::default() {
             return match self.failure {
                 Some(_) => Err(StoreError::Database("the transaction has failed already".to_owned())),
                 None => Ok(()),
@@ -249,6 +260,7 @@ impl<'a> Session<'a> {
             sequence: rows::number(hold, 1)?,
             plans: rows::get(hold, 2)?,
             purges: rows::get(hold, 3)?,
+            written: 0,
         };
         self.clock = Some((Timestamp::from_micros(rows::get(state, 0)?), Instant::now()));
         self.has_waits = Some(rows::get(state, 1)?);
@@ -296,6 +308,19 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    fn take_slots(&mut self, queues: &[String], found: &[Row]) -> Result<(), StoreError> {
+        for queue in queues {
+            self.slots.insert(queue.clone(), Vec::new());
+        }
+        for row in found {
+            let worker = rows::from_text(rows::get(row, 1)?);
+            let (plan, task) = (rows::plan_id(rows::get(row, 2)?)?, rows::task_id(rows::get(row, 3)?)?);
+            let queue = rows::from_text(rows::get(row, 0)?);
+            self.slots.entry(queue).or_default().push(Slot { worker, plan, task });
+        }
+        Ok(())
+    }
+
     /// What is known of a plan. What is pending of it comes first, and is not here.
     pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&Known>, StoreError> {
         let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
@@ -315,6 +340,15 @@ impl<'a> Session<'a> {
         }
         self.begin()?;
         Ok(&self.locks)
+    }
+
+    /// The tasks that have slots of a queue, as the tables have it.
+    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>, StoreError> {
+        if !self.slots.contains_key(queue) && !self.expected.queues.iter().any(|expected| expected == queue) {
+            self.expected.queues.push(queue.to_owned());
+        }
+        self.begin()?;
+        Ok(self.slots.get(queue).cloned().unwrap_or_default())
     }
 
     /// Everybody who waits, as the tables have it; nothing where they are too many.
@@ -363,6 +397,7 @@ impl<'a> Session<'a> {
         if !calls.is_empty() {
             (self.waits, self.has_waits) = (None, None);
             self.locks.clear();
+            self.slots.clear();
         }
         calls
     }
@@ -370,7 +405,7 @@ impl<'a> Session<'a> {
     /// Makes everything durable, in one round trip. What was only read is simply let go.
     pub(super) fn commit(mut self) -> Result<(), (Failure, Doubt)> {
         let mut calls = self.writes();
-        let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.sequence);
+        let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.written);
         let doubt = Doubt { sequence };
         if let Some(failure) = self.failure.take() {
             return Err((failure, doubt));
@@ -391,7 +426,7 @@ impl<'a> Session<'a> {
                 calls.push(Call::new(NOTIFY));
             }
         }
-        if !writing.has_versions {
+        if control.written == 0 {
             let now = self.clock.map_or(0, |(then, _)| then.as_micros());
             calls.push(
                 Call::new("INSERT INTO waypost_commits (nonce, at) VALUES ($1, $2)")

@@ -1,14 +1,14 @@
 //! What a writer does. Almost nothing is sent before the commit.
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::link::Call;
-use super::pending;
-use super::rows;
 use super::session::{Known, Session, Writing};
-use crate::record::{Head, IndexRows};
-use crate::store::{Append, SNAPSHOT_MILESTONE, StoreError, Transaction};
+use super::{kept, pending, rows, working};
+use crate::record::{Entry, Head, IndexRows};
+use crate::store::{Adopted, Append, Pruning, SNAPSHOT_MILESTONE, StoreError, Transaction};
 use crate::subscriptions::Subscription;
+use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
     fn writer(&mut self) -> Result<&mut Writing, StoreError> {
@@ -28,7 +28,7 @@ impl Session<'_> {
     }
 
     /// Sends what is pending, and forgets what is known of a plan.
-    fn settle(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+    fn send_pending(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.query_all(Vec::new())?;
         self.plans.remove(plan);
         self.has_waits = None;
@@ -53,8 +53,9 @@ impl Transaction for Session<'_> {
         }
         let key = self.key(&head.id)?;
         let writing = self.writer()?;
-        (writing.is_news, writing.has_versions) = (true, true);
+        writing.is_news = true;
         writing.control.sequence += 1;
+        writing.control.written = writing.control.sequence;
         let (sequence, nonce) = (writing.control.sequence, writing.nonce);
         writing.pending.add(key, sequence, nonce, append, events);
         Ok(sequence)
@@ -121,9 +122,19 @@ impl Transaction for Session<'_> {
         Ok(self.query(call)?.len() == 1)
     }
 
+    fn renew_leases(
+        &mut self,
+        attempts: &[(PlanId, TaskId, u32)],
+        until: Timestamp,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.writer()?;
+        let found = self.query(working::renew(attempts, until))?;
+        working::renewed(&found, attempts.len())
+    }
+
     fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
         let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
-        self.settle(plan)?;
+        self.send_pending(plan)?;
         let writing = self.writer()?;
         writing.queued.push(pending::put_heads([(key, head, replay_bytes)].into_iter()));
         writing.queued.extend(pending::replace_index(key, index));
@@ -144,14 +155,92 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        let call = working::put(worker)?;
+        self.begin()?;
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.begin()?;
+        let call = Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name));
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        self.writer()?;
+        let call = Call::new("DELETE FROM waypost_workers WHERE until < $1 RETURNING 1");
+        Ok(self.query(call.with(before.as_micros()))?.len() as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        let pending = self.writing.as_ref().and_then(|writing| writing.pending.get(&log.plan));
+        if pending.is_none() && self.known(&log.plan)?.is_none_or(|known| known.purged) {
+            return Ok(());
+        }
+        let key = self.key(&log.plan)?;
+        self.writer()?.queued.push(working::put_log(key, log));
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        let key = self.key(plan)?;
+        self.send_pending(plan)?;
+        self.writer()?.queued.extend(kept::prune(key, pruning));
+        self.query_all(Vec::new()).map(drop)
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
+        let writing = self.writer()?;
+        let (key, replay_bytes) = match known {
+            Some(known) => known,
+            None => {
+                writing.control.plans += 1;
+                writing.queued.push(kept::put_blank(writing.control.plans, &first.plan));
+                (writing.control.plans, 0)
+            }
+        };
+        writing.is_news = true;
+        writing.control.sequence = writing.control.sequence.max(last.sequence);
+        writing.control.written = last.sequence;
+        let (call, bytes) = pending::put_entries(key, writing.nonce, entries)?;
+        writing.queued.push(call);
+        // Sent page by page, so that a long history is not in memory as a whole.
+        self.query_all(Vec::new())?;
+        let (version, replay_bytes) = (last.version, replay_bytes + bytes);
+        let known = Known { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
+        self.plans.insert(first.plan.clone(), Some(known));
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let Some(adopted) = adopted else { return self.purge(plan) };
+        self.replace_index(plan, &Head::of(adopted.plan), adopted.rows)?;
+        match &adopted.pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
+    }
+
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
-        self.settle(plan)?;
+        self.send_pending(plan)?;
         let writing = self.writer()?;
         writing.is_news = true;
         writing.control.purges += 1;
         writing.queued.extend(pending::replace_index(key, &IndexRows::default()));
-        writing.queued.push(Call::new("DELETE FROM waypost_snapshots WHERE plan = $1").with(key));
+        for gone in [
+            "DELETE FROM waypost_snapshots WHERE plan = $1",
+            "DELETE FROM waypost_attempt_logs WHERE plan = $1",
+            "DELETE FROM waypost_pruned WHERE plan = $1",
+        ] {
+            writing.queued.push(Call::new(gone).with(key));
+        }
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
         let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
         writing.queued.push(Call::new(empty).with(key));

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod contract;
+mod copying;
 mod damaged_files;
 mod damaged_rows;
 mod faults;
