@@ -180,8 +180,8 @@ fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_o
     // Twice, so that all statements are known to the connection.
     for from in [0, 50] {
         assert!(plans.write_each(starting(from)).iter().all(Result::is_ok));
+        now(&plans, "p");
     }
-    now(&plans, "p");
     let before = store.traffic();
     assert!(plans.write_each(starting(100)).iter().all(Result::is_ok));
     let written = store.traffic();
