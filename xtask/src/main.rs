@@ -9,6 +9,7 @@ mod generate;
 mod hosts;
 mod licences;
 mod npm;
+mod postgres;
 mod python;
 mod run;
 mod slurm;

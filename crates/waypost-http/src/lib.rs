@@ -5,11 +5,13 @@
 //! token, so that nobody ever gets at the sessions of another.
 
 mod gate;
+mod metrics;
 mod serve;
 mod site;
 mod tokens;
 
 pub use gate::Gate;
+pub use metrics::{METRICS_PATH, metrics};
 pub use serve::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };

@@ -93,6 +93,9 @@ impl Site {
 
     async fn hand_over(&self, place: usize, request: Request) -> Response {
         let Some(token) = request.extensions().get::<Token>().cloned() else { return unauthorized() };
+        if token.only.as_deref().is_some_and(|only| only != self.mounts[place].path) {
+            return StatusCode::FORBIDDEN.into_response();
+        }
         let request = match whole(request).await {
             Ok(request) => request,
             Err(status) => return status.into_response(),

@@ -37,6 +37,9 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: Actor,
+    /// The one place that it opens; without one it opens all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -132,6 +135,27 @@ impl Tokens {
 
     /// Makes one. The text is returned this once, and kept nowhere.
     pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+        self.make_for(agent, None, by, at)
+    }
+
+    /// The same for one place only, such as `/metrics`.
+    pub fn make_only(
+        &self,
+        agent: &str,
+        path: &str,
+        by: &Actor,
+        at: Timestamp,
+    ) -> Result<(Token, String), TokenError> {
+        self.make_for(agent, Some(path.to_owned()), by, at)
+    }
+
+    fn make_for(
+        &self,
+        agent: &str,
+        only: Option<String>,
+        by: &Actor,
+        at: Timestamp,
+    ) -> Result<(Token, String), TokenError> {
         only_a_person(by)?;
         let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
         let token = Token {
@@ -140,6 +164,7 @@ impl Tokens {
             sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
             created_at: at,
             created_by: by.clone(),
+            only,
         };
         let made = token.clone();
         self.change(|tokens| {

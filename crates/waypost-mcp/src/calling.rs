@@ -13,6 +13,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
+use waypost_store::meters;
 
 use crate::asking::{Desk, Settled, settle_aside};
 use crate::call::{Call, Client};
@@ -106,13 +107,16 @@ impl Server {
             gone: Box::new(move || seen.has_left()),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
-        let (by, arguments) = (which.by.clone(), which.arguments.clone());
+        let (by, arguments, tool) = (which.by.clone(), which.arguments.clone(), which.tool.clone());
         let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let (toolset, tool) = &shared.tools[place];
+            let (toolset, found) = &shared.tools[place];
             let call = Call { workspace: at, by, worker, arguments, client, recent };
-            (tool.run)(&call).map_err(|refused| refused.for_tools(*toolset))
+            let answer = (found.run)(&call).map_err(|refused| refused.for_tools(*toolset));
+            let outcome = if answer.is_ok() { "answered" } else { "refused" };
+            meters().calls.with([&tool, outcome], |calls| calls.add(1));
+            answer
         });
         Ok(Running { answer, questions, gone, workspace })
     }

@@ -4,6 +4,7 @@
 //! store.json            the format of the folder, and the number of the latest version in the log
 //! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one a line: the truth
+//! pruned/ID.json        the plan as the last of its forgotten versions left it: its history goes on from there
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
 //! workers.json          who runs plans of the folder, and when each was last heard of
@@ -23,6 +24,7 @@
 mod check;
 mod disk;
 mod journal;
+mod kept;
 mod known;
 mod lines;
 mod session;
@@ -87,6 +89,9 @@ impl Layout {
     fn histories(&self) -> PathBuf {
         self.root.join("history")
     }
+    fn pruned(&self) -> PathBuf {
+        self.root.join("pruned")
+    }
     fn edited(&self) -> PathBuf {
         self.root.join("edited")
     }
@@ -98,6 +103,9 @@ impl Layout {
     }
     fn snapshot(&self, id: &PlanId) -> PathBuf {
         self.snapshots().join(id.as_str())
+    }
+    fn pruned_plan(&self, id: &PlanId) -> PathBuf {
+        self.pruned().join(format!("{id}.json"))
     }
     fn edited_plan(&self, id: &PlanId, version: u64) -> PathBuf {
         self.edited().join(format!("{id}@{version}.json"))
@@ -145,8 +153,14 @@ impl FileStore {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let layout = Layout { root: folder.to_owned() };
         disk::make_folder(folder)?;
-        let below =
-            [layout.plans(), layout.histories(), layout.edited(), layout.pending(), layout.snapshots()];
+        let below = [
+            layout.plans(),
+            layout.histories(),
+            layout.pruned(),
+            layout.edited(),
+            layout.pending(),
+            layout.snapshots(),
+        ];
         for folder in &below {
             disk::make_folder(folder)?;
             disk::is_plain_folder(folder)?;

@@ -6,8 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
-use crate::store::{Append, Look, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
+use crate::record::{
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait,
+};
+use crate::store::{
+    Adopted, Append, Look, Pruning, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+};
 use crate::subscriptions::Subscription;
 use crate::watch::{MemoryBell, Watch};
 use crate::workers::{AttemptLog, Worker};
@@ -161,6 +165,8 @@ struct Tables {
     /// Where a version of a plan stands in the log.
     versions: Table<(PlanId, u64), u64>,
     snapshots: Table<(PlanId, u64), Vec<u8>>,
+    /// What is kept in the place of events that were forgotten.
+    pruned: Table<PlanId, (Pruned, Vec<u8>)>,
     leases: Table<Place, Lease>,
     locks: Table<Place, Vec<HeldLock>>,
     waits: Table<Place, Vec<Wait>>,
@@ -180,6 +186,7 @@ impl Tables {
         self.log.keep();
         self.versions.keep();
         self.snapshots.keep();
+        self.pruned.keep();
         self.leases.keep();
         self.locks.keep();
         self.waits.keep();
@@ -193,6 +200,7 @@ impl Tables {
         self.log.undo();
         self.versions.undo();
         self.snapshots.undo();
+        self.pruned.undo();
         self.leases.undo();
         self.locks.undo();
         self.waits.undo();
@@ -239,6 +247,22 @@ impl Tables {
         }
     }
 
+    /// Leaves of a plan's versions up to one what `left` leaves of them, and no snapshots.
+    fn forget(&mut self, plan: &PlanId, up_to: u64, left: impl Fn(Entry) -> Entry) {
+        let those = (plan.clone(), 0)..=(plan.clone(), up_to);
+        let snapshots: Vec<_> =
+            self.snapshots.rows.range(those.clone()).map(|(key, _)| key.clone()).collect();
+        for snapshot in &snapshots {
+            self.snapshots.take(snapshot);
+        }
+        let numbers: Vec<u64> = self.versions.rows.range(those).map(|(_, &sequence)| sequence).collect();
+        for sequence in numbers {
+            if let Some(entry) = self.log.rows.get(&sequence).cloned() {
+                self.log.put(sequence, left(entry));
+            }
+        }
+    }
+
     fn replace_index(&mut self, plan: &PlanId, rows: &IndexRows) {
         self.leases.take_all_of(plan);
         self.locks.take_all_of(plan);
@@ -262,6 +286,14 @@ impl Tables {
             self.waits.put(place, rows);
         }
     }
+}
+
+/// A version that was taken over stands in the way of another one.
+fn taken(entry: &Entry) -> StoreError {
+    let Entry { sequence, plan, version, .. } = entry;
+    StoreError::Database(format!(
+        "number {sequence} of the log, or version {version} of plan {plan}, is taken"
+    ))
 }
 
 /// The tables during one read or one transaction.
@@ -299,7 +331,14 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let earlier = (plan.clone(), 0)..=(plan.clone(), at_most);
         let latest = self.tables.snapshots.rows.range(earlier).next_back();
-        Ok(latest.map(|((_, version), bytes)| (*version, bytes.clone())))
+        let latest = latest.map(|((_, version), bytes)| (*version, bytes));
+        let kept = self.tables.pruned.rows.get(plan).map(|(pruned, bytes)| (pruned.up_to, bytes));
+        let found = latest.or(kept.filter(|(version, _)| *version <= at_most));
+        Ok(found.map(|(version, bytes)| (version, bytes.clone())))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        Ok(self.tables.pruned.rows.get(plan).map(|(pruned, _)| pruned.clone()))
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -486,19 +525,43 @@ impl Transaction for Session<'_, &mut Tables> {
         }
         self.tables.plans.put(plan.clone(), PlanRow { head: None, replay_bytes: 0 });
         self.tables.replace_index(plan, &IndexRows::default());
-        let all = (plan.clone(), 0)..=(plan.clone(), u64::MAX);
-        let snapshots: Vec<_> =
-            self.tables.snapshots.rows.range(all.clone()).map(|(key, _)| key.clone()).collect();
-        for snapshot in &snapshots {
-            self.tables.snapshots.take(snapshot);
-        }
+        self.tables.pruned.take(plan);
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
-        let numbers: Vec<u64> = self.tables.versions.rows.range(all).map(|(_, &sequence)| sequence).collect();
-        for sequence in numbers {
-            if let Some(entry) = self.tables.log.rows.get(&sequence).cloned() {
-                self.tables.log.put(sequence, entry.purged());
+        self.tables.forget(plan, u64::MAX, Entry::purged);
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        let row = self.tables.known(plan)?;
+        self.tables.plans.put(plan.clone(), PlanRow { replay_bytes: 0, ..row });
+        self.tables.forget(plan, pruning.pruned.up_to, Entry::pruned);
+        self.tables.pruned.put(plan.clone(), (pruning.pruned.clone(), pruning.snapshot.to_vec()));
+        Ok(())
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        for entry in entries {
+            let place = (entry.plan.clone(), entry.version);
+            if self.tables.log.rows.contains_key(&entry.sequence)
+                || self.tables.versions.rows.contains_key(&place)
+            {
+                return Err(taken(entry));
             }
+            self.tables.versions.put(place, entry.sequence);
+            self.tables.log.put(entry.sequence, entry.clone());
         }
         Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let head = adopted.map(|adopted| Head::of(adopted.plan));
+        self.tables.plans.put(plan.clone(), PlanRow { head, replay_bytes: 0 });
+        let Some(Adopted { rows, pruning, .. }) = adopted else { return Ok(()) };
+        self.tables.replace_index(plan, rows);
+        match pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
     }
 }

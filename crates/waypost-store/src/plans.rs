@@ -1,11 +1,13 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
 //! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
+mod ahead;
 mod cache;
 mod inside;
 mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
 use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, TaskId, Timestamp};
 
@@ -15,6 +17,7 @@ use self::inside::{and_tell, create, purge, write};
 pub(crate) use self::inside::{random_name, write_possible};
 use crate::follow::Follower;
 use crate::group::Group;
+use crate::meters::meters;
 use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
 use crate::store::{Read, Store, StoreError};
 use crate::watch::Watch;
@@ -298,12 +301,15 @@ impl Plans {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
+        let begun = Instant::now();
+        let mut is_again = false;
         let outcome = self.store.write(&mut |transaction| {
             // The backend may start over; then so do we, from what is stored.
-            if !answers.is_empty() {
+            if std::mem::replace(&mut is_again, true) {
                 answers.clear();
                 cache.plans.clear();
             }
+            transaction.expect(&ahead::of_jobs(&jobs, &cache));
             for job in &jobs {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
@@ -326,10 +332,13 @@ impl Plans {
             }
             Ok(())
         });
+        meters().commits.took(begun.elapsed());
+        meters().group_sizes.had(jobs.len());
         match outcome {
             Ok(()) => answers,
             // It may have been written, or not: who tries again must not do so unseen.
             Err(error) => {
+                meters().store_errors.with([error.word()], |errors| errors.add(1));
                 cache.plans.clear();
                 jobs.iter().map(|_| Err(error.told_again().into())).collect()
             }
@@ -340,6 +349,7 @@ impl Plans {
     pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         let mut stored = None;
         self.store.read(&mut |read| {
+            // Only the version: whether anything else is wanted is known after that.
             stored = read.version(id)?;
             Ok(())
         })?;
@@ -352,9 +362,12 @@ impl Plans {
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        self.store.read(&mut |read| match read.version(id)? {
-            Some(version) => catch_up(read, &mut cache, id, version),
-            None => Ok(()),
+        self.store.read(&mut |read| {
+            read.expect(&ahead::of_plan(id, &cache));
+            match read.version(id)? {
+                Some(version) => catch_up(read, &mut cache, id, version),
+                None => Ok(()),
+            }
         })?;
         match cache.plans.get(id) {
             Some(cached) => Ok(look(&cached.plan)),

@@ -94,10 +94,31 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What stays of it when its events are pruned: its number, who, when and the name of the command.
+    pub(crate) fn pruned(self) -> Self {
+        Self { events: Vec::new(), ..self }
+    }
+
+    /// Whether only its row is left: no version is written without an event.
+    pub fn is_forgotten(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
         Self { command: "purged".to_owned(), events: Vec::new(), ..self }
     }
+}
+
+/// Events that were forgotten: the plan as the last of these versions left it is kept in their place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// This version and all before it have no events any more.
+    pub up_to: u64,
+    /// When they were forgotten.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Actor,
 }
 
 /// A task that somebody works on, and until when that is believed.
@@ -349,6 +370,57 @@ pub struct WrittenSince {
     pub up_to: u64,
     /// Whether there are more behind that number.
     pub more: bool,
+}
+
+/// How much there is in a store, without reading any plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Plans that are not put away, by phase, in the order of [`Phase::ALL`].
+    pub plans: [u64; Phase::ALL.len()],
+    /// Plans that are.
+    pub archived: u64,
+    /// Tasks of plans that are not put away.
+    pub tasks: Counts,
+    /// Of active plans with a task that could start now: when the one that has been left alone longest last changed.
+    pub ready_since: Option<Timestamp>,
+    /// Tasks that somebody works on.
+    pub leases: u64,
+    /// Those of which nobody has heard for too long.
+    pub leases_overdue: u64,
+}
+
+impl Totals {
+    /// Adds what a head says.
+    pub(crate) fn add(&mut self, head: &Head) {
+        if head.archived {
+            self.archived += 1;
+            return;
+        }
+        if let Some(place) = Phase::ALL.iter().position(|phase| *phase == head.phase) {
+            self.plans[place] += 1;
+        }
+        self.add_tasks(&head.counts);
+        if head.phase == Phase::Active && head.counts.ready > 0 {
+            self.ready_since = [self.ready_since, head.updated_at].into_iter().flatten().min();
+        }
+    }
+
+    /// Adds the tasks of a plan, or of several.
+    pub(crate) fn add_tasks(&mut self, counts: &Counts) {
+        let sums = &mut self.tasks;
+        for (sum, count) in [
+            (&mut sums.total, counts.total),
+            (&mut sums.ready, counts.ready),
+            (&mut sums.blocked, counts.blocked),
+            (&mut sums.running, counts.running),
+            (&mut sums.done, counts.done),
+            (&mut sums.failed, counts.failed),
+            (&mut sums.skipped, counts.skipped),
+            (&mut sums.cancelled, counts.cancelled),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
+    }
 }
 
 /// Which versions of which plans to read from the log.

@@ -1,5 +1,6 @@
 //! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log, `synchronous=FULL`.
 
+mod kept;
 mod pending;
 mod rows;
 mod schema;
@@ -15,9 +16,12 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
 
 use self::pending::Pending;
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince};
+use crate::record::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+};
 use crate::store::{
-    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
+    Transaction, Work,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::{Bell, Watch, beside, pause};
@@ -186,6 +190,18 @@ impl Store for SqliteStore {
         Some(beside(&self.path, name))
     }
 
+    fn compact(&self) -> Result<u64, StoreError> {
+        let size = |connection: &Connection| -> Result<u64, StoreError> {
+            let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            Ok((pages * bytes) as u64)
+        };
+        let connection = self.connect()?;
+        let before = size(&connection)?;
+        connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        Ok(before.saturating_sub(size(&connection)?))
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.connect()?;
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
@@ -319,12 +335,22 @@ impl Read for Rows<'_> {
         let found = statement.query_row(params![key, at_most as i64], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize))
         });
-        let Some((row, version, length)) = found.optional()? else { return Ok(None) };
+        let Some((row, version, length)) = found.optional()? else {
+            // None of the versions before it has a snapshot.
+            return kept::snapshot(self.connection, key, at_most);
+        };
         // Read page by page into its place: a large value as a column would be put together first and copied then.
         let mut bytes = vec![0; length];
         let mut blob = self.connection.blob_open(rusqlite::MAIN_DB, "snapshots", "bytes", row, true)?;
         blob.read_exact(&mut bytes).map_err(|error| StoreError::Database(error.to_string()))?;
         Ok(Some((version, bytes)))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.key(plan)? {
+            Some(key) => kept::pruned(self.connection, key),
+            None => Ok(None),
+        }
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -497,6 +523,12 @@ impl Read for Rows<'_> {
         working::log(self.connection, key, plan, task, attempt)
     }
 
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        kept::totals(self.connection, now)
+    }
+
     fn now(&mut self) -> Timestamp {
         crate::clock::now()
     }
@@ -509,7 +541,7 @@ impl Transaction for Rows<'_> {
         let events =
             serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
         if self.pending.get(&head.id).is_none() {
-            let (key, replay_bytes) = rows::take_up(self.connection, head)?;
+            let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
             self.pending.begin(key, head, replay_bytes);
         }
         let sequence = self.next_sequence()?;
@@ -613,6 +645,7 @@ impl Transaction for Rows<'_> {
         rows::replace_index(self.connection, key, &IndexRows::default())?;
         self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
         self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
         self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
         self.connection.execute(
@@ -620,6 +653,25 @@ impl Transaction for Rows<'_> {
             params![key, now],
         )?;
         Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        self.flush()?;
+        kept::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.wrote = true;
+        self.sequence = None;
+        kept::adopt(self.connection, entries)
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        self.has_waits = None;
+        match adopted {
+            Some(adopted) => kept::settle(self.connection, self.known_key(plan)?, adopted),
+            None => self.purge(plan),
+        }
     }
 }
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::record::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Shelf, Sort, Wait,
-    WrittenSince,
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort,
+    Totals, Wait, WrittenSince,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::Watch;
@@ -59,12 +59,40 @@ pub enum StoreError {
     /// The database said no.
     #[error("{0}")]
     Database(String),
+    /// The events of these versions were forgotten ([`Transaction::prune`]).
+    #[error("versions 1 to {up_to} of plan {plan} were pruned on {}", day(*.at))]
+    Pruned {
+        /// The plan.
+        plan: PlanId,
+        /// The last of them.
+        up_to: u64,
+        /// When they were forgotten.
+        at: Timestamp,
+    },
     /// A text that names no store.
-    #[error("{0:?} names no store: write sqlite:PATH, file:DIR or memory:")]
+    #[error("{0:?} names no store: write sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory:")]
     BadLocation(String),
 }
 
+/// The day of a moment, as people write it.
+pub(crate) fn day(at: Timestamp) -> String {
+    at.to_string().chars().take_while(|&sign| sign != 'T').collect()
+}
+
 impl StoreError {
+    /// The word for programs.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Corrupt { .. } => "corrupt",
+            Self::TooNew { .. } => "too_new",
+            Self::Busy => "busy",
+            Self::Files { .. } => "files",
+            Self::Database(_) => "database",
+            Self::Pruned { .. } => "pruned",
+            Self::BadLocation(_) => "bad_location",
+        }
+    }
+
     /// The same error for another who waited for the same thing.
     pub(crate) fn told_again(&self) -> Self {
         match self {
@@ -78,6 +106,7 @@ impl StoreError {
                 source: std::io::Error::new(source.kind(), source.to_string()),
             },
             Self::Database(detail) => Self::Database(detail.clone()),
+            Self::Pruned { plan, up_to, at } => Self::Pruned { plan: plan.clone(), up_to: *up_to, at: *at },
             Self::BadLocation(text) => Self::BadLocation(text.clone()),
         }
     }
@@ -90,13 +119,28 @@ impl StoreError {
             Self::Busy => "try again; if it lasts, see which process holds the store",
             Self::Files { .. } => "see that the path exists and may be read and written",
             Self::Database(_) => "`waypost doctor` checks the store",
+            Self::Pruned { .. } => "its latest state is kept: `waypost show` shows it",
             Self::BadLocation(_) => "for example --store sqlite:.waypost/waypost.db",
         }
     }
 }
 
+/// What a reader or writer is about to ask for. A backend that is far away reads it along with the first question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Plans, each with the version after which its versions will be wanted; without one, only the version that it is at.
+    pub plans: Vec<(PlanId, Option<u64>)>,
+    /// Keys whose holders will be asked for.
+    pub locks: Vec<String>,
+    /// Queues whose slots will be counted.
+    pub queues: Vec<String>,
+}
+
 /// What can be read, inside a transaction or outside.
 pub trait Read {
+    /// Says what will be asked for. Changes no answer.
+    fn expect(&mut self, _expected: &Expected) {}
+
     /// The head of a plan; of a purged one nothing.
     fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError>;
 
@@ -117,8 +161,14 @@ pub trait Read {
     /// The versions of a plan after `after`, in their order, at most `limit`.
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError>;
 
-    /// The latest snapshot of a plan at `at_most` or before: its version and its bytes.
+    /// The latest snapshot of a plan at `at_most` or before: its version and its bytes. What is kept in the place of
+    /// forgotten events is one, too.
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError>;
+
+    /// Which events of a plan were forgotten, if any were.
+    fn pruned(&mut self, _plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        Ok(None)
+    }
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError>;
@@ -217,6 +267,26 @@ pub trait Read {
         Ok(None)
     }
 
+    /// How much there is. Reads no plan; backends that can let their tables add up.
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        const HEADS_READ_MAX: usize = 500;
+        let mut totals = Totals::default();
+        let (shelf, sort, limit) = (Shelf::All, Sort::Id, HEADS_READ_MAX);
+        let mut query = Query { shelf, sort, limit, ..Query::default() };
+        loop {
+            let page = self.heads(&query)?;
+            page.items.iter().for_each(|head| totals.add(head));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        let now = self.now();
+        totals.leases = self.leases(None, usize::MAX >> 1)?.len() as u64;
+        totals.leases_overdue = self.leases(Some(now), usize::MAX >> 1)?.len() as u64;
+        Ok(totals)
+    }
+
     /// What time it is, as this store sees it.
     fn now(&mut self) -> Timestamp;
 }
@@ -253,6 +323,32 @@ impl Append<'_> {
             events: self.events.to_vec(),
         }
     }
+}
+
+/// Events that are to be forgotten, and what is kept in their place.
+#[derive(Debug)]
+pub struct Pruning<'a> {
+    /// Which.
+    pub pruned: &'a Pruned,
+    /// The plan as the last of these versions left it.
+    pub plan: &'a waypost_core::Plan,
+    /// The same as a snapshot.
+    pub snapshot: &'a [u8],
+}
+
+/// What versions that were taken over from another store lead to.
+#[derive(Debug)]
+pub struct Adopted<'a> {
+    /// The plan after the last of them.
+    pub plan: &'a waypost_core::Plan,
+    /// The tables beside it, with the ends of leases.
+    pub rows: &'a IndexRows,
+    /// What was forgotten there.
+    pub pruning: Option<Pruning<'a>>,
+}
+
+fn not_here(what: &str) -> StoreError {
+    StoreError::Database(format!("this kind of store cannot {what}"))
 }
 
 /// What can be done inside a transaction.
@@ -313,12 +409,29 @@ pub trait Transaction: Read {
 
     /// Forgets a plan with its history and its logs; its id stays used.
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
+
+    /// Forgets the events of a plan up to a version, and keeps what they led to. Their rows in the log stay, without events:
+    /// numbers, who, when and the commands' names. Snapshots of those versions go. Wakes nobody.
+    fn prune(&mut self, _pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        Err(not_here("forget events"))
+    }
+
+    /// Takes over versions of one plan as another store has them, with their numbers in its log. They come in their order,
+    /// from version 1 on, and [`Transaction::settle`] follows in the same transaction.
+    fn adopt(&mut self, _entries: &[Entry]) -> Result<(), StoreError> {
+        Err(not_here("take over versions"))
+    }
+
+    /// Ends the taking over of a plan: this is what it is now. Nothing if it was purged, so that only its numbers are used.
+    fn settle(&mut self, _plan: &PlanId, _adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        Err(not_here("take over versions"))
+    }
 }
 
 /// Work done inside a transaction. It may be run again when the backend has to start over.
 pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), StoreError>;
 
-/// Work done on one consistent state of the store.
+/// Work done on one consistent state of the store. It may be run again when the backend has to start over.
 pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
 
 /// Who shares a store, and so has to agree on what only one may have.
@@ -355,6 +468,12 @@ pub trait Store: Send + Sync {
     /// Who shares it.
     fn reach(&self) -> Reach {
         Reach::Machine
+    }
+
+    /// Gives space that is not needed any more back to the file system, where that takes an order: it may last, and needs
+    /// room for a copy. Returns the bytes that were won.
+    fn compact(&self) -> Result<u64, StoreError> {
+        Ok(0)
     }
 
     /// Looks for damage below the level of plans; one line for each.

@@ -38,6 +38,8 @@ pub(crate) struct Check {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) key: AttemptKey,
+    /// The executor that the task names: that of its work, or of its check when only that is left.
+    pub(crate) executor: String,
     /// The queue whose slot it takes.
     pub(crate) queue: String,
     pub(crate) parts: Vec<Part>,
@@ -99,9 +101,12 @@ impl Job {
         let started_seconds = task.state.started_at.map_or(0, |at| at.as_micros() / 1_000_000);
         let timeout_seconds = task.spec.timeout_seconds.or(timeout_seconds).or(config.timeout_seconds);
         let timeout_seconds = timeout_seconds.filter(|&seconds| seconds > 0);
+        let named = task.spec.work.as_ref().filter(|_| reported.is_none()).or(task.spec.check.as_ref());
+        let executor = named.map(|work| work.executor.clone()).unwrap_or_default();
         let queue = Config::queue_name(&plan.spec().queue).to_owned();
         Ok(Self {
             key: key.clone(),
+            executor,
             queue,
             parts,
             check,

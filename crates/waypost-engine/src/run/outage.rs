@@ -102,6 +102,7 @@ impl Runner {
 
     /// The store has failed: waits before anything more is asked of it, or gives up.
     pub(super) fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
+        waypost_store::meters().store_errors.with([error.word()], |errors| errors.add(1));
         self.outage.failures = self.outage.failures.saturating_add(1);
         let will_pass = match error {
             StoreError::Busy | StoreError::Database(_) | StoreError::Files { .. } => true,

@@ -56,6 +56,19 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Done { .. } | Self::Checked { error: None, .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Checked { error: Some(_), .. } => "check_failed",
+            Self::TryAgain { .. } => "try_again",
+            Self::Asked(_) => "asked",
+        }
+    }
+}
+
 /// How an attempt is made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {

@@ -32,6 +32,8 @@ pub(super) enum Target {
     History(PlanId),
     /// A plan in a form that loads fast.
     Snapshot(PlanId),
+    /// What is kept of a plan in the place of forgotten events.
+    Pruned(PlanId),
     /// What somebody had written into a plan's readable file before this version.
     Edited(PlanId, u64),
 }
@@ -46,6 +48,7 @@ impl Target {
             Self::Plan(id) => layout.plan(id),
             Self::History(id) => layout.history(id),
             Self::Snapshot(id) => layout.snapshot(id),
+            Self::Pruned(id) => layout.pruned_plan(id),
             Self::Edited(id, version) => layout.edited_plan(id, *version),
         }
     }

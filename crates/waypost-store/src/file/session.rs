@@ -8,12 +8,13 @@ use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
 
 use super::disk::{self, corrupt};
 use super::journal::{self, Intent, Lines, Target};
+use super::kept::Kept;
 use super::known::{Cache, Facts, Known, Readable};
 use super::lines::{self, Tail};
 use super::snapshot::{self, Label};
 use super::{Layout, StoreFile};
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
-use crate::store::{Append, Read, StoreError, Transaction};
+use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait};
+use crate::store::{Adopted, Append, Pruning, Read, StoreError, Transaction};
 use crate::subscriptions::Subscription;
 use crate::workers::Worker;
 use crate::{clock, list};
@@ -75,6 +76,8 @@ pub(super) struct Session<'a> {
     workers: Option<Workers>,
     workers_changed: bool,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
+    /// What is to be kept in the place of events that are to be forgotten.
+    kept: BTreeMap<PlanId, Kept>,
 }
 
 impl<'a> Session<'a> {
@@ -91,6 +94,7 @@ impl<'a> Session<'a> {
             workers: None,
             workers_changed: false,
             snapshots: BTreeMap::new(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -230,6 +234,7 @@ impl<'a> Session<'a> {
         let mut intent = Intent::default();
         let mut learned: Vec<(PlanId, Option<Written>)> = Vec::new();
         self.stage_snapshots(&mut intent)?;
+        self.stage_forgetting(&mut intent)?;
         for (id, staged) in std::mem::take(&mut self.staged) {
             let Staged { base, entries, end } = staged;
             match end {
@@ -281,6 +286,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Empties the lines of forgotten versions, all but the last of which have no readable file beside them.
+    fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+        for (id, kept) in std::mem::take(&mut self.kept) {
+            intent.files.push((Target::Pruned(id.clone()), disk::pretty(&kept)?));
+            intent.removals.extend(snapshot::label(self.layout, &id).map(|_| Target::Snapshot(id.clone())));
+            // What was taken over in this transaction has no events there either.
+            let Some(base) = self.known(&id)? else { continue };
+            let mut text = String::new();
+            for entry in Cache::versions(self.cache, self.layout, &id, 0, usize::MAX)? {
+                let file = base.tail.file.as_deref().filter(|_| entry.version == base.tail.version);
+                let forgotten = entry.version <= kept.pruned.up_to;
+                text.push_str(&lines::line(&if forgotten { entry.pruned() } else { entry }, file)?);
+            }
+            intent.files.push((Target::History(id), text.into_bytes()));
+        }
+        Ok(())
+    }
+
     /// What stays of a purged plan: its history without any content, which keeps its id and its numbers used.
     fn stage_purge(
         &self,
@@ -299,7 +322,8 @@ impl<'a> Session<'a> {
             text.push_str(&lines::line(&entry.purged(), None)?);
         }
         intent.files.push((Target::History(id.clone()), text.into_bytes()));
-        intent.removals.extend([Target::Plan(id.clone()), Target::Snapshot(id.clone())]);
+        let ids = [Target::Plan, Target::Snapshot, Target::Pruned].map(|target| target(id.clone()));
+        intent.removals.extend(ids);
         Ok(())
     }
 }
@@ -401,10 +425,23 @@ impl Read for Session<'_> {
         }
         let found =
             snapshot::read(self.layout, plan).filter(|(label, _)| (1..=at_most).contains(&label.version));
-        let Some((label, bytes)) = found else { return Ok(None) };
-        let made_from = self.versions(plan, label.version - 1, 1)?;
-        let shows = made_from.first().is_some_and(|entry| label.shows(entry));
-        Ok(shows.then_some((label.version, bytes)))
+        if let Some((label, bytes)) = found {
+            let made_from = self.versions(plan, label.version - 1, 1)?;
+            // Of a version whose events were forgotten only what was kept then is the truth.
+            let shows = made_from.first().is_some_and(|entry| label.shows(entry) && !entry.is_forgotten());
+            if shows {
+                return Ok(Some((label.version, bytes)));
+            }
+        }
+        let kept = Kept::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.kept.get(plan) {
+            Some(kept) => Ok(Some(kept.pruned.clone())),
+            None => Ok(Kept::read(self.layout, plan)?.map(|kept| kept.pruned)),
+        }
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -618,5 +655,42 @@ impl Transaction for Session<'_> {
             self.staged.entry(plan.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
         staged.end = End::Purged;
         Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        if self.facts(plan)?.is_none() {
+            return Err(StoreError::Database(format!("plan {plan} has no files")));
+        }
+        self.snapshots.remove(plan);
+        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan));
+        Ok(())
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let last = self.latest()?;
+        for entry in entries {
+            if self.known(&entry.plan)?.is_some() {
+                return Err(StoreError::Database(format!("plan {} has files already", entry.plan)));
+            }
+            let new = || Staged { base: None, entries: Vec::new(), end: End::Purged };
+            self.staged.entry(entry.plan.clone()).or_insert_with(new).entries.push(entry.clone());
+        }
+        let most = entries.iter().map(|entry| entry.sequence).max().unwrap_or_default();
+        self.sequence = Some(last.max(most));
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let Some(Adopted { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
+        let facts = Facts { head: Head::of(becomes), rows: IndexRows::of(becomes) };
+        if let Some(staged) = self.staged.get_mut(plan) {
+            staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
+        }
+        self.replace_index(plan, &Head::of(becomes), rows)?;
+        match pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
 
-use crate::record::Wait;
+use crate::record::{Pruned, Wait};
 use crate::store::{Read, StoreError};
 
 /// Plans that a process keeps in memory at the most.
@@ -118,6 +118,15 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
             },
         }
     };
+    if plan.version() == 0
+        && let Some(Pruned { up_to, at, .. }) = read.pruned(id)?
+    {
+        if version < up_to {
+            return Err(StoreError::Pruned { plan: id.clone(), up_to, at });
+        }
+        let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
+        return Err(StoreError::Corrupt { what, detail: "it cannot be read".to_owned() });
+    }
     let replayed = version.saturating_sub(plan.version());
     replay(read, &mut plan, version)?;
     plan.take_touched();

@@ -292,7 +292,12 @@ fn conflict(
     let current = cache.plans.get(id).map(|cached| cached.plan.to_draft());
     let mut found = Vec::new();
     if let Some(current) = current.filter(|_| (1..version).contains(&known)) {
-        found = differences(&load(transaction, id, known)?.to_draft(), &current);
+        match load(transaction, id, known) {
+            Ok(plan) => found = differences(&plan.to_draft(), &current),
+            // What differed is not known any more; that the plan has moved on is.
+            Err(StoreError::Pruned { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let mut writers: Vec<Actor> = Vec::new();
     for entry in transaction.versions(id, known, VERSIONS_READ_MAX)? {

@@ -61,10 +61,9 @@ pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
 }
 
 /// The number of a plan's rows, and what a reader has to replay; a plan that is new gets its row.
-pub(super) fn take_up(connection: &Connection, head: &Head) -> Result<(i64, u64), StoreError> {
+pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64), StoreError> {
     let mut statement = connection.prepare_cached("SELECT key, replay_bytes FROM plans WHERE id = ?1")?;
-    let found =
-        statement.query_row([head.id.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
+    let found = statement.query_row([plan.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
     if let Some(found) = found.optional()? {
         return Ok(found);
     }
@@ -73,7 +72,7 @@ pub(super) fn take_up(connection: &Connection, head: &Head) -> Result<(i64, u64)
             total, ready, blocked, running, done, failed, skipped, cancelled)
          VALUES (?1, 0, '', '', 'draft', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) RETURNING key",
     )?;
-    Ok((insert.query_row([head.id.as_str()], |row| row.get(0))?, 0))
+    Ok((insert.query_row([plan.as_str()], |row| row.get(0))?, 0))
 }
 
 /// Writes a head into its row.

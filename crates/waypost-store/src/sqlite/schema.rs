@@ -120,6 +120,16 @@ const STEPS: &[&str] = &["
         text TEXT NOT NULL,
         PRIMARY KEY (plan, task, attempt)
     );
+",
+"
+    -- What is kept in the place of events that were forgotten.
+    CREATE TABLE pruned (
+        plan INTEGER PRIMARY KEY REFERENCES plans (key),
+        up_to INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        bytes BLOB NOT NULL
+    );
 "];
 
 /// The schema that this build writes.

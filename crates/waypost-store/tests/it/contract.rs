@@ -3,6 +3,7 @@
 mod across;
 mod happenings;
 mod hearing;
+mod keeping;
 mod lists;
 mod log;
 mod names;
@@ -35,7 +36,7 @@ macro_rules! promises {
 }
 
 promises! {
-    memory file sqlite;
+    memory file sqlite postgres;
     {
         versions::a_plan_that_was_made_can_be_read_back
         versions::every_write_makes_one_version_and_what_changes_nothing_makes_none
@@ -57,6 +58,7 @@ promises! {
         lists::a_text_is_found_in_ids_and_titles_whatever_the_case
         lists::the_archive_is_a_shelf_of_its_own
         lists::heads_say_what_the_plans_say
+        lists::totals_add_up_what_the_heads_say
         log::the_log_has_no_gaps_and_follows_the_commits
         log::the_log_can_be_read_by_plan_by_actor_and_page_by_page
         log::the_log_tells_which_plans_were_written_since
@@ -114,6 +116,11 @@ promises! {
         workers::what_ends_within_its_version_and_what_agents_do_takes_no_slot
         workers::the_copy_of_a_log_is_found_again_where_copies_are_kept
         workers::nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them
+        keeping::forgotten_events_leave_the_plan_and_the_numbers_of_the_log
+        keeping::a_plan_whose_events_were_forgotten_can_be_gone_on_with
+        keeping::only_plans_that_ended_long_ago_are_pruned_and_only_by_a_person
+        keeping::what_a_subscription_has_not_read_is_held_back
+        keeping::a_copy_has_everything_that_the_store_has
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Query, Reach, Read,
-    Store, StoreError, Subscription, Transaction, Wait, Work, Worker,
+    Adopted, Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Pruned,
+    Pruning, Query, Reach, Read, Store, StoreError, Subscription, Transaction, Wait, Work, Worker,
 };
 
 /// A moment at which a fault can happen.
@@ -104,6 +104,9 @@ impl Read for Within<'_> {
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.inner.snapshot(plan, at_most)
     }
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        self.inner.pruned(plan)
+    }
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.inner.log(after, filter, limit)
     }
@@ -200,5 +203,15 @@ impl Transaction for Within<'_> {
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.inner.purge(plan)
+    }
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        self.inner.prune(pruning)
+    }
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        (self.around.fault)(Moment::Append)?;
+        self.inner.adopt(entries)
+    }
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        self.inner.settle(plan, adopted)
     }
 }

@@ -29,9 +29,9 @@ impl Doctor {
         if place.is_absent() {
             if context.out.json {
                 let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
-                context.out.value(&json!({ "store": place.location, "findings": found }))?;
+                context.out.value(&json!({ "store": place.shown(), "findings": found }))?;
             } else {
-                context.out.say(format!("there is no store at {} yet", place.location));
+                context.out.say(format!("there is no store at {} yet", place.shown()));
             }
             config?;
             return tell_of_cluster(context, &cluster);
@@ -42,7 +42,7 @@ impl Doctor {
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
             let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
-            context.out.value(&json!({ "store": place.location, "findings": found }))?;
+            context.out.value(&json!({ "store": place.shown(), "findings": found }))?;
         } else {
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
@@ -59,7 +59,7 @@ impl Doctor {
             return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
-            context.out.say(format!("{} is sound", place.location));
+            context.out.say(format!("{} is sound", place.shown()));
         }
         config?;
         tell_of_cluster(context, &cluster)

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::ActorKind;
-use waypost_http::Tokens;
+use waypost_http::{METRICS_PATH, Tokens};
 
 use super::mcp;
 use super::serve::failure;
@@ -17,7 +17,8 @@ The token is shown this once; what is kept cannot be turned back into it.
 
 Examples:
   waypost token new --agent planner
-  waypost token new --agent planner --json";
+  waypost token new --agent planner --json
+  waypost token new --agent prometheus --only-metrics";
 
 // What to do with them.
 #[derive(Debug, Subcommand)]
@@ -39,6 +40,9 @@ pub(crate) struct New {
     /// The agent who calls with it
     #[arg(long, value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
+    /// It opens /metrics, and nothing else
+    #[arg(long)]
+    only_metrics: bool,
 }
 
 // Which.
@@ -66,7 +70,10 @@ impl New {
         if by.kind == ActorKind::Person {
             Folders::find(context)?.prepare()?;
         }
-        let made = tokens.make(&self.agent, &by, text::now());
+        let made = match self.only_metrics {
+            true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
+            false => tokens.make(&self.agent, &by, text::now()),
+        };
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {
             return context.out.value(&json!({ "id": token.id, "agent": token.agent, "token": secret }));
@@ -99,15 +106,21 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         let tokens: Vec<_> = tokens
             .iter()
             .map(|token| {
-                let waypost_http::Token { id, agent, created_at, created_by, .. } = token;
-                json!({ "id": id, "agent": agent, "created_at": created_at, "created_by": created_by })
+                let waypost_http::Token { id, agent, created_at, created_by, only, .. } = token;
+                let mut told =
+                    json!({ "id": id, "agent": agent, "created_at": created_at, "created_by": created_by });
+                if let Some(only) = only {
+                    told["only"] = only.as_str().into();
+                }
+                told
             })
             .collect();
         return context.out.value(&json!({ "tokens": tokens }));
     }
     for token in &tokens {
         let age = text::age(Some(token.created_at), text::now());
-        context.out.line(format!("{}  {}  {age} ago by {}", token.id, token.agent, token.created_by));
+        let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
+        context.out.line(format!("{}  {}{only}  {age} ago by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");

@@ -1,6 +1,7 @@
 //! `waypost worker`: runs the active plans of its queues, whoever submits them, until it is told to stop.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use waypost_engine::{
 
 use super::run::report::{self, Scope};
 use super::run::{Signals, failed_run, listen};
+use super::serve::Metrics;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::setup::{self, Folders};
@@ -47,6 +49,9 @@ pub(crate) struct Worker {
     /// End when nothing is left to do
     #[arg(long)]
     until_idle: bool,
+    /// Tell Prometheus how it goes at this address (needs a token, as `waypost serve` does): ADDR:PORT, or a port here
+    #[arg(long, value_name = "ADDR:PORT", value_parser = super::serve::address)]
+    metrics: Option<SocketAddr>,
     /// A file of configuration over all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -76,6 +81,10 @@ impl Worker {
         let executors =
             (!self.executor.is_empty()).then(|| self.executor.iter().cloned().collect::<BTreeSet<String>>());
         let plans = Arc::new(context.plans_to_add_to()?);
+        let _metrics = match self.metrics {
+            Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
+            None => None,
+        };
         let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
         let options = Options {
             follow: Follow::Queues(queues.clone()),

@@ -141,6 +141,16 @@ fn the_store_is_looked_after() {
 }
 
 #[test]
+fn a_store_is_copied_with_everything_in_it() {
+    check("copy");
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten_when_a_person_says_so() {
+    check("prune");
+}
+
+#[test]
 fn the_examples_of_the_repository_work() {
     check("examples");
 }
