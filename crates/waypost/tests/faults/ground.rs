@@ -232,6 +232,11 @@ pub(crate) fn until(patience: Duration, what: &str, mut done: impl FnMut() -> bo
     }
 }
 
+/// Lets time pass: a lease ends by nothing else.
+pub(crate) fn pass(time: Duration) {
+    Signal::default().within(time);
+}
+
 /// The patience with one command.
 pub(crate) fn patience() -> Duration {
     PATIENCE

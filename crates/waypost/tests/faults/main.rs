@@ -12,12 +12,16 @@ mod proxy;
 mod storm;
 mod workload;
 
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use ground::Ground;
+use ground::{Ground, patience, until};
+use nemesis::{Nemesis, PAST_LEASE};
+use serde_json::json;
 use storm::Storm;
+use waypost_testkit::Dice;
 
 /// Storms are not for each other.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -28,6 +32,31 @@ fn every_kind_of_wrong_history_is_found_out() {
     let output =
         Command::new("python3").arg(script).output().expect("the judge needs Python 3: install python3");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_a_killed_worker_left_behind_is_ended_although_its_lease_has_run_out() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let ground = Ground::sqlite();
+    // Its first attempt would go on for a minute.
+    let inputs = json!({ "locks": "x:a", "millis": 0, "mode": "hang_once" });
+    let task = json!({ "id": "t", "locks": ["a"], "work": { "executor": "run", "inputs": inputs } });
+    let plan = json!({ "format": "waypost/1", "id": "p", "title": "p", "tasks": [task] });
+    fs::write(ground.record("plans/p.json"), plan.to_string()).unwrap();
+    let ids = ["p".to_owned()];
+    storm::submit(&ground, &ids);
+    let mut nemesis = Nemesis::new(&ground, 1, Dice::new(0));
+    let notes = || fs::read_to_string(ground.record("programs.jsonl")).unwrap_or_default();
+    until(patience(), "the start of the task", || notes().contains("start"));
+    nemesis.fell(0);
+    ground::pass(PAST_LEASE);
+    nemesis.replace(0);
+    storm::settle(&ground, &mut nemesis, &ids);
+    nemesis.finish();
+    ground.dump();
+    let figures = storm::judged(&ground, &ids);
+    assert_eq!((figures["programs"].as_u64(), figures["lost"].as_u64()), (Some(2), Some(1)), "{figures}");
+    assert!(!notes().contains("clash"), "the first program still had the lock: {}", notes());
 }
 
 #[test]

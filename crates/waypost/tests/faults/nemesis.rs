@@ -15,7 +15,7 @@ use crate::ground::{Ground, Record, Signal, Store, ends, now, patience};
 use crate::workload::LEASE_SECONDS;
 
 /// How long a worker is stopped, or cut off: past its lease.
-const PAST_LEASE: Duration = Duration::from_millis(LEASE_SECONDS * 1_000 + 1_300);
+pub(crate) const PAST_LEASE: Duration = Duration::from_millis(LEASE_SECONDS * 1_000 + 1_300);
 /// How long pieces are delayed.
 const SLOW_FOR: Duration = Duration::from_millis(1_500);
 
@@ -187,7 +187,8 @@ impl<'a> Nemesis<'a> {
         }
     }
 
-    fn replace(&mut self, number: usize) {
+    /// Another worker takes the place of one that is gone.
+    pub(crate) fn replace(&mut self, number: usize) {
         let child = self.start(self.workers[number].proxy, &self.workers[number].folder);
         self.workers[number].child = child;
     }
@@ -233,12 +234,17 @@ impl<'a> Nemesis<'a> {
 
     fn kill(&mut self) -> usize {
         let number = self.somebody();
+        self.fell(number);
+        self.replace(number);
+        1
+    }
+
+    /// Kills a worker, and leaves its programs to themselves.
+    pub(crate) fn fell(&mut self, number: usize) {
         let worker = &mut self.workers[number];
         worker.child.kill().unwrap();
         worker.child.wait().unwrap();
         self.note("kill", number);
-        self.replace(number);
-        1
     }
 
     fn stop(&mut self, programs_too: bool) -> usize {

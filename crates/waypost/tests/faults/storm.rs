@@ -57,7 +57,7 @@ impl Storm {
                 over.give();
             });
             let mut nemesis = Nemesis::new(ground, self.workers, Dice::new(dice.bits()));
-            self.submit(ground, &ids[..1]);
+            submit(ground, &ids[..1]);
             let (behind, writers) = (self.workers, ["ada", "bea"]);
             let writers = writers.map(|name| {
                 let plans = vec![NOTES.to_owned(), ids[0].clone(), ids[ids.len() - 1].clone()];
@@ -81,7 +81,7 @@ impl Storm {
             calm.give();
             let killed: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
             let struck = began.elapsed();
-            self.settle(ground, &mut nemesis, &ids);
+            settle(ground, &mut nemesis, &ids);
             nemesis.finish();
 
             *goal.lock().unwrap() = Some(ground.dump());
@@ -110,14 +110,6 @@ impl Storm {
         (0..self.plans).map(write).collect()
     }
 
-    fn submit(&self, ground: &Ground, ids: &[String]) {
-        for id in ids {
-            let file = ground.record(&format!("plans/{id}.json"));
-            let folder = ground.workspace(0);
-            ground.must(&["-C", folder.to_str().unwrap(), "submit", file.to_str().unwrap()]);
-        }
-    }
-
     /// All rounds of faults; the other plans come in between, so that there is work for as long as there are faults.
     fn strike(&self, ground: &Ground, nemesis: &mut Nemesis<'_>, ids: &[String]) {
         let mut left = ids[1..].iter();
@@ -128,42 +120,15 @@ impl Storm {
             nemesis.round(|| {
                 struck += 1;
                 while ids.len() - 1 - left.len() < due(struck).min(ids.len() - 1) {
-                    self.submit(ground, std::slice::from_ref(left.next().unwrap()));
+                    submit(ground, std::slice::from_ref(left.next().unwrap()));
                 }
             });
         }
-        self.submit(ground, left.as_slice());
-    }
-
-    /// Waits until every plan has ended.
-    fn settle(&self, ground: &Ground, nemesis: &mut Nemesis<'_>, ids: &[String]) {
-        nemesis.relent();
-        let began = Instant::now();
-        loop {
-            let open = ids.iter().filter(|id| !self.has_ended(ground, id)).count();
-            if open == 0 {
-                return;
-            }
-            if began.elapsed() > AFTERMATH {
-                let shown: Vec<String> = ids.iter().map(|id| ground.must(&["show", id])).collect();
-                panic!("{open} plans did not end within {AFTERMATH:?} after the faults: {shown:#?}");
-            }
-            nemesis.wait(Duration::from_millis(500));
-        }
-    }
-
-    fn has_ended(&self, ground: &Ground, id: &str) -> bool {
-        let shown: Value = serde_json::from_str(&ground.must(&["show", id, "--limit", "1"])).unwrap();
-        matches!(shown["phase"].as_str(), Some("completed" | "failed"))
+        submit(ground, left.as_slice());
     }
 
     fn judge(&self, ground: &Ground, ids: &[String]) -> Value {
-        for id in ids {
-            let file = ground.record(&format!("final/{id}.json"));
-            ground.must(&["export", id, "--format", "native", "--output", file.to_str().unwrap()]);
-        }
-        ground.must(&["doctor"]);
-        let figures = ground.judge();
+        let figures = judged(ground, ids);
         let figure = |name: &str| figures[name].as_u64().unwrap_or(0);
         assert!(figure("lost") > 0, "no worker lost anything: {figures}");
         assert!(figure("acknowledged writes") > 0, "nothing was acknowledged: {figures}");
@@ -173,6 +138,46 @@ impl Storm {
         }
         figures
     }
+}
+
+pub(crate) fn submit(ground: &Ground, ids: &[String]) {
+    for id in ids {
+        let file = ground.record(&format!("plans/{id}.json"));
+        let folder = ground.workspace(0);
+        ground.must(&["-C", folder.to_str().unwrap(), "submit", file.to_str().unwrap()]);
+    }
+}
+
+/// Waits until every plan has ended.
+pub(crate) fn settle(ground: &Ground, nemesis: &mut Nemesis<'_>, ids: &[String]) {
+    nemesis.relent();
+    let began = Instant::now();
+    loop {
+        let open = ids.iter().filter(|id| !has_ended(ground, id)).count();
+        if open == 0 {
+            return;
+        }
+        if began.elapsed() > AFTERMATH {
+            let shown: Vec<String> = ids.iter().map(|id| ground.must(&["show", id])).collect();
+            panic!("{open} plans did not end within {AFTERMATH:?} after the faults: {shown:#?}");
+        }
+        nemesis.wait(Duration::from_millis(500));
+    }
+}
+
+fn has_ended(ground: &Ground, id: &str) -> bool {
+    let shown: Value = serde_json::from_str(&ground.must(&["show", id, "--limit", "1"])).unwrap();
+    matches!(shown["phase"].as_str(), Some("completed" | "failed"))
+}
+
+/// How the plans ended is recorded, and all of the record is judged.
+pub(crate) fn judged(ground: &Ground, ids: &[String]) -> Value {
+    for id in ids {
+        let file = ground.record(&format!("final/{id}.json"));
+        ground.must(&["export", id, "--format", "native", "--output", file.to_str().unwrap()]);
+    }
+    ground.must(&["doctor"]);
+    ground.judge()
 }
 
 /// Runs something at the end of a scope, also when it panics.
