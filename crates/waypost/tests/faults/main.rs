@@ -8,6 +8,7 @@
 mod bystanders;
 mod ground;
 mod nemesis;
+mod order;
 mod proxy;
 mod storm;
 mod workload;
@@ -69,4 +70,11 @@ fn workers_on_one_file_that_are_killed_and_stopped_do_every_task_once() {
 fn workers_on_postgres_survive_kills_stops_restarts_and_cut_connections() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     Storm { workers: 4, plans: 4, tasks: 500, rounds: 3 }.rage(&Ground::postgres(6));
+}
+
+#[test]
+fn a_reader_with_a_cursor_misses_nothing_while_slow_writers_commit_among_fast_ones() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let overtaken = order::slow_among_fast(&Ground::postgres(1));
+    assert!(overtaken > 5, "only {overtaken} slow writes were overtaken");
 }

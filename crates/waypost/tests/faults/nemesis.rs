@@ -11,7 +11,7 @@ use serde_json::json;
 use waypost_testkit::Dice;
 
 use crate::bystanders::lines_of;
-use crate::ground::{Ground, Record, Signal, Store, ends, now, patience};
+use crate::ground::{Ground, Record, Store, ends, now, pass, patience};
 use crate::workload::LEASE_SECONDS;
 
 /// How long a worker is stopped, or cut off: past its lease.
@@ -115,6 +115,11 @@ impl<'a> Nemesis<'a> {
         child
     }
 
+    /// How many faults a round has.
+    pub(crate) fn faults(&self) -> usize {
+        Fault::of(&self.ground.store).len()
+    }
+
     /// One fault of each kind, in some order, with `between` called after each.
     pub(crate) fn round(&mut self, mut between: impl FnMut()) {
         let mut faults = Fault::of(&self.ground.store);
@@ -129,24 +134,20 @@ impl<'a> Nemesis<'a> {
 
     /// Lets time pass, ends what is to end meanwhile, and puts workers in the place of those that gave up.
     pub(crate) fn wait(&mut self, time: Duration) {
-        let never = Signal::default();
         let until = Instant::now() + time;
-        loop {
-            let due: Vec<usize> = (0..self.reliefs.len())
-                .rev()
-                .filter(|&place| self.reliefs[place].0 <= Instant::now())
-                .collect();
-            for place in due {
-                let (_, relief) = self.reliefs.swap_remove(place);
-                self.relieve(relief);
-            }
+        while Instant::now() < until {
+            self.let_pass(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
             self.replace_those_who_gave_up();
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return;
-            }
-            never.within(left.min(Duration::from_millis(50)));
         }
+    }
+
+    fn let_pass(&mut self, time: Duration) {
+        let is_due = |(at, _): &(Instant, Relief)| *at <= Instant::now();
+        while let Some(place) = self.reliefs.iter().position(is_due) {
+            let (_, relief) = self.reliefs.swap_remove(place);
+            self.relieve(relief);
+        }
+        pass(time);
     }
 
     /// Ends every fault that lasts.

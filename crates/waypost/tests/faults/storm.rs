@@ -112,19 +112,23 @@ impl Storm {
 
     /// All rounds of faults; the other plans come in between, so that there is work for as long as there are faults.
     fn strike(&self, ground: &Ground, nemesis: &mut Nemesis<'_>, ids: &[String]) {
-        let mut left = ids[1..].iter();
-        for round in 0..self.rounds {
+        std::thread::scope(|scope| {
+            let (mut left, faults) = (ids[1..].iter(), nemesis.faults() * self.rounds);
             let mut struck = 0;
-            // Spread over the rounds, the last in the last.
-            let due = |struck: usize| round * (ids.len() - 1) / self.rounds + usize::from(struck >= 2);
-            nemesis.round(|| {
-                struck += 1;
-                while ids.len() - 1 - left.len() < due(struck).min(ids.len() - 1) {
-                    submit(ground, std::slice::from_ref(left.next().unwrap()));
-                }
-            });
-        }
-        submit(ground, left.as_slice());
+            for _ in 0..self.rounds {
+                nemesis.round(|| {
+                    struck += 1;
+                    let due = (ids.len() - 1) * (struck + 2) / faults;
+                    while left.len() > 0 && ids.len() - 1 - left.len() < due {
+                        let id = left.next().unwrap().clone();
+                        // Beside the faults: it may have to wait until one of them is over.
+                        scope.spawn(move || submit(ground, &[id]));
+                    }
+                });
+            }
+            nemesis.relent();
+            submit(ground, left.as_slice());
+        });
     }
 
     fn judge(&self, ground: &Ground, ids: &[String]) -> Value {
@@ -144,7 +148,9 @@ pub(crate) fn submit(ground: &Ground, ids: &[String]) {
     for id in ids {
         let file = ground.record(&format!("plans/{id}.json"));
         let folder = ground.workspace(0);
-        ground.must(&["-C", folder.to_str().unwrap(), "submit", file.to_str().unwrap()]);
+        let words = ["-C", folder.to_str().unwrap(), "submit", file.to_str().unwrap()];
+        // The same file again is the same plan, so it may be tried again while the server is away.
+        until(patience(), "the submission of a plan", || ground.ask(&words).status.success());
     }
 }
 
