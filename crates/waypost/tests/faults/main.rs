@@ -63,13 +63,17 @@ fn what_a_killed_worker_left_behind_is_ended_although_its_lease_has_run_out() {
 #[test]
 fn workers_on_one_file_that_are_killed_and_stopped_do_every_task_once() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    Storm { workers: 4, plans: 2, tasks: 200, rounds: 2 }.rage(&Ground::sqlite());
+    let seed = storm::seed();
+    println!("WAYPOST_SEED={seed} repeats the plans and the order of the faults");
+    println!("{}", Storm { workers: 4, plans: 2, tasks: 200, rounds: 2 }.rage(&Ground::sqlite(), seed));
 }
 
 #[test]
 fn workers_on_postgres_survive_kills_stops_restarts_and_cut_connections() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    Storm { workers: 4, plans: 4, tasks: 500, rounds: 3 }.rage(&Ground::postgres(6));
+    let seed = storm::seed();
+    println!("WAYPOST_SEED={seed} repeats the plans and the order of the faults");
+    println!("{}", Storm { workers: 4, plans: 4, tasks: 500, rounds: 3 }.rage(&Ground::postgres(6), seed));
 }
 
 #[test]

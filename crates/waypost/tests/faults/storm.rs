@@ -34,13 +34,16 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
 }
 
+/// What the plans and the order of the faults follow from.
+pub(crate) fn seed() -> u64 {
+    number("WAYPOST_SEED").unwrap_or(7)
+}
+
 impl Storm {
-    pub(crate) fn rage(mut self, ground: &Ground) {
-        let seed = number("WAYPOST_SEED").unwrap_or(7);
+    /// Returns what happened, in words and figures.
+    pub(crate) fn rage(mut self, ground: &Ground, seed: u64) -> String {
         self.rounds = number("WAYPOST_STORM_ROUNDS").map_or(self.rounds, |rounds| rounds as usize);
         self.tasks = number("WAYPOST_STORM_TASKS").map_or(self.tasks, |tasks| tasks as usize);
-        // Shown when the test fails.
-        println!("WAYPOST_SEED={seed} repeats the plans and the order of the faults");
         let mut dice = Dice::new(seed);
         let ids = self.write_plans(ground, &mut dice);
         ground.must(&["new", "Notes", "--id", NOTES]);
@@ -97,7 +100,7 @@ impl Storm {
             );
         });
         let figures = self.judge(ground, &ids);
-        println!("{said}, {:.1?} in all\n{figures}", began.elapsed());
+        format!("{said}, {:.1?} in all\n{figures}", began.elapsed())
     }
 
     fn write_plans(&self, ground: &Ground, dice: &mut Dice) -> Vec<String> {
