@@ -13,6 +13,8 @@ use crate::ground::{Ground, Record, Signal, ends};
 
 /// How long a command of a writer may take; after that it is killed, and nobody knows what became of it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(15);
+/// The exit code of a write to a plan that does not exist, because it is not submitted yet: nothing was written.
+const NOT_FOUND: i32 = 5;
 /// The pause of a reader that was cut off, before it comes again.
 const READER_PAUSE: Duration = Duration::from_millis(100);
 
@@ -69,6 +71,8 @@ impl Writer<'_> {
             let written =
                 json!({ "what": "acknowledged", "token": token, "plan": plan, "version": answer["version"] });
             self.record.line(&written.to_string());
+        } else if status.code() == Some(NOT_FOUND) {
+            self.record.line(&json!({ "what": "refused", "token": token, "plan": plan }).to_string());
         }
         false
     }

@@ -375,17 +375,22 @@ class Judge:
     # What writers and readers were told, against the log.
 
     def acknowledged(self):
-        """A write that was acknowledged stands where the answer said; any write stands there at most once."""
+        """A write that was acknowledged stands where the answer said; one that was refused stands nowhere; none stands twice."""
         found = defaultdict(list)
         for entry in self.history.log:
             for event in entry["events"]:
                 for token in tokens(event):
                     found[token].append((entry["plan"], entry["version"]))
-        asked = set()
+        asked, answered = set(), set()
         for write in self.history.writes:
             token = write["token"]
             if write["what"] == "asked":
                 asked.add(token)
+                continue
+            answered.add(token)
+            if write["what"] == "refused":
+                if token in found:
+                    self.broken("acknowledged", f"{token} was refused, and stands at {found[token]}")
                 continue
             self.figures["acknowledged writes"] += 1
             places = found.get(token, [])
@@ -396,7 +401,6 @@ class Judge:
                 self.broken("written once", f"{token} was asked for once and written {len(places)} times: {places}")
             if token not in asked:
                 self.broken("written once", f"{token} was written, and nobody asked for it")
-        answered = {write["token"] for write in self.history.writes if write["what"] == "acknowledged"}
         self.figures["unanswered writes that stand"] = len([token for token in found if token not in answered])
         self.figures["unanswered writes"] = len(asked - answered)
 

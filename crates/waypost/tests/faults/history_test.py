@@ -377,6 +377,11 @@ class Judging(unittest.TestCase):
         history.writes[1]["version"] = 2
         self.check(history, "acknowledged")
 
+    def test_a_refused_write_that_stands(self):
+        history = good()
+        history.writes.append({"what": "refused", "token": "n2", "plan": "notes"})
+        self.check(history, "acknowledged")
+
     def test_a_write_that_was_made_twice(self):
         tale = Tale()
         tale.ask("n1")

@@ -139,7 +139,7 @@ impl Storm {
         let figure = |name: &str| figures[name].as_u64().unwrap_or(0);
         assert!(figure("lost") > 0, "no worker lost anything: {figures}");
         assert!(figure("acknowledged writes") > 0, "nothing was acknowledged: {figures}");
-        assert!(figure("done") as usize > self.plans * self.tasks * 8 / 10, "too little was done: {figures}");
+        assert!(figure("done") as usize > self.plans * self.tasks * 6 / 10, "too little was done: {figures}");
         if matches!(ground.store, Store::Postgres { .. }) {
             assert!(figure("unanswered writes") > 0, "every write was answered: {figures}");
         }
