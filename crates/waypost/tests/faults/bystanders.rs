@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use waypost_testkit::Dice;
 
-use crate::ground::{Ground, Record, Signal, ends};
+use crate::ground::{Ground, Record, Signal, ends, now};
 
 /// How long a command of a writer may take; after that it is killed, and nobody knows what became of it.
 const WRITE_PATIENCE: Duration = Duration::from_secs(15);
@@ -53,7 +53,7 @@ impl Writer<'_> {
             true => vec!["task", "add", plan.as_str(), "a note", "--id", token.as_str()],
             false => vec!["status", "set", plan.as_str(), token.as_str()],
         };
-        self.record.line(&json!({ "what": "asked", "token": token, "plan": plan }).to_string());
+        self.record.line(&json!({ "what": "asked", "token": token, "plan": plan, "at": now() }).to_string());
         let mut child = self.ground.command(self.proxy, &words).spawn().unwrap();
         let patience = match self.dice.chance(self.killed) {
             true => Duration::from_millis(self.dice.below(60) as u64),
@@ -68,8 +68,8 @@ impl Writer<'_> {
         child.stdout.take().unwrap().read_to_string(&mut answer).unwrap();
         if status.success() {
             let answer: Value = serde_json::from_str(&answer).unwrap();
-            let written =
-                json!({ "what": "acknowledged", "token": token, "plan": plan, "version": answer["version"] });
+            let version = &answer["version"];
+            let written = json!({ "what": "acknowledged", "token": token, "plan": plan, "version": version, "at": now() });
             self.record.line(&written.to_string());
         } else if status.code() == Some(NOT_FOUND) {
             self.record.line(&json!({ "what": "refused", "token": token, "plan": plan }).to_string());
@@ -108,7 +108,7 @@ impl Reader<'_> {
         while !self.is_there(goal, at) && !over.within(READER_PAUSE) {
             let mut child = self.start(&cursor);
             let lines = lines_of(&mut child);
-            let until = Instant::now() + Duration::from_millis(300 + self.dice.below(3_000) as u64);
+            let until = Instant::now() + Duration::from_millis(500 + self.dice.below(5_000) as u64);
             loop {
                 match lines.recv_timeout(Duration::from_millis(50)) {
                     Ok(line) => {

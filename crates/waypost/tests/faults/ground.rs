@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::fs::{Mode, mkfifoat};
 use serde_json::Value;
-use waypost_testkit::postgres::{PostgresDatabase, PostgresServer};
+use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
 
 use crate::proxy::Proxy;
 use crate::workload;
@@ -78,7 +79,8 @@ impl Ground {
     }
 
     pub(crate) fn postgres(proxies: usize) -> Self {
-        let server = PostgresServer::start().unwrap();
+        // Otherwise the first start after a kill waits until a busy disk has every single file of the cluster.
+        let server = PostgresServer::start_with("recovery_init_sync_method = syncfs", Tls::Absent).unwrap();
         let database = server.database();
         let proxies = (0..proxies).map(|_| Proxy::to(server.port())).collect();
         Self::with(Store::Postgres { server, database, proxies })
@@ -91,6 +93,7 @@ impl Ground {
         for folder in ["home", "store", "locks", "record/plans", "record/final", "record/readers"] {
             fs::create_dir_all(root.join(folder)).unwrap();
         }
+        mkfifoat(rustix::fs::CWD, root.join("empty"), Mode::RUSR | Mode::WUSR).unwrap();
         let faults = Record::new(&root.join("record/faults.jsonl"));
         Self { root, store, faults }
     }
@@ -109,7 +112,8 @@ impl Ground {
         let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/faults/program.sh");
         let text = |path: &Path| path.to_str().unwrap().to_owned();
         let notes = self.record("programs.jsonl");
-        let config = workload::configuration(&text(&program), &text(&notes), &text(&self.root.join("locks")));
+        let (locks, empty) = (self.root.join("locks"), self.root.join("empty"));
+        let config = workload::configuration(&text(&program), &text(&notes), &text(&locks), &text(&empty));
         fs::create_dir_all(folder.join(".waypost")).unwrap();
         fs::write(folder.join(".waypost/config.toml"), config).unwrap();
         folder

@@ -381,11 +381,11 @@ class Judge:
             for event in entry["events"]:
                 for token in tokens(event):
                     found[token].append((entry["plan"], entry["version"]))
-        asked, answered = set(), set()
+        asked, answered, waits = {}, set(), []
         for write in self.history.writes:
             token = write["token"]
             if write["what"] == "asked":
-                asked.add(token)
+                asked[token] = write["at"]
                 continue
             answered.add(token)
             if write["what"] == "refused":
@@ -393,6 +393,7 @@ class Judge:
                     self.broken("acknowledged", f"{token} was refused, and stands at {found[token]}")
                 continue
             self.figures["acknowledged writes"] += 1
+            waits.append(write["at"] - asked.get(token, write["at"]))
             places = found.get(token, [])
             if (write["plan"], write["version"]) not in places:
                 self.broken("acknowledged", f"{token} was acknowledged as version {write['version']} of {write['plan']}, and stands at {places}")
@@ -402,7 +403,11 @@ class Judge:
             if token not in asked:
                 self.broken("written once", f"{token} was written, and nobody asked for it")
         self.figures["unanswered writes that stand"] = len([token for token in found if token not in answered])
-        self.figures["unanswered writes"] = len(asked - answered)
+        self.figures["unanswered writes"] = len(set(asked) - answered)
+        if waits:
+            waits.sort()
+            self.figures["milliseconds of a write, median"] = waits[len(waits) // 2] // 1_000
+            self.figures["milliseconds of a write, longest"] = waits[-1] // 1_000
 
     def read(self):
         """Each reader got the log: all of it, in its order, nothing twice."""

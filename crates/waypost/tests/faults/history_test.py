@@ -78,10 +78,11 @@ class Tale:
         self.history.faults.append({"fault": fault, "pid": pid, "at": self.now})
 
     def ask(self, token, answered=True):
-        self.history.writes.append({"what": "asked", "token": token, "plan": "notes"})
+        self.history.writes.append({"what": "asked", "token": token, "plan": "notes", "at": self.now})
         version = self.write("person:ada", {"event": "tasks_added", "tasks": [{"id": token}]}, plan="notes")
         if answered:
-            self.history.writes.append({"what": "acknowledged", "token": token, "plan": "notes", "version": version})
+            answer = {"what": "acknowledged", "token": token, "plan": "notes", "version": version, "at": self.now}
+            self.history.writes.append(answer)
 
     def finish(self, **statuses):
         """The plan at the end, and two readers who got it all."""
@@ -369,7 +370,7 @@ class Judging(unittest.TestCase):
 
     def test_an_acknowledged_write_that_is_lost(self):
         history = good()
-        history.writes.append({"what": "acknowledged", "token": "n9", "plan": "notes", "version": 3})
+        history.writes.append({"what": "acknowledged", "token": "n9", "plan": "notes", "version": 3, "at": 0})
         self.check(history, "acknowledged")
 
     def test_an_acknowledged_write_that_stands_elsewhere(self):

@@ -16,6 +16,8 @@ use crate::workload::LEASE_SECONDS;
 
 /// How long a worker is stopped, or cut off: past its lease.
 pub(crate) const PAST_LEASE: Duration = Duration::from_millis(LEASE_SECONDS * 1_000 + 1_300);
+/// Between two looks at what is to end.
+const BREATH: Duration = Duration::from_millis(50);
 /// How long pieces are delayed.
 const SLOW_FOR: Duration = Duration::from_millis(1_500);
 
@@ -136,7 +138,7 @@ impl<'a> Nemesis<'a> {
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = Instant::now() + time;
         while Instant::now() < until {
-            self.let_pass(until.saturating_duration_since(Instant::now()).min(Duration::from_millis(50)));
+            self.let_pass(until.saturating_duration_since(Instant::now()).min(BREATH));
             self.replace_those_who_gave_up();
         }
     }
@@ -270,18 +272,28 @@ impl<'a> Nemesis<'a> {
     fn terminate(&mut self) -> usize {
         let number = self.somebody();
         self.signal(number, Sign::TERM);
-        let ended =
-            ends(&mut self.workers[number].child, patience()).expect("a worker ends when it is asked to");
+        // Its last words may have to wait until another one is woken.
+        let began = Instant::now();
+        while self.workers[number].child.try_wait().unwrap().is_none() {
+            assert!(began.elapsed() < patience(), "a worker does not end although it is asked to");
+            self.let_pass(BREATH);
+        }
         self.note("terminate", number);
         self.replace(number);
-        // One that could not say its last word to the store says so.
-        usize::from(ended.code().is_some())
+        1
     }
 
     fn restart(&mut self) -> usize {
-        let Store::Postgres { server, .. } = &self.ground.store else { return 0 };
-        server.control(&["-m", "immediate", "restart"]).unwrap();
-        self.ground.faults.line(&json!({ "fault": "restart", "at": now() }).to_string());
+        let ground = self.ground;
+        let Store::Postgres { server, .. } = &ground.store else { return 0 };
+        std::thread::scope(|scope| {
+            let restart = scope.spawn(|| server.control(&["-m", "immediate", "restart"]));
+            while !restart.is_finished() {
+                self.let_pass(BREATH);
+            }
+            restart.join().unwrap().unwrap();
+        });
+        ground.faults.line(&json!({ "fault": "restart", "at": now() }).to_string());
         1
     }
 

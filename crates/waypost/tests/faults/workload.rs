@@ -10,14 +10,14 @@ pub(crate) const LEASE_SECONDS: u64 = 2;
 /// How far back a task may depend on others.
 const REACH: usize = 40;
 
-/// The configuration of a worker whose programs note what they do in `notes` and take locks in `locks`.
-pub(crate) fn configuration(program: &str, notes: &str, locks: &str) -> String {
+/// The configuration of a worker whose programs note what they do in `notes`, take locks in `locks` and wait at `empty`.
+pub(crate) fn configuration(program: &str, notes: &str, locks: &str, empty: &str) -> String {
     format!(
         "[queues.default]\nconcurrency = 12\n\
          [lease]\nseconds = {LEASE_SECONDS}\nheartbeat_seconds = 1\n\
          [retry]\nattempts = 100\nbackoff_seconds = 0\n\
          [limits]\nstop_seconds = 1\nlock_wait_seconds = 2\n\
-         [executors.run]\nkind = \"process\"\ncommand = [\"bash\", {program:?}, {notes:?}, {locks:?}]\n"
+         [executors.run]\nkind = \"process\"\ncommand = [\"bash\", {program:?}, {notes:?}, {locks:?}, {empty:?}]\n"
     )
 }
 
