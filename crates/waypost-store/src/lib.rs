@@ -34,7 +34,7 @@ pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
 pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
-pub use postgres::{PostgresStore, Traffic};
+pub use postgres::{PostgresStore, Traffic, without_password};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
     Wait, WrittenSince,

@@ -19,7 +19,7 @@ mod writing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-pub(crate) use self::address::without_password;
+pub use self::address::without_password;
 pub use self::link::Traffic;
 use self::link::{Call, Failure, Link};
 use self::listen::Ears;

@@ -52,7 +52,8 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// The store: sqlite:PATH, file:DIR or memory: (otherwise the repository's own, .waypost/waypost.db)
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: (otherwise the repository's own,
+    /// .waypost/waypost.db)
     #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// Use the user's own store instead of the repository's

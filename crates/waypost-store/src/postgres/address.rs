@@ -72,7 +72,7 @@ impl Address {
             }
         }
         let plain = if rest.is_empty() { start.to_owned() } else { format!("{start}?{}", rest.join("&")) };
-        let mut config: Config = plain.parse().map_err(|error| wrong(format!("{error}")))?;
+        let mut config: Config = plain.parse().map_err(|error| wrong(reason(&error)))?;
         let mode = mode.or_else(|| variable("PGSSLMODE")).unwrap_or_else(|| "prefer".to_owned());
         let roots = roots.or_else(|| variable("PGSSLROOTCERT")).map(PathBuf::from);
         let (ssl, check) = match mode.as_str() {
@@ -111,6 +111,14 @@ impl Address {
         let database = self.config.get_dbname().unwrap_or_default();
         let user = self.config.get_user().unwrap_or_default();
         format!("PostgreSQL at {host}:{port} (database {database}, user {user})")
+    }
+}
+
+/// What the driver says about a URL. It names options, never their values.
+fn reason(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 
@@ -226,7 +234,7 @@ fn decoded(text: &str) -> String {
 }
 
 /// A location as it may be shown: what stands where a URL has its password is left out.
-pub(crate) fn without_password(location: &str) -> String {
+pub fn without_password(location: &str) -> String {
     let Some((scheme, rest)) = location.split_once("://") else { return location.to_owned() };
     let (start, parameters) = rest.split_once('?').map_or((rest, None), |(start, rest)| (start, Some(rest)));
     // The last `@`: a password that was not encoded may hold others.

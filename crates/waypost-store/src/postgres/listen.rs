@@ -11,6 +11,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::address::{Address, CONNECT_SECONDS_MAX};
 use super::link::{Counters, Driver, Failure, Line, connect};
+use crate::store::StoreError;
 use crate::watch::{MemoryBell, WATCH_SLOWLY, Watch};
 
 /// Between two looks whether the connection that listens still hears.
@@ -27,6 +28,7 @@ pub(super) const NOTIFY: &str = "SELECT pg_notify('waypost_' || left(current_sch
 
 /// Listens as long as its driver runs.
 pub(super) struct Ears {
+    driver: Arc<Driver>,
     bell: MemoryBell,
     ready: Arc<(Mutex<bool>, Condvar)>,
 }
@@ -44,12 +46,12 @@ struct Listening {
 
 impl Ears {
     pub(super) fn open(
-        driver: &Driver,
+        driver: &Arc<Driver>,
         address: &Address,
         tls: &MakeRustlsConnect,
         counters: &Arc<Counters>,
     ) -> Self {
-        let ears = Self { bell: MemoryBell::default(), ready: Arc::default() };
+        let ears = Self { driver: Arc::clone(driver), bell: MemoryBell::default(), ready: Arc::default() };
         let listening = Listening {
             address: address.clone(),
             tls: tls.clone(),
@@ -69,7 +71,19 @@ impl Ears {
         let patience = Duration::from_secs(CONNECT_SECONDS_MAX);
         // Who cannot wait longer is told when there is a connection: something may have been missed until then.
         drop(changed.wait_timeout_while(ready, patience, |ready| !*ready));
-        self.bell.watch()
+        Box::new(Hearing { bell: self.bell.watch(), _driver: Arc::clone(&self.driver) })
+    }
+}
+
+/// A watch. It goes on when the store that it came from is closed.
+struct Hearing {
+    bell: Box<dyn Watch>,
+    _driver: Arc<Driver>,
+}
+
+impl Watch for Hearing {
+    fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError> {
+        self.bell.wait(at_most)
     }
 }
 

@@ -127,7 +127,9 @@ impl Read for Session<'_> {
     }
 
     fn latest(&mut self) -> Result<u64, StoreError> {
-        self.begin()?;
+        if self.writing.is_some() {
+            self.begin()?;
+        }
         if let Some(writing) = &self.writing {
             return Ok(writing.control.sequence);
         }
@@ -157,7 +159,9 @@ impl Read for Session<'_> {
         if self.writing.as_ref().is_some_and(|writing| writing.pending.has_waits()) {
             return Ok(true);
         }
-        self.begin()?;
+        if self.writing.is_some() {
+            self.begin()?;
+        }
         if let Some(known) = self.has_waits {
             return Ok(known);
         }

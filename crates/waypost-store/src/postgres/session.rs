@@ -298,19 +298,21 @@ impl<'a> Session<'a> {
 
     /// What is known of a plan. What is pending of it comes first, and is not here.
     pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&Known>, StoreError> {
-        self.begin()?;
-        if !self.plans.contains_key(plan) {
+        let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
+        if !is_expected && !self.plans.contains_key(plan) {
             self.expected.plans.push((plan.clone(), None));
-            self.begin()?;
         }
+        self.begin()?;
         Ok(self.plans.get(plan).and_then(Option::as_ref))
     }
 
     /// Who holds these keys, as the tables have it.
     pub(super) fn held(&mut self, keys: &[&str]) -> Result<&HashMap<String, Vec<HeldLock>>, StoreError> {
-        self.begin()?;
-        let missing = keys.iter().filter(|key| !self.locks.contains_key(**key));
-        self.expected.locks = missing.map(|key| (*key).to_owned()).collect();
+        for key in keys {
+            if !self.locks.contains_key(*key) && !self.expected.locks.iter().any(|expected| expected == key) {
+                self.expected.locks.push((*key).to_owned());
+            }
+        }
         self.begin()?;
         Ok(&self.locks)
     }
@@ -328,7 +330,9 @@ impl<'a> Session<'a> {
 
     /// What time it is at the server.
     pub(super) fn clock(&mut self) -> Result<Timestamp, StoreError> {
-        self.begin()?;
+        if self.writing.is_some() {
+            self.begin()?;
+        }
         if self.clock.is_none() {
             let found = self.ask(vec![Call::new(CLOCK)])?;
             let row = found.first().and_then(|rows| rows.first());

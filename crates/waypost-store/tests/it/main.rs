@@ -8,5 +8,6 @@ mod damaged_rows;
 mod faults;
 mod kit;
 mod place;
+mod postgres;
 mod processes;
 mod wrapped;

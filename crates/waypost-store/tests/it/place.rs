@@ -36,6 +36,8 @@ pub(crate) struct Place {
     pub(crate) location: String,
     /// Whether heads, ready tasks, leases, locks and waits stand in tables that can be wrong.
     pub(crate) has_tables: bool,
+    /// Random histories that it is taken through: fewer where every answer comes from afar or is slow to make durable.
+    pub(crate) histories: u64,
     open: Box<dyn Fn() -> Arc<dyn Store> + Send + Sync>,
     folder: Option<Folder>,
     database: Option<PostgresDatabase>,
@@ -46,7 +48,14 @@ impl Place {
     pub(crate) fn memory() -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let open = Box::new(move || Arc::clone(&store));
-        Self { location: "memory:".to_owned(), has_tables: true, open, folder: None, database: None }
+        Self {
+            location: "memory:".to_owned(),
+            has_tables: true,
+            histories: 30,
+            open,
+            folder: None,
+            database: None,
+        }
     }
 
     pub(crate) fn file() -> Self {
@@ -54,7 +63,7 @@ impl Place {
         let path = folder.path().join("plans");
         let location = format!("file:{}", path.display());
         let open = Box::new(move || Arc::new(FileStore::open(&path).unwrap()) as Arc<dyn Store>);
-        Self { location, has_tables: false, open, folder: Some(folder), database: None }
+        Self { location, has_tables: false, histories: 3, open, folder: Some(folder), database: None }
     }
 
     pub(crate) fn sqlite() -> Self {
@@ -64,7 +73,7 @@ impl Place {
         let open = Box::new(move || {
             Arc::new(SqliteStore::open(&path, Durability::Relaxed).unwrap()) as Arc<dyn Store>
         });
-        Self { location, has_tables: true, open, folder: Some(folder), database: None }
+        Self { location, has_tables: true, histories: 30, open, folder: Some(folder), database: None }
     }
 
     pub(crate) fn postgres() -> Self {
@@ -74,7 +83,7 @@ impl Place {
         let open = Box::new(move || {
             Arc::new(PostgresStore::open(&url, Durability::Relaxed).unwrap()) as Arc<dyn Store>
         });
-        Self { location, has_tables: true, open, folder: None, database: Some(database) }
+        Self { location, has_tables: true, histories: 6, open, folder: None, database: Some(database) }
     }
 
     /// Opens it.

@@ -20,16 +20,16 @@ impl Doctor {
         let place = context.place()?;
         if place.is_absent() {
             if context.out.json {
-                return context.out.value(&json!({ "store": place.location, "findings": [] }));
+                return context.out.value(&json!({ "store": place.shown(), "findings": [] }));
             }
-            context.out.say(format!("there is no store at {} yet", place.location));
+            context.out.say(format!("there is no store at {} yet", place.shown()));
             return Ok(());
         }
         let plans = context.plans()?;
         let findings = plans.doctor(self.repair)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
-            context.out.value(&json!({ "store": place.location, "findings": findings }))?;
+            context.out.value(&json!({ "store": place.shown(), "findings": findings }))?;
         } else {
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
@@ -46,7 +46,7 @@ impl Doctor {
             return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
-            context.out.say(format!("{} is sound", place.location));
+            context.out.say(format!("{} is sound", place.shown()));
         }
         Ok(())
     }

@@ -137,9 +137,7 @@ fn check_tables(plans: &Plans, name: &str, seed: u64, last: &[Command]) {
 }
 
 pub(super) fn the_tables_follow_random_histories(place: &Place) {
-    // Files are slow to make durable, and their tables are not kept but worked out.
-    let seeds = if place.has_tables { 30 } else { 3 };
-    for seed in 0..seeds {
+    for seed in 0..place.histories {
         let mut dice = Dice::new(seed);
         let name = format!("p-{seed}");
         let mut plans = place.plans();
