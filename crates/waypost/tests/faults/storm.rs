@@ -81,10 +81,10 @@ impl Storm {
             });
 
             self.strike(ground, &mut nemesis, &ids);
-            calm.give();
-            let killed: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
             let struck = began.elapsed();
             settle(ground, &mut nemesis, &ids);
+            calm.give();
+            let killed: usize = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
             nemesis.finish();
 
             *goal.lock().unwrap() = Some(ground.dump());
