@@ -210,20 +210,8 @@ impl Runner {
         if foreign.is_empty() {
             return Ok(());
         }
-        let mut ended = Vec::new();
-        self.tolerate(|runner| {
-            runner.plans.store().read(&mut |read| {
-                let now = read.now();
-                ended = read.leases(Some(now), LEASES_MAX)?;
-                Ok(())
-            })
-        })?;
-        for lease in ended {
-            let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);
-            if foreign.remove(&key).is_some() {
-                self.handle(Input::Gone(key, Loss::Expired));
-            }
-        }
+        // First those whose process is dead: what it left behind is ended then. A lease that has run out as well says nothing
+        // about its programs, and they would run beside their successors.
         let runs = runs(&self.workshop.around);
         let engines = engines(&self.config, &self.workshop.around);
         let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
@@ -237,7 +225,22 @@ impl Runner {
             }
         }
         for key in gone {
+            foreign.remove(&key);
             self.handle(Input::Gone(key, Loss::Died));
+        }
+        let mut ended = Vec::new();
+        self.tolerate(|runner| {
+            runner.plans.store().read(&mut |read| {
+                let now = read.now();
+                ended = read.leases(Some(now), LEASES_MAX)?;
+                Ok(())
+            })
+        })?;
+        for lease in ended {
+            let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);
+            if foreign.remove(&key).is_some() {
+                self.handle(Input::Gone(key, Loss::Expired));
+            }
         }
         Ok(())
     }
