@@ -18,6 +18,7 @@ mod reporters;
 mod run;
 mod scheduler;
 mod shapes;
+pub mod traces;
 mod vigil;
 mod why;
 

@@ -373,6 +373,11 @@ pub trait Store: Send + Sync {
         Ok(0)
     }
 
+    /// What an operator should know of this store and how it keeps its promises: name and value.
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// Looks for damage below the level of plans; one line for each.
     fn check(&self) -> Result<Vec<String>, StoreError>;
 }

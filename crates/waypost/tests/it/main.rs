@@ -16,6 +16,7 @@ mod serve;
 #[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
+mod traces;
 mod transcript;
 mod webhook;
 mod workers;
