@@ -324,7 +324,8 @@ pub trait Transaction: Read {
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
 
     /// Forgets the events of a plan up to a version, and keeps what they led to. Their rows in the log stay, without events:
-    /// numbers, who, when and the commands' names. Snapshots of those versions go. Wakes nobody.
+    /// numbers, who, when and the commands' names. Snapshots of those versions go, and copies of attempts' logs where the store
+    /// keeps any. Wakes nobody.
     fn prune(&mut self, _pruning: &Pruning<'_>) -> Result<(), StoreError> {
         Err(not_here("forget events"))
     }
