@@ -20,6 +20,7 @@ mod roster;
 mod run;
 mod scheduler;
 mod shapes;
+pub mod traces;
 mod vigil;
 mod why;
 

@@ -125,6 +125,7 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
         }
         StoreError::TooNew { .. } => "tell a person, who has to update Waypost",
         StoreError::Busy => "try again",
+        StoreError::Pruned { .. } => "what is left is the plan as it ended: look at that",
         StoreError::Files { .. } | StoreError::BadLocation(_) => {
             "tell a person, who has to see that the store can be read and written"
         }
@@ -168,6 +169,7 @@ fn of(refusal: &Refusal, set: Toolset) -> String {
         Refusal::NotAwaited { .. } => "add the dependency first",
         Refusal::StillRunning { .. } => ways.stop,
         Refusal::LockHeld { .. } => "wait until it is released, or take another",
+        Refusal::QueueFull { .. } => "wait until a task of the queue has ended, or take another",
         Refusal::Archived {} => ways.unarchive,
         Refusal::AlreadyExists {} => "choose another id, or change the plan that exists",
         Refusal::NotCreated {} => "create it first",
@@ -207,6 +209,7 @@ mod tests {
             Refusal::NotAwaited { task: task(), dependency: "x".to_owned() },
             Refusal::StillRunning { running: vec![task()] },
             Refusal::LockHeld { task: task(), key: "k".to_owned(), holder: "t2".to_owned() },
+            Refusal::QueueFull { task: task(), queue: "default".to_owned(), concurrency: 1 },
             Refusal::Archived {},
             Refusal::AlreadyExists {},
             Refusal::NotCreated {},
@@ -219,10 +222,11 @@ mod tests {
         all
     }
 
-    const KINDS: usize = 24;
+    const KINDS: usize = 25;
 
     fn kind(refusal: &Refusal) -> usize {
         match refusal {
+            Refusal::QueueFull { .. } => 24,
             Refusal::Invalid { .. } => 0,
             Refusal::NoSuchTask { .. } => 1,
             Refusal::WrongStatus { .. } => 2,

@@ -245,6 +245,11 @@ impl Store for FileStore {
         Some(self.layout.root.join(format!(".{name}")))
     }
 
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let _guard = self.shared()?;
+        Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         let _guard = self.shared()?;
         check::check(&self.layout)

@@ -13,6 +13,7 @@ mod file;
 mod files;
 mod follow;
 mod group;
+mod heard;
 mod history;
 mod list;
 mod memory;
@@ -36,6 +37,7 @@ pub use events::{
     EventPage, FILTER_NAMES_MAX, Happening, Occurrence, event_kinds,
 };
 pub use file::FileStore;
+pub use heard::{Heard, hear_of_commits};
 pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
 pub use meters::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};

@@ -7,7 +7,7 @@ mod inside;
 mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, TaskId, Timestamp};
 
@@ -17,6 +17,7 @@ use self::inside::{and_tell, create, purge, write};
 pub(crate) use self::inside::{random_name, write_possible};
 use crate::follow::Follower;
 use crate::group::Group;
+use crate::heard;
 use crate::meters::meters;
 use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
 use crate::store::{Read, Store, StoreError};
@@ -183,6 +184,20 @@ impl<E: Into<WriteError>> From<E> for Trouble {
 
 pub(crate) type Done = Result<Committed, Trouble>;
 
+/// Lets whoever wants to hear of it know what a commit has made durable.
+fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) {
+    for (job, answer) in jobs.iter().zip(answers) {
+        let Ok(done) = answer else { continue };
+        match job {
+            Job::Create(_, by, command) => heard::tell_of(&[command], by, done, cache.get(&done.plan), took),
+            Job::Write(request, _) | Job::WritePossible(request, _) => {
+                heard::tell(request, done, cache.get(&done.plan), took);
+            }
+            Job::Purge(..) => {}
+        }
+    }
+}
+
 /// All plans of one store.
 pub struct Plans {
     store: Arc<dyn Store>,
@@ -332,10 +347,14 @@ impl Plans {
             }
             Ok(())
         });
-        meters().commits.took(begun.elapsed());
+        let took = begun.elapsed();
+        meters().commits.took(took);
         meters().group_sizes.had(jobs.len());
         match outcome {
-            Ok(()) => answers,
+            Ok(()) => {
+                tell_of_all(&jobs, &answers, &cache, took);
+                answers
+            }
             // It may have been written, or not: who tries again must not do so unseen.
             Err(error) => {
                 meters().store_errors.with([error.word()], |errors| errors.add(1));

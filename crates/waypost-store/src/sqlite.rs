@@ -190,6 +190,29 @@ impl Store for SqliteStore {
         Some(beside(&self.path, name))
     }
 
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let connection = self.connect()?;
+        let pragma = |name: &str| -> Result<String, StoreError> {
+            let value: rusqlite::types::Value =
+                connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
+            Ok(match value {
+                rusqlite::types::Value::Text(text) => text,
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                other => format!("{other:?}"),
+            })
+        };
+        let synchronous = match pragma("synchronous")?.as_str() {
+            "1" => "normal".to_owned(),
+            "2" => "full".to_owned(),
+            other => other.to_owned(),
+        };
+        Ok(vec![
+            ("schema", schema::version(&connection)?.to_string()),
+            ("journal_mode", pragma("journal_mode")?),
+            ("synchronous", synchronous),
+        ])
+    }
+
     fn compact(&self) -> Result<u64, StoreError> {
         let size = |connection: &Connection| -> Result<u64, StoreError> {
             let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;

@@ -411,7 +411,8 @@ pub trait Transaction: Read {
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError>;
 
     /// Forgets the events of a plan up to a version, and keeps what they led to. Their rows in the log stay, without events:
-    /// numbers, who, when and the commands' names. Snapshots of those versions go. Wakes nobody.
+    /// numbers, who, when and the commands' names. Snapshots of those versions go, and copies of attempts' logs where the store
+    /// keeps any. Wakes nobody.
     fn prune(&mut self, _pruning: &Pruning<'_>) -> Result<(), StoreError> {
         Err(not_here("forget events"))
     }
@@ -474,6 +475,11 @@ pub trait Store: Send + Sync {
     /// room for a copy. Returns the bytes that were won.
     fn compact(&self) -> Result<u64, StoreError> {
         Ok(0)
+    }
+
+    /// What an operator should know of this store and how it keeps its promises: name and value.
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        Ok(Vec::new())
     }
 
     /// Looks for damage below the level of plans; one line for each.

@@ -425,7 +425,7 @@ fn environment(attempt: &Attempt<'_>, slurm: &Slurm) -> Result<(String, Vec<Stri
         secrets.push(value.clone());
         variables.push((name.clone(), value));
     }
-    variables.extend(attempt.job.variables().map(|(name, value)| (name.to_owned(), value)));
+    variables.extend(attempt.job.variables().into_iter().map(|(name, value)| (name.to_owned(), value)));
     let mut text = String::new();
     for (name, value) in variables {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -7,6 +7,7 @@ mod agents;
 mod committed;
 mod config;
 mod containers;
+mod deploy;
 mod evidence;
 mod faulty_store;
 mod http;

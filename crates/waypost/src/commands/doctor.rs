@@ -4,11 +4,17 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_engine::look_at_slurm;
+use waypost_store::{Lease, Plans};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::{self, Folders};
 use crate::view::text;
+
+/// Leases that are told of.
+const LEASES_TOLD_MAX: usize = 20;
+/// Seconds by which clocks may differ before it is told.
+const CLOCK_SECONDS_TOLD: i64 = 2;
 
 // Whether to put right what can be.
 #[derive(Debug, Args)]
@@ -37,13 +43,40 @@ impl Doctor {
             return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
+        // As the store shows itself: what it was opened by may hold a password.
+        let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
+        let about = plans.store().about()?;
+        let (overdue, clock) = look(&plans)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
             let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
-            context.out.value(&json!({ "store": place.shown(), "findings": found }))?;
+            let about: serde_json::Map<_, _> =
+                about.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+            context.out.value(&json!({
+                "store": location,
+                "findings": found,
+                "about": about,
+                "leases_overdue": overdue,
+                "clock_ahead_seconds": clock,
+            }))?;
         } else {
+            for (name, value) in about {
+                context.out.say(format!("{name}: {value}"));
+            }
+            for lease in &overdue {
+                let until = lease.until.map(text::moment).unwrap_or_default();
+                context.out.say(format!(
+                    "{} of plan {} was last heard of by {}, whose lease ended at {until}; a worker of its queue starts it again",
+                    lease.task, lease.plan, lease.worker
+                ));
+            }
+            if clock.abs() >= CLOCK_SECONDS_TOLD {
+                context.out.say(format!(
+                    "the clock of this machine is {clock} s ahead of the store's; the store's decides"
+                ));
+            }
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
                 let repaired = if finding.repaired { " (put right)" } else { "" };
@@ -59,7 +92,7 @@ impl Doctor {
             return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
-            context.out.say(format!("{} is sound", place.shown()));
+            context.out.say(format!("{location} is sound"));
         }
         config?;
         tell_of_cluster(context, &cluster)
@@ -80,4 +113,15 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
     }
     let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
     Err(Failure::failed(what, hint))
+}
+
+/// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
+fn look(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
+    let (mut overdue, mut now) = (Vec::new(), text::now());
+    plans.store().read(&mut |read| {
+        now = read.now();
+        overdue = read.leases(Some(now), LEASES_TOLD_MAX)?;
+        Ok(())
+    })?;
+    Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }

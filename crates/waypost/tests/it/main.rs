@@ -17,6 +17,7 @@ mod serve;
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
 mod slurm;
+mod traces;
 mod transcript;
 mod webhook;
 mod workers;
