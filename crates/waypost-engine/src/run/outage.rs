@@ -112,7 +112,10 @@ impl Runner {
         self.outage.failures = self.outage.failures.saturating_add(1);
         let will_pass = match error {
             StoreError::Busy | StoreError::Database(_) | StoreError::Files { .. } => true,
-            StoreError::Corrupt { .. } | StoreError::TooNew { .. } | StoreError::BadLocation(_) => false,
+            StoreError::Corrupt { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::Pruned { .. }
+            | StoreError::BadLocation(_) => false,
         };
         let patient = self.plans.store().reach() == Reach::Machines && will_pass;
         if patient && self.outage.since.is_none() {
