@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::{ToSql, Type};
@@ -364,7 +365,7 @@ impl Link {
     /// Polls all in their order, so that they are sent in it, until each has its answer.
     fn together<T>(
         &self,
-        mut work: Vec<Pin<Box<dyn Future<Output = Result<T, Error>> + '_>>>,
+        mut work: Vec<LocalBoxFuture<'_, Result<T, Error>>>,
         seconds: u64,
     ) -> Result<Vec<Result<T, Failure>>, Failure> {
         self.counters.statements.fetch_add(work.len() as u64, Ordering::Relaxed);
