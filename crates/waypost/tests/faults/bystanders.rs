@@ -56,7 +56,11 @@ impl Writer<'_> {
         self.record.line(&json!({ "what": "asked", "token": token, "plan": plan, "at": now() }).to_string());
         let mut child = self.ground.command(self.proxy, &words).spawn().unwrap();
         let patience = match self.dice.chance(self.killed) {
-            true => Duration::from_millis(self.dice.below(60) as u64),
+            // Before it has asked anything, or somewhere between the question and the answer.
+            true => {
+                let most = *self.dice.pick(&[60, 1_500]);
+                Duration::from_millis(self.dice.below(most) as u64)
+            }
             false => WRITE_PATIENCE,
         };
         let Some(status) = ends(&mut child, patience) else {

@@ -67,7 +67,7 @@ impl Storm {
                 let dice = Dice::new(dice.bits());
                 let proxy = Some(behind);
                 let name = name.to_owned();
-                let mut writer = Writer { ground, name, proxy, plans, record: &writes, dice, killed: 10 };
+                let mut writer = Writer { ground, name, proxy, plans, record: &writes, dice, killed: 20 };
                 let calm = &calm;
                 scope.spawn(move || writer.run(calm, usize::MAX))
             });
