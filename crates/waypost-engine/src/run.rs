@@ -34,6 +34,10 @@ const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 const VERSIONS_MAX: usize = 1_000;
 /// Leases that are read at a time.
 const LEASES_MAX: usize = 1_000;
+/// Between two looks at what others have written, when the looks before brought nothing to do: doubled each time, up to the
+/// longest. Who writes a plan with others sees their writes by its own.
+const NEWS_PAUSE_MIN: Duration = Duration::from_millis(2);
+const NEWS_PAUSE_MAX: Duration = Duration::from_millis(32);
 /// How often in a row the store may fail before a run gives up.
 const STORE_FAILURES_MAX: u32 = 10;
 /// The wait after a failure of the store, for each failure in a row.
@@ -176,6 +180,7 @@ pub struct Runner {
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
+    news: Pacing,
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
@@ -249,6 +254,7 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
+            news: Pacing::new(),
             handles: BTreeMap::new(),
             sender,
             messages,
@@ -414,6 +420,12 @@ impl Runner {
                 self.store_failures = 0;
                 let refusals = committed.left_out.into_iter().map(|(_, refusal)| refusal).collect();
                 self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
+                let known = self.scheduler.plan(id).map_or(0, Plan::version);
+                // Where they are not at hand, the scheduler asks for them.
+                if let Some(entries) = self.plans.versions_at_hand(id, known, committed.version) {
+                    self.handle(Input::Advanced(id.clone(), entries));
+                }
+                self.news.wrote(!self.handles.is_empty());
                 Ok(())
             }
             Err(WriteError::Store(error)) => {
@@ -428,6 +440,7 @@ impl Runner {
         match self.plans.write(self.request(id, commands)) {
             Ok(committed) => {
                 self.store_failures = 0;
+                self.news.wrote(false);
                 self.handle(Input::Written(id.clone(), committed.version));
             }
             Err(WriteError::Refused(refusal)) => self.handle(Input::Refused(id.clone(), refusal)),
@@ -511,6 +524,9 @@ impl Runner {
             let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
             patience = patience.min(Duration::from_micros(micros as u64));
         }
+        if self.others_wrote {
+            patience = patience.min(self.news.next_look().saturating_duration_since(Instant::now()));
+        }
         if let Some(until) = self.hold_until {
             patience = until.saturating_duration_since(Instant::now());
         }
@@ -530,7 +546,9 @@ impl Runner {
 
     /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
     fn look_around(&mut self) -> Result<(), RunError> {
-        if std::mem::take(&mut self.others_wrote) {
+        if self.others_wrote && self.news.next_look() <= Instant::now() {
+            self.others_wrote = false;
+            self.news.looked();
             self.tolerate(Self::read_others)?;
             self.tolerate(Self::make_room)?;
         }
@@ -616,6 +634,45 @@ impl Runner {
             }
             Ok(())
         })
+    }
+}
+
+/// How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
+/// these say nothing to it.
+#[derive(Debug)]
+struct Pacing {
+    looked: Instant,
+    pause: Duration,
+    /// Whether the run has had something to write since it looked.
+    wrote: bool,
+}
+
+impl Pacing {
+    fn new() -> Self {
+        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
+    }
+
+    /// The run has written. While it is busy, its own writes tell it of others'.
+    fn wrote(&mut self, is_busy: bool) {
+        self.wrote = true;
+        if is_busy {
+            (self.looked, self.pause) = (Instant::now(), NEWS_PAUSE_MAX);
+        }
+    }
+
+    /// The run looks now.
+    fn looked(&mut self) {
+        let was_quiet = self.looked.elapsed() >= 2 * NEWS_PAUSE_MAX;
+        self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
+            true => Duration::ZERO,
+            false => (self.pause * 2).clamp(NEWS_PAUSE_MIN, NEWS_PAUSE_MAX),
+        };
+        self.looked = Instant::now();
+    }
+
+    /// When it looks next, if it is told of something.
+    fn next_look(&self) -> Instant {
+        self.looked + self.pause
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod cache;
 mod inside;
+mod kept;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 

@@ -6,10 +6,11 @@ use waypost_core::{
 };
 
 use super::cache::{Cache, Cached, News, VERSIONS_READ_MAX, catch_up, load};
+use super::kept::keep;
 use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::across::no_ring;
 use crate::deliver::deliver;
-use crate::record::{Head, HeldLock, IndexChanges};
+use crate::record::{Entry, Head, HeldLock, IndexChanges};
 use crate::store::{Append, StoreError, Transaction};
 
 /// Bytes of versions after which a snapshot is worth its while even for a small plan.
@@ -39,7 +40,7 @@ pub(super) fn create(
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
-    let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
+    let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
@@ -113,6 +114,9 @@ pub(crate) fn write_possible(
     plan.seal(at);
     let name = joined(names);
     let committed = append(transaction, cached, &request.by, &name, &all, request.lease_seconds, at)?;
+    let (version, sequence) = (committed.version, committed.sequence);
+    let (plan, actor) = (request.plan.clone(), request.by.clone());
+    keep(&mut cached.kept, || Entry { sequence, plan, version, at, actor, command: name, events: all });
     Ok(Committed { left_out, ..committed })
 }
 
