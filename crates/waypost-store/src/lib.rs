@@ -1,6 +1,6 @@
 //! Where plans live.
 //!
-//! [`Store`] is the trait of the backends: memory, JSON files, SQLite. [`Plans`] stands in front of one: it runs
+//! [`Store`] is the trait of the backends: memory, JSON files, SQLite, PostgreSQL. [`Plans`] stands in front of one: it runs
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
 //! memory, and commits writers who wait together in one go.
 
@@ -17,6 +17,7 @@ mod list;
 mod memory;
 mod open;
 mod plans;
+mod postgres;
 mod record;
 mod sqlite;
 mod store;
@@ -33,13 +34,14 @@ pub use history::{Finding, HISTORY_PAGE};
 pub use memory::MemoryStore;
 pub use open::open;
 pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use postgres::{PostgresStore, Traffic};
 pub use record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, ReadyTask, Shelf, Sort,
     Wait, WrittenSince,
 };
 pub use sqlite::{Durability, SqliteStore};
 pub use store::{
-    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Append, BUSY_SECONDS_MAX, Expected, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};

@@ -1,6 +1,7 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
 //! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
+mod ahead;
 mod cache;
 mod inside;
 mod kept;
@@ -277,12 +278,14 @@ impl Plans {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
+        let mut begun = false;
         let outcome = self.store.write(&mut |transaction| {
             // The backend may start over; then so do we, from what is stored.
-            if !answers.is_empty() {
+            if std::mem::replace(&mut begun, true) {
                 answers.clear();
                 cache.plans.clear();
             }
+            transaction.expect(&ahead::of_jobs(&jobs, &cache));
             for job in &jobs {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
@@ -317,6 +320,7 @@ impl Plans {
     pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         let mut stored = None;
         self.store.read(&mut |read| {
+            // Only the version: whether anything else is wanted is known after that.
             stored = read.version(id)?;
             Ok(())
         })?;
@@ -329,9 +333,12 @@ impl Plans {
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        self.store.read(&mut |read| match read.version(id)? {
-            Some(version) => catch_up(read, &mut cache, id, version),
-            None => Ok(()),
+        self.store.read(&mut |read| {
+            read.expect(&ahead::of_plan(id, &cache));
+            match read.version(id)? {
+                Some(version) => catch_up(read, &mut cache, id, version),
+                None => Ok(()),
+            }
         })?;
         match cache.plans.get(id) {
             Some(cached) => Ok(look(&cached.plan)),

@@ -55,7 +55,7 @@ pub enum StoreError {
     #[error("{0}")]
     Database(String),
     /// A text that names no store.
-    #[error("{0:?} names no store: write sqlite:PATH, file:DIR or memory:")]
+    #[error("{0:?} names no store: write sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory:")]
     BadLocation(String),
 }
 
@@ -90,8 +90,20 @@ impl StoreError {
     }
 }
 
+/// What a reader or writer is about to ask for. A backend that is far away reads it along with the first question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    /// Plans, each with the version after which its versions will be wanted; without one, only the version that it is at.
+    pub plans: Vec<(PlanId, Option<u64>)>,
+    /// Keys whose holders will be asked for.
+    pub locks: Vec<String>,
+}
+
 /// What can be read, inside a transaction or outside.
 pub trait Read {
+    /// Says what will be asked for. Changes no answer.
+    fn expect(&mut self, _expected: &Expected) {}
+
     /// The head of a plan; of a purged one nothing.
     fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError>;
 
@@ -244,7 +256,7 @@ pub trait Transaction: Read {
 /// Work done inside a transaction. It may be run again when the backend has to start over.
 pub type Work<'a> = &'a mut dyn FnMut(&mut dyn Transaction) -> Result<(), StoreError>;
 
-/// Work done on one consistent state of the store.
+/// Work done on one consistent state of the store. It may be run again when the backend has to start over.
 pub type Look<'a> = &'a mut dyn FnMut(&mut dyn Read) -> Result<(), StoreError>;
 
 /// A place where plans live.

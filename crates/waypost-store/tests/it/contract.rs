@@ -33,7 +33,7 @@ macro_rules! promises {
 }
 
 promises! {
-    memory file sqlite;
+    memory file sqlite postgres;
     {
         versions::a_plan_that_was_made_can_be_read_back
         versions::every_write_makes_one_version_and_what_changes_nothing_makes_none
