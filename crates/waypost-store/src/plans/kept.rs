@@ -6,8 +6,8 @@ use std::sync::PoisonError;
 
 use waypost_core::PlanId;
 
-use super::Plans;
 use super::cache::{Cache, catch_up};
+use super::{Plans, ahead};
 use crate::record::Entry;
 use crate::store::StoreError;
 
@@ -69,6 +69,7 @@ impl Plans {
         let mut entries = Vec::new();
         self.store.read(&mut |read| {
             entries.clear();
+            read.expect(&ahead::of_plan(id, &cache));
             let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
             catch_up(read, &mut cache, id, version)?;
             entries = match cache.take_kept(id, known, version) {

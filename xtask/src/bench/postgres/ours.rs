@@ -117,7 +117,8 @@ impl<'a> Ours<'a> {
         Ok(wire.count().since(begin, tasks as f64))
     }
 
-    /// How long tasks wait for their start when so many come in a second, by the line that the worker prints of it.
+    /// How long tasks wait for their start when so many come in a second, by the line that the worker prints of it. Without
+    /// work, a task has ended by then, durably.
     pub(super) fn delays(&self, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
         let crew = self.workers(self.database.url(), workers, Voices::Heard)?;
         while crew.hear(Duration::ZERO).is_some() {}
@@ -142,7 +143,7 @@ impl<'a> Ours<'a> {
         while delays.len() < sent.len() {
             let said = crew.hear(LAST_START).context("a task was not started")?;
             let line: serde_json::Value = serde_json::from_str(&said.line)?;
-            if line["event"] == "task_started"
+            if line["event"] == "task_ended"
                 && let Some(at) = line["task"].as_str().and_then(|task| sent.get(task))
             {
                 delays.push(said.at.saturating_duration_since(*at).as_secs_f64());
@@ -169,7 +170,8 @@ fn worker(number: usize, url: &str, voices: Voices) -> Result<Command> {
     let config = "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n";
     std::fs::write(workspace.join(".waypost/config.toml"), config)?;
     let mut command = Command::new(binary("release"));
-    command.current_dir(&workspace).env_clear().args(["--store", url, "worker"]);
+    let log = std::fs::File::create(workspace.join("worker.log"))?;
+    command.current_dir(&workspace).env_clear().args(["--store", url, "worker"]).stderr(log);
     if voices == Voices::Heard {
         command.arg("--json");
     }
