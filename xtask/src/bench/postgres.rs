@@ -90,7 +90,7 @@ fn one_width(
     }
     let words = |cost: &Cost| {
         let (rate, core) = (cost.per_second(), cost.per_core());
-        format!("{rate:.0}/s, {core:.0} a core, {:.2} commits each", cost.commits_each())
+        format!("{rate:.0}/s, {core:.0} a core, {:.3} commits each", cost.commits_each())
     };
     let middle = |costs: &[Cost]| {
         let core = median(costs.iter().map(Cost::per_core).collect());

@@ -1,5 +1,6 @@
-"""DBOS for the comparison: a workflow of one step that does nothing, from a queue. Each process has its own executor id
-and takes so many at a time (its documentation, "Queues"); it polls, and is told to do so more often than by default."""
+"""DBOS for the comparison: a workflow that does nothing, from a queue; a step in it would be recorded as well and cost more.
+Each process has its own executor id and takes so many at a time (its documentation, "Queues"); it polls, and is told to do so
+more often than by default."""
 import json
 import os
 import sys
@@ -9,10 +10,10 @@ import time
 from dbos import DBOS, DBOSClient
 
 # Workflows of one process at the same time.
-CONCURRENCY = int(os.environ.get("PEER_CONCURRENCY", "50"))
-POLLING_SECONDS = float(os.environ.get("PEER_POLLING", "0.1"))
+CONCURRENCY = 50
+POLLING_SECONDS = 0.02
 # Connections of one process; sixteen of them have to fit into one server.
-CONNECTIONS = int(os.environ.get("PEER_POOL", "10"))
+CONNECTIONS = 4
 
 verb, url = sys.argv[1:3]
 late = []

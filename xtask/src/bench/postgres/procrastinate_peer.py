@@ -3,7 +3,6 @@ documentation, "Launch a job concurrently"); LISTEN/NOTIFY is on by default; job
 import asyncio
 import json
 import logging
-import os
 import sys
 import time
 
@@ -11,7 +10,7 @@ from procrastinate import App, PsycopgConnector
 
 logging.disable(logging.INFO)
 # Jobs of one process at the same time, and its connections: one more listens.
-CONCURRENCY = int(os.environ.get("PEER_CONCURRENCY", "10"))
+CONCURRENCY = 5
 BATCH = 1000
 
 verb, url = sys.argv[1:3]
