@@ -38,6 +38,10 @@ use crate::vigil::Vigil;
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
+/// Between two looks at what others have written, when the looks before brought nothing to do: doubled each time, up to the
+/// longest. Who writes a plan with others sees their writes by its own.
+const NEWS_PAUSE_MIN: Duration = Duration::from_millis(2);
+const NEWS_PAUSE_MAX: Duration = Duration::from_millis(32);
 
 /// What reaches the loop from threads.
 #[derive(Debug)]
@@ -184,6 +188,7 @@ pub struct Runner {
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
+    news: Pacing,
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
@@ -259,6 +264,7 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
+            news: Pacing::new(),
             handles: BTreeMap::new(),
             sender,
             messages,
@@ -458,6 +464,12 @@ impl Runner {
                     self.remark_on(refusal);
                 }
                 self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
+                let known = self.scheduler.plan(id).map_or(0, Plan::version);
+                // Where they are not at hand, the scheduler asks for them.
+                if let Some(entries) = self.plans.versions_at_hand(id, known, committed.version) {
+                    self.handle(Input::Advanced(id.clone(), entries));
+                }
+                self.news.wrote(!self.handles.is_empty());
                 Ok(())
             }
             Err(WriteError::Store(error)) => {
@@ -473,6 +485,7 @@ impl Runner {
         match self.plans.write_within(self.request(id, commands), slots) {
             Ok(committed) => {
                 self.store_answered();
+                self.news.wrote(false);
                 self.handle(Input::Written(id.clone(), committed.version));
             }
             Err(WriteError::Refused(refusal)) => {
@@ -549,6 +562,9 @@ impl Runner {
             let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
             patience = patience.min(Duration::from_micros(micros as u64));
         }
+        if self.others_wrote {
+            patience = patience.min(self.news.next_look().saturating_duration_since(Instant::now()));
+        }
         if let Some(until) = self.hold_until {
             patience = until.saturating_duration_since(Instant::now());
         }
@@ -571,7 +587,9 @@ impl Runner {
         if self.outage.lasts() && self.is_held() {
             return Ok(());
         }
-        if std::mem::take(&mut self.others_wrote) {
+        if self.others_wrote && self.news.next_look() <= Instant::now() {
+            self.others_wrote = false;
+            self.news.looked();
             self.tolerate(Self::read_others)?;
             self.tolerate(Self::make_room)?;
             self.tolerate(|runner| runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again))?;
@@ -595,6 +613,45 @@ impl Runner {
             Ok(()) => Ok(()),
             Err(error) => self.store_failed(error),
         }
+    }
+}
+
+/// How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
+/// these say nothing to it.
+#[derive(Debug)]
+struct Pacing {
+    looked: Instant,
+    pause: Duration,
+    /// Whether the run has had something to write since it looked.
+    wrote: bool,
+}
+
+impl Pacing {
+    fn new() -> Self {
+        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
+    }
+
+    /// The run has written. While it is busy, its own writes tell it of others'.
+    fn wrote(&mut self, is_busy: bool) {
+        self.wrote = true;
+        if is_busy {
+            (self.looked, self.pause) = (Instant::now(), NEWS_PAUSE_MAX);
+        }
+    }
+
+    /// The run looks now.
+    fn looked(&mut self) {
+        let was_quiet = self.looked.elapsed() >= 2 * NEWS_PAUSE_MAX;
+        self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
+            true => Duration::ZERO,
+            false => (self.pause * 2).clamp(NEWS_PAUSE_MIN, NEWS_PAUSE_MAX),
+        };
+        self.looked = Instant::now();
+    }
+
+    /// When it looks next, if it is told of something.
+    fn next_look(&self) -> Instant {
+        self.looked + self.pause
     }
 }
 

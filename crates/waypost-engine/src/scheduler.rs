@@ -199,6 +199,7 @@ pub struct Scheduler {
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
     takes: Takes,
+    mates: shared::Mates,
     /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
     waiting: BTreeMap<String, VecDeque<AttemptKey>>,
     pace: ahead::Pace,
@@ -244,6 +245,7 @@ impl Scheduler {
             reserved: None,
             slots: Slots::new(keeper, jobs),
             takes,
+            mates: shared::Mates::default(),
             waiting: BTreeMap::new(),
             pace: ahead::Pace::default(),
             draining: false,
@@ -367,7 +369,7 @@ impl Scheduler {
             }
             None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
         };
-        let followed = Followed {
+        let mut followed = Followed {
             plan,
             pending: None,
             stale: false,
@@ -379,6 +381,10 @@ impl Scheduler {
             served,
             running: 0,
         };
+        if self.mates.are_there(now) {
+            // Who wrote other plans will write this one, too.
+            followed.share(now);
+        }
         self.plans.insert(id.clone(), followed);
         self.resolve(now, &id, pending.unwrap_or_default());
     }
@@ -554,18 +560,7 @@ impl Scheduler {
     }
 
     fn whose(&self, task: &Task) -> Whose {
-        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
-            let unknown = crate::admit::resolve_check(&self.config, check).is_err();
-            let left = unknown && self.takes.leaves_unknown || !self.takes.executor(&check.executor);
-            return if left { Whose::Others } else { Whose::Ours };
-        }
-        let Some(work) = &task.spec.work else { return Whose::Others };
-        match crate::admit::resolve(&self.config, work) {
-            Ok(crate::admit::Means::Human) => Whose::APersons,
-            _ if !self.takes.executor(&work.executor) => Whose::Others,
-            Err(_) if self.takes.leaves_unknown => Whose::Others,
-            Ok(_) | Err(_) => Whose::Ours,
-        }
+        Whose::of(&self.config, &self.takes, task)
     }
 
     /// Whether a plan is worth following: something could be started here, or runs and may be lost.
@@ -608,6 +603,23 @@ enum Whose {
     Ours,
     APersons,
     Others,
+}
+
+impl Whose {
+    fn of(config: &Config, takes: &Takes, task: &Task) -> Self {
+        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
+            let unknown = crate::admit::resolve_check(config, check).is_err();
+            let left = unknown && takes.leaves_unknown || !takes.executor(&check.executor);
+            return if left { Self::Others } else { Self::Ours };
+        }
+        let Some(work) = &task.spec.work else { return Self::Others };
+        match crate::admit::resolve(config, work) {
+            Ok(crate::admit::Means::Human) => Self::APersons,
+            _ if !takes.executor(&work.executor) => Self::Others,
+            Err(_) if takes.leaves_unknown => Self::Others,
+            Ok(_) | Err(_) => Self::Ours,
+        }
+    }
 }
 
 impl Takes {

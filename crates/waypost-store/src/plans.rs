@@ -4,6 +4,7 @@
 mod ahead;
 mod cache;
 mod inside;
+mod kept;
 mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -6,11 +6,12 @@ use waypost_core::{
 };
 
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
+use super::kept::keep;
 use super::room::Room;
 use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::across::no_ring;
 use crate::deliver::deliver;
-use crate::record::{Head, HeldLock, IndexChanges, Terms, Wait};
+use crate::record::{Entry, Head, HeldLock, IndexChanges, Terms, Wait};
 use crate::store::{Append, StoreError, Transaction};
 use crate::whereabouts::{Whereabouts, check_waits};
 use crate::workers::Slots;
@@ -43,7 +44,7 @@ pub(super) fn create(
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
     let missing = check_waits(transaction, &plan, &events)?;
-    let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
+    let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
     let committed = append(transaction, &mut cached, by, command.name(), &events, Terms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
@@ -124,6 +125,9 @@ pub(crate) fn write_possible(
     plan.seal(at);
     let name = joined(names);
     let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
+    let (version, sequence) = (committed.version, committed.sequence);
+    let (plan, actor) = (request.plan.clone(), request.by.clone());
+    keep(&mut cached.kept, || Entry { sequence, plan, version, at, actor, command: name, events: all });
     Ok(Committed { left_out, missing, ..committed })
 }
 
