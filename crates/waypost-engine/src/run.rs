@@ -4,6 +4,7 @@
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
 mod follow;
+mod pacing;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use std::time::{Duration, Instant};
 pub use follow::Follow;
 use follow::Offers;
 pub(crate) use follow::watch as watch_store;
+use pacing::Pacing;
 use waypost_core::{Command, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
 
@@ -34,10 +36,6 @@ const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 const VERSIONS_MAX: usize = 1_000;
 /// Leases that are read at a time.
 const LEASES_MAX: usize = 1_000;
-/// Between two looks at what others have written, when the looks before brought nothing to do: doubled each time, up to the
-/// longest. Who writes a plan with others sees their writes by its own.
-const NEWS_PAUSE_MIN: Duration = Duration::from_millis(2);
-const NEWS_PAUSE_MAX: Duration = Duration::from_millis(32);
 /// How often in a row the store may fail before a run gives up.
 const STORE_FAILURES_MAX: u32 = 10;
 /// The wait after a failure of the store, for each failure in a row.
@@ -634,45 +632,6 @@ impl Runner {
             }
             Ok(())
         })
-    }
-}
-
-/// How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
-/// these say nothing to it.
-#[derive(Debug)]
-struct Pacing {
-    looked: Instant,
-    pause: Duration,
-    /// Whether the run has had something to write since it looked.
-    wrote: bool,
-}
-
-impl Pacing {
-    fn new() -> Self {
-        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
-    }
-
-    /// The run has written. While it is busy, its own writes tell it of others'.
-    fn wrote(&mut self, is_busy: bool) {
-        self.wrote = true;
-        if is_busy {
-            (self.looked, self.pause) = (Instant::now(), NEWS_PAUSE_MAX);
-        }
-    }
-
-    /// The run looks now.
-    fn looked(&mut self) {
-        let was_quiet = self.looked.elapsed() >= 2 * NEWS_PAUSE_MAX;
-        self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
-            true => Duration::ZERO,
-            false => (self.pause * 2).clamp(NEWS_PAUSE_MIN, NEWS_PAUSE_MAX),
-        };
-        self.looked = Instant::now();
-    }
-
-    /// When it looks next, if it is told of something.
-    fn next_look(&self) -> Instant {
-        self.looked + self.pause
     }
 }
 
