@@ -7,6 +7,7 @@ mod copies;
 mod follow;
 mod life;
 mod outage;
+mod pacing;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use follow::Offers;
 pub(crate) use follow::watch as watch_store;
 pub use outage::Remark;
 use outage::{Outage, STORE_FAILURES_MAX};
+use pacing::Pacing;
 use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
 use waypost_store::{Plans, Slots, StoreError, Worker, WriteError, WriteRequest};
 
@@ -38,10 +40,6 @@ use crate::vigil::Vigil;
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
-/// Between two looks at what others have written, when the looks before brought nothing to do: doubled each time, up to the
-/// longest. Who writes a plan with others sees their writes by its own.
-const NEWS_PAUSE_MIN: Duration = Duration::from_millis(2);
-const NEWS_PAUSE_MAX: Duration = Duration::from_millis(32);
 
 /// What reaches the loop from threads.
 #[derive(Debug)]
@@ -613,45 +611,6 @@ impl Runner {
             Ok(()) => Ok(()),
             Err(error) => self.store_failed(error),
         }
-    }
-}
-
-/// How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
-/// these say nothing to it.
-#[derive(Debug)]
-struct Pacing {
-    looked: Instant,
-    pause: Duration,
-    /// Whether the run has had something to write since it looked.
-    wrote: bool,
-}
-
-impl Pacing {
-    fn new() -> Self {
-        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
-    }
-
-    /// The run has written. While it is busy, its own writes tell it of others'.
-    fn wrote(&mut self, is_busy: bool) {
-        self.wrote = true;
-        if is_busy {
-            (self.looked, self.pause) = (Instant::now(), NEWS_PAUSE_MAX);
-        }
-    }
-
-    /// The run looks now.
-    fn looked(&mut self) {
-        let was_quiet = self.looked.elapsed() >= 2 * NEWS_PAUSE_MAX;
-        self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
-            true => Duration::ZERO,
-            false => (self.pause * 2).clamp(NEWS_PAUSE_MIN, NEWS_PAUSE_MAX),
-        };
-        self.looked = Instant::now();
-    }
-
-    /// When it looks next, if it is told of something.
-    fn next_look(&self) -> Instant {
-        self.looked + self.pause
     }
 }
 

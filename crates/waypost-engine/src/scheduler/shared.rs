@@ -234,3 +234,40 @@ impl Scheduler {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_that_know_each_other_begin_with_parts_that_do_not_overlap() {
+        let now = Timestamp::from_micros(1);
+        let names = ["a-1", "b-2", "c-3"];
+        let parts = names.map(|worker| {
+            let mut mates = Mates::default();
+            for name in names.iter().filter(|name| **name != worker) {
+                mates.see(now, name);
+            }
+            mates.part_of(now, worker)
+        });
+        let mut counts = [0; 3];
+        for number in 0..3_000 {
+            let task = TaskId::new(format!("t{number}")).unwrap();
+            let owners: Vec<usize> = (0..3).filter(|place| parts[*place].has(&task)).collect();
+            assert_eq!(owners.len(), 1, "{task} is somebody's, and only one's");
+            counts[owners[0]] += 1;
+        }
+        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "about equal: {counts:?}");
+    }
+
+    #[test]
+    fn who_has_not_written_for_a_while_leaves_its_part_to_the_others() {
+        let mut mates = Mates::default();
+        mates.see(Timestamp::from_micros(0), "b-2");
+        assert!(mates.are_there(Timestamp::from_micros(0)));
+        let later = Timestamp::from_micros(0).plus_seconds(SHARED_SECONDS);
+        let part = mates.part_of(later, "a-1");
+        assert!((0..100).all(|number| part.has(&TaskId::new(format!("t{number}")).unwrap())));
+        assert!(!mates.are_there(later));
+    }
+}

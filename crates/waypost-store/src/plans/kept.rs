@@ -88,3 +88,68 @@ impl Plans {
         cache.take_kept(id, known, version)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use waypost_core::{Actor, Command, Draft, TaskId, TaskSpec, Where};
+
+    use super::*;
+    use crate::{MemoryStore, NewPlan, Store, WriteRequest};
+
+    fn add(plans: &Plans, id: &PlanId, name: &str) -> u64 {
+        let task = TaskSpec::new(TaskId::new(name).unwrap(), "");
+        let command = Command::AddTasks { tasks: vec![task], place: Where::Last };
+        let by = Actor::worker(name);
+        let (plan, commands) = (id.clone(), vec![command]);
+        let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+        plans.write_what_can_be(request).unwrap().version
+    }
+
+    fn versions(entries: &[Entry]) -> Vec<(u64, &str)> {
+        entries.iter().map(|entry| (entry.version, entry.actor.name.as_str())).collect()
+    }
+
+    #[test]
+    fn what_others_wrote_before_a_write_is_at_hand_after_it() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (ours, theirs) = (Plans::new(Arc::clone(&store)), Plans::new(store));
+        let new =
+            NewPlan { id: None, by: Actor::person("ada"), draft: Draft::new("p"), approval_required: None };
+        let id = ours.create(new).unwrap().plan;
+        add(&theirs, &id, "a");
+        // The first time nothing was kept, so it is read.
+        assert!(ours.versions_at_hand(&id, 1, 2).is_none());
+        assert_eq!(versions(&ours.versions_since(&id, 1, 10).unwrap()), [(2, "a")]);
+        add(&theirs, &id, "b");
+        add(&theirs, &id, "c");
+        let version = add(&ours, &id, "d");
+        let at_hand = ours.versions_at_hand(&id, 2, version).unwrap();
+        assert_eq!(versions(&at_hand), [(3, "b"), (4, "c"), (5, "d")]);
+        // They were handed out: whoever has not seen them reads them.
+        assert!(ours.versions_at_hand(&id, 2, version).is_none());
+        assert_eq!(ours.versions_since(&id, 2, 10).unwrap(), at_hand);
+        assert_eq!(ours.versions_since(&id, version, 10).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_kept() {
+        let mut kept = Kept::default();
+        let entry = |version: u64, events: usize| Entry {
+            sequence: version,
+            plan: PlanId::new("p").unwrap(),
+            version,
+            at: waypost_core::Timestamp::from_micros(0),
+            actor: Actor::worker("w"),
+            command: String::new(),
+            events: vec![waypost_core::Event::PlanActivated {}; events],
+        };
+        assert!(kept.keep(entry(1, EVENTS_KEPT_MAX)));
+        assert!(!kept.keep(entry(2, 1)), "one past the bound");
+        // A gap makes what was before it useless.
+        let mut kept = Kept::default();
+        assert!(kept.keep(entry(1, 1)) && kept.keep(entry(3, 1)));
+        assert!(kept.take(0, 3).is_none());
+    }
+}
