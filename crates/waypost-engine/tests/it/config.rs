@@ -24,7 +24,8 @@ fn check(text: &str, expected: &[&str]) {
 
 #[test]
 fn an_empty_file_changes_nothing() {
-    assert_eq!(load("").unwrap(), Config::default());
+    let read_from = vec![".waypost/config.toml".into()];
+    assert_eq!(load("").unwrap(), Config { read_from, ..Config::default() });
 }
 
 #[test]
