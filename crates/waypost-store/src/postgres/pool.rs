@@ -131,6 +131,29 @@ impl Pool {
         }
     }
 
+    /// Does something on a connection, again when it fails for reasons that pass.
+    pub(super) fn on_link<T>(
+        &self,
+        patience: &mut Patience,
+        mut work: impl FnMut(&mut Link) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        loop {
+            let mut borrowed = self.take(patience)?;
+            match work(borrowed.link()) {
+                Ok(answer) => {
+                    borrowed.give_back();
+                    return Ok(answer);
+                }
+                Err(failure) => {
+                    if !matches!(failure, Failure::Lost(_)) {
+                        borrowed.give_back();
+                    }
+                    self.wait_after(failure, patience)?;
+                }
+            }
+        }
+    }
+
     /// Waits a little when trying again may help; otherwise says what is wrong.
     pub(super) fn wait_after(&self, failure: Failure, patience: &mut Patience) -> Result<(), StoreError> {
         match failure {
