@@ -4,6 +4,7 @@
 //! so that numbers have no gaps and whoever sees a number sees all before it. A write takes two round trips however many
 //! commands it holds (`session.rs`).
 
+mod about;
 mod address;
 mod held;
 mod kept;
@@ -188,6 +189,10 @@ impl Store for PostgresStore {
 
     fn reach(&self) -> Reach {
         Reach::Machines
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        about::ask(&self.pool)
     }
 
     fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
