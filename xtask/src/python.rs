@@ -6,7 +6,8 @@ use anyhow::{Context, Result, bail};
 
 use crate::run::{must, program, workshop};
 
-const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5"];
+/// `check-jsonschema` brings the schema of the Compose specification along.
+const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5", "check-jsonschema==0.39.0"];
 
 /// The interpreter of the judges, with everything installed.
 pub(crate) fn interpreter() -> Result<PathBuf> {

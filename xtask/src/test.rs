@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use waypost_testkit::postgres::POSTGRES;
 
 use crate::run::{cargo, must, output, program, root, workshop};
@@ -52,7 +52,31 @@ fn judges(waypost: &Path) -> Result<()> {
     let mut draw = program(waypost);
     draw.args(["graph", "--format", "graphml", "--output"]).arg(&graph).arg(&plan);
     output(&mut draw)?;
-    must("GraphML reads back (networkx)", program(&python).arg(scripts.join("graphml_check.py")).arg(&graph))
+    must(
+        "GraphML reads back (networkx)",
+        program(&python).arg(scripts.join("graphml_check.py")).arg(&graph),
+    )?;
+    compose(&python, &scratch)
+}
+
+/// The Compose file is one by the schema of the Compose specification; a mistake in it would be noticed.
+fn compose(python: &Path, scratch: &Path) -> Result<()> {
+    let judge = |file: &Path| {
+        let mut check = program(python);
+        check.args(["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]).arg(file);
+        check
+    };
+    let ours = root().join("deploy/compose.yaml");
+    must("deploy/compose.yaml fits the Compose specification (check-jsonschema)", &mut judge(&ours))?;
+    let wrong = scratch.join("compose-wrong.yaml");
+    let text = std::fs::read_to_string(&ours)?;
+    std::fs::write(&wrong, text.replace("stop_grace_period:", "stop_grace_time:"))?;
+    let judged = judge(&wrong).output()?;
+    ensure!(
+        !judged.status.success() && String::from_utf8_lossy(&judged.stdout).contains("stop_grace_time"),
+        "the schema of the Compose specification lets a key pass that it does not have"
+    );
+    Ok(())
 }
 
 pub(crate) fn binary(profile: &str) -> PathBuf {

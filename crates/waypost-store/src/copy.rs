@@ -1,12 +1,12 @@
 //! All plans of one store into another that is empty: ids, versions, numbers in the log, history, leases, subscriptions,
-//! and what was archived, pruned or purged. Reads one plan, or one page of the log, at a time, and changes nothing in the
-//! store that it reads.
+//! the copies of attempts' logs, and what was archived, pruned or purged. Reads one plan, or one page of the log, at a
+//! time, and changes nothing in the store that it reads. Workers are left out: they register where they work.
 //!
 //! A plan comes over in one transaction, so that none is ever there in half. A copy that was interrupted goes on where it
 //! stopped: until it has been verified, a subscription in the target says from where it comes and how far it reaches.
 
 use ring::digest::{Context, SHA256};
-use waypost_core::{Plan, PlanId};
+use waypost_core::{Plan, PlanId, TaskId};
 
 use crate::events::{Cursor, EventFilter};
 use crate::history::keep_leases;
@@ -23,6 +23,8 @@ const MARK_OWNER: &str = "copy:";
 const VERSIONS_READ_MAX: usize = 1_000;
 /// Heads that are read at a time.
 const PLANS_READ_MAX: usize = 500;
+/// Copies of attempts' logs that are read at a time.
+const LOGS_READ_MAX: usize = 50;
 /// Subscriptions that can be copied.
 pub const SUBSCRIPTIONS_COPIED_MAX: usize = 100_000;
 /// Bytes of versions after which a copied plan gets a snapshot.
@@ -274,7 +276,7 @@ impl Copying<'_> {
                     let bytes = plan.snapshot();
                     transaction.put_snapshot(id, plan.version(), &bytes)?;
                 }
-                Ok(())
+                attempt_logs(read, transaction, id)
             })
         })?;
         Ok(())
@@ -446,6 +448,26 @@ impl Copying<'_> {
             transaction.drop_subscription(MARK)
         })?;
         Ok(all.len())
+    }
+}
+
+/// Takes over the copies of a plan's logs, where both stores keep any.
+fn attempt_logs(
+    read: &mut dyn Read,
+    transaction: &mut dyn Transaction,
+    id: &PlanId,
+) -> Result<(), StoreError> {
+    let mut after: Option<(TaskId, u32)> = None;
+    loop {
+        let last = after.as_ref().map(|(task, attempt)| (task, *attempt));
+        let logs = read.attempt_logs(id, last, LOGS_READ_MAX)?;
+        for log in &logs {
+            transaction.put_attempt_log(log)?;
+        }
+        match logs.into_iter().last() {
+            Some(log) => after = Some((log.task, log.attempt)),
+            None => return Ok(()),
+        }
     }
 }
 

@@ -15,6 +15,7 @@ mod follow;
 mod group;
 mod heard;
 mod history;
+mod hold;
 mod list;
 mod memory;
 mod meters;
@@ -39,6 +40,7 @@ pub use events::{
 pub use file::FileStore;
 pub use heard::{Heard, hear_of_commits};
 pub use history::{Finding, HISTORY_PAGE};
+pub use hold::{HOLD_SECONDS, Held};
 pub use memory::MemoryStore;
 pub use meters::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use open::open;

@@ -1,11 +1,12 @@
 //! Plans in memory: for tests, and for work that nobody needs to find again. Knows no files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, Deref};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
+use crate::hold::Held;
 use crate::record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait,
 };
@@ -25,6 +26,25 @@ pub struct MemoryStore {
     tables: RwLock<Tables>,
     clock: Clock,
     bell: MemoryBell,
+    held: Arc<Mutex<BTreeSet<String>>>,
+}
+
+/// What somebody in this process has.
+struct Has {
+    name: String,
+    all: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Held for Has {
+    fn holds(&self) -> bool {
+        true
+    }
+}
+
+impl Drop for Has {
+    fn drop(&mut self) {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
 }
 
 impl Default for MemoryStore {
@@ -41,7 +61,7 @@ impl MemoryStore {
 
     /// An empty store that goes by this clock.
     pub fn with_clock(clock: Clock) -> Self {
-        Self { tables: RwLock::default(), clock, bell: MemoryBell::default() }
+        Self { tables: RwLock::default(), clock, bell: MemoryBell::default(), held: Arc::default() }
     }
 }
 
@@ -72,6 +92,12 @@ impl Store for MemoryStore {
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
+    }
+
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        let is_new = self.held.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned());
+        let has = || Box::new(Has { name: name.to_owned(), all: Arc::clone(&self.held) }) as Box<dyn Held>;
+        Ok(is_new.then(has))
     }
 
     fn reach(&self) -> Reach {
@@ -215,6 +241,13 @@ impl Tables {
 
     fn head(&self, plan: &PlanId) -> Option<&Head> {
         self.plans.rows.get(plan).and_then(|plan| plan.head.as_ref())
+    }
+
+    fn forget_attempt_logs(&mut self, plan: &PlanId) {
+        let logs = self.attempt_logs.rows.keys().filter(|(of, _, _)| of == plan);
+        for log in logs.cloned().collect::<Vec<_>>() {
+            self.attempt_logs.take(&log);
+        }
     }
 
     fn known(&self, plan: &PlanId) -> Result<PlanRow, StoreError> {
@@ -415,6 +448,20 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(self.tables.attempt_logs.rows.get(&key).cloned())
     }
 
+    fn attempt_logs(
+        &mut self,
+        plan: &PlanId,
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        let after = match after {
+            Some((task, attempt)) => Bound::Excluded((plan.clone(), task.to_string(), attempt)),
+            None => Bound::Included((plan.clone(), String::new(), 0)),
+        };
+        let logs = self.tables.attempt_logs.rows.range((after, Bound::Unbounded)).map(|(_, log)| log);
+        Ok(logs.take_while(|log| log.plan == *plan).take(limit).cloned().collect())
+    }
+
     fn now(&mut self) -> Timestamp {
         (self.clock)()
     }
@@ -519,10 +566,7 @@ impl Transaction for Session<'_, &mut Tables> {
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.tables.known(plan)?;
-        let logs = self.tables.attempt_logs.rows.keys().filter(|(of, _, _)| of == plan);
-        for log in logs.cloned().collect::<Vec<_>>() {
-            self.tables.attempt_logs.take(&log);
-        }
+        self.tables.forget_attempt_logs(plan);
         self.tables.plans.put(plan.clone(), PlanRow { head: None, replay_bytes: 0 });
         self.tables.replace_index(plan, &IndexRows::default());
         self.tables.pruned.take(plan);
@@ -536,6 +580,7 @@ impl Transaction for Session<'_, &mut Tables> {
         let row = self.tables.known(plan)?;
         self.tables.plans.put(plan.clone(), PlanRow { replay_bytes: 0, ..row });
         self.tables.forget(plan, pruning.pruned.up_to, Entry::pruned);
+        self.tables.forget_attempt_logs(plan);
         self.tables.pruned.put(plan.clone(), (pruning.pruned.clone(), pruning.snapshot.to_vec()));
         Ok(())
     }

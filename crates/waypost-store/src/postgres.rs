@@ -4,7 +4,9 @@
 //! so that numbers have no gaps and whoever sees a number sees all before it. A write takes two round trips however many
 //! commands it holds (`session.rs`).
 
+mod about;
 mod address;
+mod held;
 mod kept;
 mod link;
 mod listen;
@@ -19,7 +21,7 @@ mod working;
 mod writing;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 pub use self::address::without_password;
 pub use self::link::Traffic;
@@ -27,6 +29,7 @@ use self::link::{Call, Failure, Link};
 use self::listen::Ears;
 use self::pool::{Patience, Pool};
 use self::session::{Doubt, Session, said};
+use crate::hold::Held;
 use crate::sqlite::Durability;
 use crate::store::{Look, Reach, Store, StoreError, Work};
 use crate::watch::Watch;
@@ -36,7 +39,7 @@ const CHECKED_MAX: i64 = 100_000;
 
 /// A store in a PostgreSQL database.
 pub struct PostgresStore {
-    pool: Pool,
+    pool: Arc<Pool>,
     /// Writers of this process queue here rather than at the server.
     alone: Mutex<()>,
     ears: OnceLock<Ears>,
@@ -55,10 +58,10 @@ enum Try {
 impl PostgresStore {
     /// Opens the database that `url` names and brings its schema up to date.
     pub fn open(url: &str, durability: Durability) -> Result<Self, StoreError> {
-        let pool = Pool::new(url, durability)?;
+        let pool = Arc::new(Pool::new(url, durability)?);
         let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
         let store = Self { pool, alone, ears: OnceLock::new(), notifies };
-        let found = store.on_link(&mut Patience::to_open(), schema::bring_up_to_date)?;
+        let found = store.pool.on_link(&mut Patience::to_open(), schema::bring_up_to_date)?;
         if found > schema::KNOWN {
             let (what, known) = (store.location(), schema::KNOWN);
             return Err(StoreError::TooNew { what, found, known });
@@ -68,38 +71,15 @@ impl PostgresStore {
 
     /// The schema of a database as it stands, before it is brought up to date; nothing where there is none.
     pub fn schema_of(url: &str) -> Result<Option<u32>, StoreError> {
-        let pool = Pool::new(url, Durability::Full)?;
+        let pool = Arc::new(Pool::new(url, Durability::Full)?);
         let store =
             Self { pool, alone: Mutex::new(()), ears: OnceLock::new(), notifies: AtomicBool::new(true) };
-        store.on_link(&mut Patience::to_open(), schema::version)
+        store.pool.on_link(&mut Patience::to_open(), schema::version)
     }
 
     /// How much this process has asked of the server.
     pub fn traffic(&self) -> Traffic {
         self.pool.traffic()
-    }
-
-    /// Does something on a connection, again when it fails for reasons that pass.
-    fn on_link<T>(
-        &self,
-        patience: &mut Patience,
-        mut work: impl FnMut(&mut Link) -> Result<T, Failure>,
-    ) -> Result<T, StoreError> {
-        loop {
-            let mut borrowed = self.pool.take(patience)?;
-            match work(borrowed.link()) {
-                Ok(answer) => {
-                    borrowed.give_back();
-                    return Ok(answer);
-                }
-                Err(failure) => {
-                    if !matches!(failure, Failure::Lost(_)) {
-                        borrowed.give_back();
-                    }
-                    self.pool.wait_after(failure, patience)?;
-                }
-            }
-        }
     }
 
     fn try_write(&self, link: &mut Link, nonce: i64, doubt: &mut Option<Doubt>, work: Work<'_>) -> Try {
@@ -211,12 +191,20 @@ impl Store for PostgresStore {
         Reach::Machines
     }
 
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        about::ask(&self.pool)
+    }
+
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        held::take(&self.pool, name)
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.ears.get_or_init(|| self.pool.listen()).watch())
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
-        let found = self.on_link(&mut Patience::to_work(), |link| {
+        let found = self.pool.on_link(&mut Patience::to_work(), |link| {
             link.run(&[Call::new(
                 "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_log),
                      (SELECT count(*) FROM waypost_log WHERE sequence > c.sequence - $1),

@@ -546,6 +546,16 @@ impl Read for Rows<'_> {
         working::log(self.connection, key, plan, task, attempt)
     }
 
+    fn attempt_logs(
+        &mut self,
+        plan: &PlanId,
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
+        working::logs(self.connection, key, plan, after, limit)
+    }
+
     fn totals(&mut self) -> Result<Totals, StoreError> {
         self.flush()?;
         let now = self.now();

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
+use crate::hold::{self, Held};
 use crate::record::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort,
     Totals, Wait, WrittenSince,
@@ -267,6 +268,16 @@ pub trait Read {
         Ok(None)
     }
 
+    /// The copies of a plan's logs by task and attempt, at most `limit` after the one of `after`.
+    fn attempt_logs(
+        &mut self,
+        _plan: &PlanId,
+        _after: Option<(&TaskId, u32)>,
+        _limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        Ok(Vec::new())
+    }
+
     /// How much there is. Reads no plan; backends that can let their tables add up.
     fn totals(&mut self) -> Result<Totals, StoreError> {
         const HEADS_READ_MAX: usize = 500;
@@ -464,6 +475,14 @@ pub trait Store: Send + Sync {
     /// A file beside the store, by which processes that share it can agree; nothing where there is no disk.
     fn beside(&self, _name: &str) -> Option<PathBuf> {
         None
+    }
+
+    /// Takes what only one of all who share the store may have at a time; nothing when another has it.
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        Ok(match self.beside(name) {
+            Some(path) => hold::by_file(&path),
+            None => Some(Box::new(hold::Unshared)),
+        })
     }
 
     /// Who shares it.

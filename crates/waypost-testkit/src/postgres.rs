@@ -137,6 +137,18 @@ impl PostgresServer {
         }
     }
 
+    /// Makes a user whom it lets in only by this password (SCRAM-SHA-256). Everybody else is still let in without one.
+    pub fn ask_for_password(&self, user: &str, password: &str) -> Result<(), String> {
+        let role = format!("CREATE ROLE {user} LOGIN SUPERUSER PASSWORD '{password}'");
+        run_psql(&self.url("postgres"), &role)?;
+        let path = self.folder.join("data/pg_hba.conf");
+        let rules = std::fs::read_to_string(&path).map_err(|error| error.to_string())?;
+        // The first rule that fits decides.
+        let rules = format!("host all {user} all scram-sha-256\n{rules}");
+        std::fs::write(&path, rules).map_err(|error| error.to_string())?;
+        run_psql(&self.url("postgres"), "SELECT pg_reload_conf()").map(drop)
+    }
+
     /// Makes an empty database on it.
     pub fn database(&self) -> PostgresDatabase {
         PostgresDatabase::on(&self.url("postgres"))

@@ -4,16 +4,14 @@
 //! One process at a time sends to a reporter, one event after the other in the order of the log; an event that is not taken
 //! holds back those behind it until it is, or is given up.
 
-use std::fs::{File, OpenOptions};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use ring::rand::SecureRandom;
-use rustix::fs::{FlockOperation, flock};
 use waypost_store::{
-    Cursor, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
+    Cursor, EventFilter, Held, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
 };
 
 use super::webhook::{Hook, NotTaken};
@@ -153,6 +151,14 @@ enum Delivery {
     Left(String),
 }
 
+/// Why nothing is sent any more.
+enum Over {
+    /// It was to end: what could not be sent, in words.
+    Done(Option<String>),
+    /// Another process may be the one that sends.
+    Lost,
+}
+
 /// One reporter's thread.
 struct Sending {
     name: String,
@@ -194,9 +200,25 @@ impl Sending {
     }
 
     fn send_all(&mut self, hook: &Hook, since: Cursor) -> Result<Option<String>, SubscriptionError> {
-        let Some(_alone) = self.alone() else { return Ok(None) };
+        loop {
+            let Some(held) = self.alone()? else { return Ok(None) };
+            if let Over::Done(said) = self.send_while_held(hook, since, &*held)? {
+                return Ok(said);
+            }
+        }
+    }
+
+    fn send_while_held(
+        &mut self,
+        hook: &Hook,
+        since: Cursor,
+        held: &dyn Held,
+    ) -> Result<Over, SubscriptionError> {
         let mut progress = self.take_up(since)?;
         loop {
+            if !held.holds() {
+                return Ok(self.lose(&mut progress));
+            }
             self.changed.store(false, Ordering::Release);
             let page = match self.plans.events(progress.cursor, &self.filter, EVENTS_PAGE) {
                 Ok(page) => page,
@@ -207,6 +229,10 @@ impl Sending {
                 }
             };
             for event in &page.events {
+                // Another may be sending by now what this process has read.
+                if !held.holds() {
+                    return Ok(self.lose(&mut progress));
+                }
                 match self.deliver(hook, event) {
                     Delivery::Taken => (progress.cursor, progress.sent) = (event.cursor(), true),
                     Delivery::GivenUp(why) => {
@@ -219,7 +245,7 @@ impl Sending {
                     Delivery::Left(why) => {
                         self.keep(&mut progress)?;
                         let next = "what is left is sent by the next run or worker";
-                        return Ok(Some(format!("{why}; {next}")));
+                        return Ok(Over::Done(Some(format!("{why}; {next}"))));
                     }
                 }
                 if progress.sent && progress.kept_at.elapsed() > KEEP_INTERVAL {
@@ -233,29 +259,27 @@ impl Sending {
             }
             if self.end_at.is_some() {
                 self.keep(&mut progress)?;
-                return Ok(None);
+                return Ok(Over::Done(None));
             }
             self.rest(&mut progress)?;
         }
     }
 
     /// Waits until this process is the one that sends. Nothing when it is to end before that: then another one sends.
-    fn alone(&mut self) -> Option<Option<File>> {
+    fn alone(&mut self) -> Result<Option<Box<dyn Held>>, SubscriptionError> {
         let name = format!("relay-{}", folder_name(&self.name));
-        let Some(path) = self.plans.store().beside(&name) else { return Some(None) };
         loop {
-            let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
-            // Where nothing can be locked there is nobody to agree with.
-            let Ok(file) = file else { return Some(None) };
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => return Some(Some(file)),
-                Err(rustix::io::Errno::WOULDBLOCK) => {}
-                Err(_) => return Some(None),
+            match self.plans.store().hold(&name) {
+                Ok(Some(held)) => return Ok(Some(held)),
+                Ok(None) => {}
+                Err(error) if self.end_at.is_some() => return Err(error.into()),
+                // A store that does not answer now may do so later.
+                Err(_) => {}
+            }
+            if self.end_at.is_some() {
+                return Ok(None);
             }
             self.pause(TAKE_OVER);
-            if self.end_at.is_some() {
-                return None;
-            }
         }
     }
 
@@ -278,6 +302,12 @@ impl Sending {
         }
         (progress.kept_at, progress.sent) = (Instant::now(), false);
         Ok(())
+    }
+
+    /// Leaves the rest to whoever sends now. What was sent was sent, whoever did it.
+    fn lose(&self, progress: &mut Progress) -> Over {
+        let _sent_again = self.keep(progress);
+        Over::Lost
     }
 
     /// Waits until somebody writes or it is to end, and keeps the place in the log meanwhile.

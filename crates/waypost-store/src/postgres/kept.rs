@@ -49,6 +49,7 @@ pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
     vec![
         up_to_there("UPDATE waypost_log SET events = '[]' WHERE plan = $1 AND version <= $2 AND events <> '[]'"),
         up_to_there("DELETE FROM waypost_snapshots WHERE plan = $1 AND version <= $2"),
+        Call::new("DELETE FROM waypost_attempt_logs WHERE plan = $1").with(key),
         Call::new(
             "INSERT INTO waypost_pruned (plan, up_to, at, by_actor, bytes) VALUES ($1, $2, $3, $4, $5)
              ON CONFLICT (plan) DO UPDATE SET up_to = excluded.up_to, at = excluded.at, by_actor = excluded.by_actor,

@@ -4,7 +4,7 @@
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio_postgres::{AsyncMessage, Client};
 use tokio_postgres_rustls::MakeRustlsConnect;
@@ -168,4 +168,32 @@ async fn look(client: &Client) -> Option<(i64, i64)> {
 
 async fn within<T>(work: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(Duration::from_secs(LOOK_SECONDS_MAX), work).await.ok()
+}
+
+/// Listens on one connection, speaks on another, and measures how long it takes to be heard.
+pub(super) async fn round_trip(
+    address: &Address,
+    tls: &MakeRustlsConnect,
+    counters: &Counters,
+) -> Option<Duration> {
+    let (listener, mut line) = connect(address, tls, counters).await.ok()?;
+    let (speaker, speaking) = connect(address, tls, counters).await.ok()?;
+    tokio::spawn(async move { drop(speaking.await) });
+    // A channel of its own, so that nobody else is woken and nobody else is heard.
+    let mut random = [0; 8];
+    getrandom::fill(&mut random).ok()?;
+    let channel = format!("waypost_{:016x}", u64::from_le_bytes(random));
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Some(Ok(message)) = poll_fn(|context| line.poll_message(context)).await {
+            if let AsyncMessage::Notification(_) = message {
+                let _nobody_waits = tell.send(());
+            }
+        }
+    });
+    within(listener.batch_execute(&format!("LISTEN {channel}"))).await?.ok()?;
+    let began = Instant::now();
+    within(speaker.batch_execute(&format!("NOTIFY {channel}"))).await?.ok()?;
+    within(told.recv()).await??;
+    Some(began.elapsed())
 }

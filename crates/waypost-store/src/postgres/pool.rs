@@ -93,6 +93,11 @@ impl Pool {
         Ears::open(&self.driver, &self.address, &self.tls, &self.counters)
     }
 
+    /// How long a word takes from one connection to another by way of the server; nothing when it does not come.
+    pub(super) fn hears_itself(&self) -> Option<Duration> {
+        self.driver.wait(super::listen::round_trip(&self.address, &self.tls, &self.counters))
+    }
+
     fn links(&self) -> MutexGuard<'_, Links> {
         self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,12 +136,38 @@ impl Pool {
         }
     }
 
+    /// Does something on a connection, again when it fails for reasons that pass.
+    pub(super) fn on_link<T>(
+        &self,
+        patience: &mut Patience,
+        mut work: impl FnMut(&mut Link) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        loop {
+            let mut borrowed = self.take(patience)?;
+            match work(borrowed.link()) {
+                Ok(answer) => {
+                    borrowed.give_back();
+                    return Ok(answer);
+                }
+                Err(failure) => {
+                    if !matches!(failure, Failure::Lost(_)) {
+                        borrowed.give_back();
+                    }
+                    self.wait_after(failure, patience)?;
+                }
+            }
+        }
+    }
+
     /// Waits a little when trying again may help; otherwise says what is wrong.
     pub(super) fn wait_after(&self, failure: Failure, patience: &mut Patience) -> Result<(), StoreError> {
         match failure {
             Failure::Told(error) => Err(self.named(error)),
             Failure::Refused { .. } => {
-                Err(StoreError::Database(format!("{}: {}", self.address.server(), said(&failure))))
+                let said = said(&failure);
+                let server = self.address.server();
+                let way_out = if is_about_password(&failure) { WAY_OUT } else { "" };
+                Err(StoreError::Database(format!("{server}: {said}{way_out}")))
             }
             Failure::Lost(text) if patience.is_over() || is_hopeless(&text) => {
                 Err(StoreError::Database(format!(
@@ -161,6 +192,20 @@ impl Pool {
             }
             other => other,
         }
+    }
+}
+
+/// What whoever is not let in can do.
+const WAY_OUT: &str = "; give the password of this user by PGPASSWORD, by a line in the file that PGPASSFILE or \
+     ?passfile= names, or in the URL";
+
+/// Whether the server was not told the right password, or none.
+fn is_about_password(failure: &Failure) -> bool {
+    match failure {
+        Failure::Refused { code, text } => {
+            code == "28P01" || code.is_empty() && text.contains("password missing")
+        }
+        Failure::Lost(_) | Failure::Again(_) | Failure::Locked | Failure::Told(_) => false,
     }
 }
 

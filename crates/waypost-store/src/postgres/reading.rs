@@ -23,6 +23,15 @@ impl Session<'_> {
     fn pending_version(&self, plan: &PlanId) -> Option<u64> {
         self.writing.as_ref()?.pending.get(plan).map(|pending| pending.head.version)
     }
+
+    /// Everybody who waits, by the tables and by what is pending; nothing where they are too many to have at hand.
+    fn waits_at_hand(&mut self) -> Result<Option<Vec<Wait>>, StoreError> {
+        let Some(stored) = self.all_waits()?.map(<[Wait]>::to_vec) else { return Ok(None) };
+        Ok(Some(match &self.writing {
+            Some(writing) => writing.pending.waits(&stored),
+            None => stored,
+        }))
+    }
 }
 
 impl Read for Session<'_> {
@@ -203,11 +212,7 @@ impl Read for Session<'_> {
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
-        if let Some(stored) = self.all_waits()?.map(<[Wait]>::to_vec) {
-            let all = match &self.writing {
-                Some(writing) => writing.pending.waits(&stored),
-                None => stored,
-            };
+        if let Some(all) = self.waits_at_hand()? {
             return Ok(crate::list::waits(all.iter(), plan, agent, task));
         }
         let call = Call::new(
@@ -218,6 +223,24 @@ impl Read for Session<'_> {
         );
         let found = self.query(call.with(rows::text(task)).with(plan.to_string()).with(rows::text(agent)))?;
         found.iter().map(rows::wait).collect()
+    }
+
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        if !self.has_waits()? {
+            return Ok(Vec::new());
+        }
+        if let Some(all) = self.waits_at_hand()? {
+            return Ok(crate::list::waits_on(all.iter(), plan, agent));
+        }
+        let call = Call::new(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan
+             WHERE w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2",
+        );
+        let found = self.query(call.with(plan.to_string()).with(rows::text(agent)))?;
+        let mut waits = found.iter().map(rows::wait).collect::<Result<Vec<_>, _>>()?;
+        waits.sort();
+        Ok(waits)
     }
 
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
@@ -309,7 +332,17 @@ impl Read for Session<'_> {
         attempt: u32,
     ) -> Result<Option<AttemptLog>, StoreError> {
         let found = self.query(working::find_log(plan, task, attempt))?;
-        found.first().map(|row| working::log(row, plan, task, attempt)).transpose()
+        found.first().map(|row| working::log(row, plan)).transpose()
+    }
+
+    fn attempt_logs(
+        &mut self,
+        plan: &PlanId,
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        let found = self.query(working::find_logs(plan, after, limited(limit)))?;
+        found.iter().map(|row| working::log(row, plan)).collect()
     }
 
     fn totals(&mut self) -> Result<Totals, StoreError> {

@@ -19,7 +19,8 @@ const CONTROL: &str = "
 ";
 
 /// Each step takes a database from one schema to the next.
-const STEPS: &[&str] = &[r#"
+const STEPS: &[&str] = &[
+    r#"
     CREATE TABLE waypost_plans (
         key bigint PRIMARY KEY,
         id text COLLATE "C" NOT NULL UNIQUE,
@@ -133,7 +134,21 @@ const STEPS: &[&str] = &[r#"
         by_actor text NOT NULL,
         bytes bytea NOT NULL
     );
-"#];
+"#,
+    "
+    -- Who waits for any task of a plan, or of whatever plan an agent owns.
+    CREATE INDEX waypost_waits_by_plan ON waypost_waits (on_plan);
+    CREATE INDEX waypost_waits_by_agent ON waypost_waits (on_agent, on_plan);
+",
+    r#"
+    -- What only one process has at a time, and until when it is believed to live.
+    CREATE TABLE waypost_held (
+        name text COLLATE "C" PRIMARY KEY,
+        holder text NOT NULL,
+        until bigint NOT NULL
+    );
+"#,
+];
 
 /// The schema that this build writes.
 pub(super) const KNOWN: u32 = STEPS.len() as u32;

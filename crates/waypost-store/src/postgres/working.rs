@@ -4,7 +4,7 @@ use tokio_postgres::Row;
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::link::Call;
-use super::rows::{corrupt, count, from_text, get, number, text};
+use super::rows::{corrupt, count, from_text, get, number, task_id, text};
 use crate::store::StoreError;
 use crate::workers::{AttemptLog, Worker};
 
@@ -25,7 +25,7 @@ pub(super) fn put(worker: &Worker) -> Result<Call, StoreError> {
 
 pub(super) fn find_log(plan: &PlanId, task: &TaskId, attempt: u32) -> Call {
     Call::new(
-        "SELECT l.worker, l.at, l.ended, l.bytes, l.text
+        "SELECT l.task, l.attempt, l.worker, l.at, l.ended, l.bytes, l.text
          FROM waypost_plans p JOIN waypost_attempt_logs l ON l.plan = p.key
          WHERE p.id = $1 AND p.purged_at IS NULL AND l.task = $2 AND l.attempt = $3",
     )
@@ -34,17 +34,32 @@ pub(super) fn find_log(plan: &PlanId, task: &TaskId, attempt: u32) -> Call {
     .with(i64::from(attempt))
 }
 
-/// The answer to [`find_log`].
-pub(super) fn log(row: &Row, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<AttemptLog, StoreError> {
+/// The logs of one plan by task and attempt, after the one of `after`.
+pub(super) fn find_logs(plan: &PlanId, after: Option<(&TaskId, u32)>, limit: i64) -> Call {
+    let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
+    Call::new(
+        "SELECT l.task, l.attempt, l.worker, l.at, l.ended, l.bytes, l.text
+         FROM waypost_plans p JOIN waypost_attempt_logs l ON l.plan = p.key
+         WHERE p.id = $1 AND p.purged_at IS NULL AND (l.task, l.attempt) > ($2, $3)
+         ORDER BY l.task, l.attempt LIMIT $4",
+    )
+    .with(plan.to_string())
+    .with(task.to_owned())
+    .with(i64::from(attempt))
+    .with(limit)
+}
+
+/// A row of the answer to [`find_log`] or [`find_logs`].
+pub(super) fn log(row: &Row, plan: &PlanId) -> Result<AttemptLog, StoreError> {
     Ok(AttemptLog {
         plan: plan.clone(),
-        task: task.clone(),
-        attempt,
-        worker: from_text(get(row, 0)?),
-        at: Timestamp::from_micros(get(row, 1)?),
-        ended: get(row, 2)?,
-        bytes: number(row, 3)?,
-        text: from_text(get(row, 4)?),
+        task: task_id(get(row, 0)?)?,
+        attempt: count(row, 1)?,
+        worker: from_text(get(row, 2)?),
+        at: Timestamp::from_micros(get(row, 3)?),
+        ended: get(row, 4)?,
+        bytes: number(row, 5)?,
+        text: from_text(get(row, 6)?),
     })
 }
 

@@ -43,6 +43,7 @@ pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) ->
         params![key, up_to],
     )?;
     connection.execute("DELETE FROM snapshots WHERE plan = ?1 AND version <= ?2", params![key, up_to])?;
+    connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
     connection.execute(
         "INSERT OR REPLACE INTO pruned (plan, up_to, at, by, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
         params![key, up_to, at.as_micros(), by.to_string(), pruning.snapshot],

@@ -130,6 +130,11 @@ const STEPS: &[&str] = &["
         by TEXT NOT NULL,
         bytes BLOB NOT NULL
     );
+",
+"
+    -- Who waits for any task of a plan, or of whatever plan an agent owns.
+    CREATE INDEX waits_by_plan ON waits (on_plan);
+    CREATE INDEX waits_by_agent ON waits (on_agent, on_plan);
 "];
 
 /// The schema that this build writes.

@@ -1,6 +1,6 @@
 //! The rows of workers, of what they have, and of the logs that they leave. Knows the columns, not who is alive.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::rows;
@@ -82,22 +82,46 @@ pub(super) fn log(
     attempt: u32,
 ) -> Result<Option<AttemptLog>, StoreError> {
     let mut statement = connection.prepare_cached(
-        "SELECT worker, at, ended, bytes, text FROM attempt_logs
+        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
          WHERE plan = ?1 AND task = ?2 AND attempt = ?3",
     )?;
-    let found = statement.query_row(params![key, task.as_str(), attempt], |row| {
-        Ok(AttemptLog {
-            plan: plan.clone(),
-            task: task.clone(),
-            attempt,
-            worker: row.get(0)?,
-            at: Timestamp::from_micros(row.get(1)?),
-            ended: row.get(2)?,
-            bytes: row.get::<_, i64>(3)? as u64,
-            text: row.get(4)?,
-        })
-    });
-    Ok(found.optional()?)
+    let mut found = statement.query(params![key, task.as_str(), attempt])?;
+    found.next()?.map(|row| of_log(row, plan)).transpose()
+}
+
+/// The logs of one plan by task and attempt, after the one of `after`.
+pub(super) fn logs(
+    connection: &Connection,
+    key: i64,
+    plan: &PlanId,
+    after: Option<(&TaskId, u32)>,
+    limit: usize,
+) -> Result<Vec<AttemptLog>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
+         WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4",
+    )?;
+    let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
+    let mut found = statement.query(params![key, task, attempt, limit as i64])?;
+    let mut logs = Vec::new();
+    while let Some(row) = found.next()? {
+        logs.push(of_log(row, plan)?);
+    }
+    Ok(logs)
+}
+
+/// `task, attempt, worker, at, ended, bytes, text`
+fn of_log(row: &Row<'_>, plan: &PlanId) -> Result<AttemptLog, StoreError> {
+    Ok(AttemptLog {
+        plan: plan.clone(),
+        task: rows::task_id(row.get(0)?)?,
+        attempt: row.get(1)?,
+        worker: row.get(2)?,
+        at: Timestamp::from_micros(row.get(3)?),
+        ended: row.get(4)?,
+        bytes: row.get::<_, i64>(5)? as u64,
+        text: row.get(6)?,
+    })
 }
 
 pub(super) fn put_log(connection: &Connection, key: i64, log: &AttemptLog) -> Result<(), StoreError> {

@@ -75,6 +75,7 @@ promises! {
         together::callers_that_are_served_together_get_each_their_own_answer
         together::readers_see_whole_versions_only
         together::two_processes_see_each_others_writes
+        together::what_only_one_may_have_is_had_by_one_until_it_gives_it_back
         together::a_transaction_that_fails_leaves_nothing
         across::what_ends_later_is_told_to_whoever_waits_for_it
         across::what_has_ended_already_is_told_at_once

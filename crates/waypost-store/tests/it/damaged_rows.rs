@@ -138,6 +138,8 @@ fn files_of_every_older_schema_open() {
         include_str!("../fixtures/schema-2.sql"),
         include_str!("../fixtures/schema-3.sql"),
         include_str!("../fixtures/schema-4.sql"),
+        include_str!("../fixtures/schema-5.sql"),
+        include_str!("../fixtures/schema-6.sql"),
     ];
     for (dump, schema) in dumps.iter().zip(1..) {
         let place = Place::sqlite();
@@ -153,4 +155,28 @@ fn files_of_every_older_schema_open() {
         assert_eq!(plans.doctor(false).unwrap(), [], "schema {schema}");
         assert_eq!(write(&plans, "moon", add("land")).unwrap().sequence, 6);
     }
+}
+
+/// How the database finds the rows that a question asks for.
+fn way(connection: &Connection, question: &str) -> String {
+    let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {question}")).unwrap();
+    let steps = statement.query_map([], |row| row.get::<_, String>(3)).unwrap();
+    steps.map(Result::unwrap).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn who_waits_for_a_plan_or_an_agent_is_found_without_looking_at_all_who_wait() {
+    let place = Place::sqlite();
+    Connection::open(database(&place))
+        .unwrap()
+        .execute_batch(include_str!("../fixtures/schema-6.sql"))
+        .unwrap();
+    let question = "SELECT p.id, w.task FROM waits w JOIN plans p ON p.key = w.plan
+         WHERE w.on_plan = 'a' OR w.on_plan IS NULL AND w.on_agent = 'b'";
+    let before = way(&Connection::open(database(&place)).unwrap(), question);
+    assert!(before.contains("SCAN w"), "{before}");
+    place.plans();
+    let after = way(&Connection::open(database(&place)).unwrap(), question);
+    assert!(after.contains("waits_by_plan") && after.contains("waits_by_agent"), "{after}");
+    assert!(!after.contains("SCAN w"), "{after}");
 }

@@ -1,7 +1,9 @@
 //! What only a PostgreSQL database can go through: servers that restart, connections that break, writers that are stopped,
 //! certificates, schemas, rows that are damaged. All of it on a real server.
 
+mod alone;
 mod proxy;
+mod steps;
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};

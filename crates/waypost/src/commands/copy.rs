@@ -13,7 +13,7 @@ use crate::workspace::Place;
 
 const EXAMPLES: &str = "\
 Ids, versions, numbers in the log, history, leases, subscriptions with their cursors, archived, pruned and purged plans
-are copied. The source is not changed; what is written into it after the copy began is not in the copy.
+and, where both stores keep them, the ends of attempts' logs are copied; workers are not: they register where they work. The source is not changed; what is written into it after the copy began is not in the copy.
 The target must be empty. A copy that was interrupted goes on where it stopped when it is started again; let nobody use
 the target before the copy says that it is verified.
 

@@ -3,8 +3,8 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_engine::look_at_slurm;
-use waypost_store::{Lease, Plans};
+use waypost_engine::{look_at_slurm, worker_state};
+use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -13,6 +13,8 @@ use crate::view::text;
 
 /// Leases that are told of.
 const LEASES_TOLD_MAX: usize = 20;
+/// Workers that are told of.
+const WORKERS_TOLD_MAX: usize = 20;
 /// Seconds by which clocks may differ before it is told.
 const CLOCK_SECONDS_TOLD: i64 = 2;
 
@@ -48,6 +50,7 @@ impl Doctor {
         let findings = plans.doctor(self.repair)?;
         let about = plans.store().about()?;
         let (overdue, clock) = look(&plans)?;
+        let unheard = unheard(&plans)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
             let found = findings.iter().map(|finding| json!(finding));
@@ -59,6 +62,9 @@ impl Doctor {
                 "findings": found,
                 "about": about,
                 "leases_overdue": overdue,
+                "workers_unheard": unheard.iter().map(|(worker, state)| json!({
+                    "name": worker.name, "state": state.word(), "seen": worker.seen,
+                })).collect::<Vec<Value>>(),
                 "clock_ahead_seconds": clock,
             }))?;
         } else {
@@ -70,6 +76,14 @@ impl Doctor {
                 context.out.say(format!(
                     "{} of plan {} was last heard of by {}, whose lease ended at {until}; a worker of its queue starts it again",
                     lease.task, lease.plan, lease.worker
+                ));
+            }
+            for (worker, state) in &unheard {
+                let seen = text::moment(worker.seen);
+                context.out.say(format!(
+                    "worker {} is {}: it was last heard of at {seen}; see its machine, or start another",
+                    worker.name,
+                    state.word()
                 ));
             }
             if clock.abs() >= CLOCK_SECONDS_TOLD {
@@ -124,4 +138,23 @@ fn look(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
         Ok(())
     })?;
     Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
+}
+
+/// Workers that should have been heard of and were not, the first of them.
+fn unheard(plans: &Plans) -> Outcome<Vec<(Worker, WorkerState)>> {
+    let (mut found, mut after): (Vec<_>, Option<String>) = (Vec::new(), None);
+    loop {
+        let (page, now) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
+        let states = page.items.into_iter().map(|worker| {
+            let state = worker_state(&worker, now);
+            (worker, state)
+        });
+        found.extend(states.filter(|(_, state)| matches!(state, WorkerState::Silent | WorkerState::Dead)));
+        match page.next.filter(|_| found.len() < WORKERS_TOLD_MAX) {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    found.truncate(WORKERS_TOLD_MAX);
+    Ok(found)
 }

@@ -1,10 +1,11 @@
 //! Events that are forgotten, and stores that are copied.
 
-use waypost_core::{Command, Phase, PlanId};
+use waypost_core::{Command, Phase, PlanId, Timestamp};
 use waypost_store::{
-    EventFilter, HeldBack, Looked, Plans, PruneMode, Running, Since, Store, StoreError, WriteError, copy,
+    AttemptLog, EventFilter, HeldBack, Looked, Plans, PruneMode, Running, Since, Store, StoreError,
+    WriteError, copy,
 };
-use waypost_testkit::{plan_of, task};
+use waypost_testkit::{id, plan_of, task};
 
 use crate::kit::*;
 use crate::place::Place;
@@ -32,6 +33,30 @@ fn prune(plans: &Plans, seconds: u64, mode: PruneMode) -> (Vec<String>, Vec<Held
     (names, kept)
 }
 
+/// Keeps the end of an attempt's log.
+fn put_log(plans: &Plans, name: &str, attempt: u32) {
+    let (worker, at) = ("w".to_owned(), Timestamp::from_micros(i64::from(attempt)));
+    let text = format!("attempt {attempt} of {name}\n");
+    let (plan, task, bytes) = (plan(name), id("first"), text.len() as u64);
+    let log = AttemptLog { plan, task, attempt, worker, at, ended: true, bytes, text };
+    let put = plans.store().write(&mut |transaction| transaction.put_attempt_log(&log));
+    put.unwrap();
+}
+
+/// The logs of a plan that are kept, as they are found page by page.
+fn logs_of(store: &std::sync::Arc<dyn Store>, name: &str) -> Vec<AttemptLog> {
+    let mut all: Vec<AttemptLog> = Vec::new();
+    loop {
+        let after = all.last().map(|log| (log.task.clone(), log.attempt));
+        let after = after.as_ref().map(|(task, attempt)| (task, *attempt));
+        let page = look(store, |read| read.attempt_logs(&plan(name), after, 7));
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page);
+    }
+}
+
 fn sound(plans: &Plans) {
     assert_eq!(plans.doctor(false).unwrap(), []);
 }
@@ -40,12 +65,19 @@ pub(super) fn forgotten_events_leave_the_plan_and_the_numbers_of_the_log(place: 
     let plans = place.plans();
     create_small(&plans, "other");
     create_done(&plans, "p");
+    for name in ["p", "other"] {
+        put_log(&plans, name, 1);
+    }
+    let kept = usize::from(!place.location.starts_with("file:"));
+    let logs = |name: &str| logs_of(&place.store(), name).len();
+    assert_eq!((logs("p"), logs("other")), (kept, kept));
     let (before, entries) = (now(&plans, "p"), log(&plans));
     let listed = head(&place.store(), "p");
     assert_eq!(prune(&plans, 0, PruneMode::DryRun).0, ["p"]);
     assert_eq!(log(&plans), entries, "a dry run changes nothing");
     assert_eq!(prune(&plans, 0, PruneMode::Act).0, ["p"]);
     assert_eq!(prune(&plans, 0, PruneMode::Act).0, Vec::<String>::new(), "there is nothing left to forget");
+    assert_eq!((logs("p"), logs("other")), (0, kept), "logs go with the events of their plan");
     for plans in [&plans, &place.plans()] {
         assert_eq!(now(plans, "p").to_draft(), before.to_draft());
         assert_eq!(head(&place.store(), "p"), listed);
@@ -177,10 +209,17 @@ fn seen(store: &std::sync::Arc<dyn Store>) -> impl PartialEq + std::fmt::Debug +
 pub(super) fn a_copy_has_everything_that_the_store_has(place: &Place) {
     let plans = place.plans();
     fill(&plans);
+    for attempt in 1..=60 {
+        put_log(&plans, "running", attempt);
+    }
     let from = place.store();
     let before = format!("{:?}", seen(&from));
     let mut digests = std::collections::BTreeSet::new();
-    for target in [Place::memory(), Place::file(), Place::sqlite()] {
+    let mut targets = vec![Place::memory(), Place::file(), Place::sqlite()];
+    if place.location.starts_with("sqlite:") {
+        targets.push(Place::postgres());
+    }
+    for target in targets {
         if target.location == place.location {
             continue;
         }
@@ -190,6 +229,11 @@ pub(super) fn a_copy_has_everything_that_the_store_has(place: &Place) {
         digests.insert(copied.digest);
         assert_eq!(format!("{:?}", seen(&target.store())), before);
         assert_eq!(format!("{:?}", seen(&from)), before, "what is read is not changed");
+        if target.location.starts_with("file:") {
+            assert_eq!(logs_of(&target.store(), "running"), []);
+        } else {
+            assert_eq!(logs_of(&target.store(), "running"), logs_of(&from, "running"));
+        }
         let there = target.plans();
         sound(&there);
         let used = waypost_store::NewPlan {

@@ -176,3 +176,22 @@ pub(super) fn callers_that_are_served_together_get_each_their_own_answer(place: 
     assert_eq!(sequences, [3, 4, 5], "the log has no gaps");
     assert!(plans.write_each(Vec::new()).is_empty());
 }
+
+pub(super) fn what_only_one_may_have_is_had_by_one_until_it_gives_it_back(place: &Place) {
+    let (one, other) = (place.store(), place.store());
+    let held = one.hold("relay-x").unwrap().unwrap();
+    assert!(held.holds());
+    assert!(other.hold("relay-x").unwrap().is_none() && one.hold("relay-x").unwrap().is_none());
+    let another = other.hold("relay-y").unwrap().unwrap();
+    assert!(another.holds(), "it goes by the name");
+    drop(held);
+    let held = other.hold("relay-x").unwrap().unwrap();
+    assert!(held.holds() && one.hold("relay-x").unwrap().is_none());
+    let have: usize = std::thread::scope(|scope| {
+        drop(another);
+        let ask = || usize::from(place.store().hold("relay-y").unwrap().map(std::mem::forget).is_some());
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(ask)).collect();
+        all.into_iter().map(|one| one.join().unwrap()).sum()
+    });
+    assert_eq!(have, 1, "of all who ask at once");
+}
