@@ -179,14 +179,12 @@ export interface Version {
   summary: string;
 }
 
-export interface Difference {
-  task?: string;
-  field?: string;
-  kind?: string;
-  old?: unknown;
-  new?: unknown;
-  message?: string;
-}
+export type Difference =
+  | { change: "plan"; field: string; before: string; after: string }
+  | { change: "task"; task: string; field: string; before: string; after: string }
+  | { change: "added"; task: string; description: string }
+  | { change: "removed"; task: string; description: string }
+  | { change: "reordered" };
 
 export interface Run {
   task: string;
