@@ -10,6 +10,10 @@ export default defineConfig({
     emptyOutDir: true,
     sourcemap: false,
     modulePreload: { polyfill: false },
+    // Plain names: the server tells by the content whether a browser has a file already.
+    rollupOptions: {
+      output: { entryFileNames: "assets/app.js", chunkFileNames: "assets/[name].js", assetFileNames: "assets/app[extname]" },
+    },
   },
   server: { proxy: { "/api": "http://127.0.0.1:8787", "/login": "http://127.0.0.1:8787" } },
 });

@@ -12,12 +12,14 @@ mod claim;
 mod executors;
 mod identity;
 mod observe;
+mod preview;
 mod proof;
 mod queues;
 mod reporters;
 mod run;
 mod scheduler;
 mod shapes;
+mod summary;
 mod vigil;
 mod why;
 
@@ -26,6 +28,7 @@ pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
 pub use executors::{Surroundings, log_path, log_tail};
 pub use identity::worker_name;
 pub use observe::{Happened, Observer, happened_since};
+pub use preview::preview;
 pub use proof::CHECK_ATTEMPTS;
 pub use queues::{RunningWorker, workers};
 pub use reporters::{
@@ -36,4 +39,5 @@ pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
+pub use summary::{consequence_summary, summary};
 pub use why::{Reason, Why, why};

@@ -4,12 +4,14 @@
 //! Everybody but who asks for `/health` needs a token, and the token says which agent calls. A service is made for each
 //! token, so that nobody ever gets at the sessions of another.
 
+mod api;
 mod gate;
 mod serve;
 mod site;
 mod tokens;
 
+pub use api::Api;
 pub use gate::Gate;
 pub use serve::{CONNECTIONS_MAX, HEADER_SECONDS_MAX, STOP_SECONDS_MAX, serve};
 pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
-pub use tokens::{TOKENS_MAX, Token, TokenError, Tokens};
+pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

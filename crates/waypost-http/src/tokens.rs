@@ -24,19 +24,60 @@ const TOKEN_CHARACTERS_MAX: usize = 200;
 /// The file that they are kept in.
 const FILE: &str = "tokens.json";
 
+/// What whoever calls with a token may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything that a person may, approve and answer included.
+    Person,
+    /// What an agent may.
+    #[default]
+    Agent,
+    /// What a worker may.
+    Worker,
+    /// Look, and nothing else.
+    Reader,
+}
+
+impl Role {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Agent => "agent",
+            Self::Worker => "worker",
+            Self::Reader => "reader",
+        }
+    }
+}
+
 /// What is kept of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// Its name, which is no secret.
     pub id: String,
-    /// The agent who calls with it.
+    /// The name of whoever calls with it.
     pub agent: String,
+    /// What they may do.
+    #[serde(default)]
+    pub role: Role,
     /// SHA-256 of it, in hexadecimal digits.
     pub sha256: String,
     /// When it was made.
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: Actor,
+}
+
+impl Token {
+    /// Who calls with it.
+    pub fn actor(&self) -> Actor {
+        match self.role {
+            Role::Person => Actor::person(self.agent.clone()),
+            Role::Agent | Role::Reader => Actor::agent(self.agent.clone()),
+            Role::Worker => Actor::worker(self.agent.clone()),
+        }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -131,12 +172,19 @@ impl Tokens {
     }
 
     /// Makes one. The text is returned this once, and kept nowhere.
-    pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+    pub fn make(
+        &self,
+        role: Role,
+        agent: &str,
+        by: &Actor,
+        at: Timestamp,
+    ) -> Result<(Token, String), TokenError> {
         only_a_person(by)?;
         let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
         let token = Token {
             id: random::<ID_BYTES>()?,
             agent: agent.to_owned(),
+            role,
             sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
             created_at: at,
             created_by: by.clone(),

@@ -2,13 +2,14 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use waypost_engine::summary;
 use waypost_store::{Entry, HISTORY_PAGE};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output::Look;
 use crate::view::table::{self, Cell};
-use crate::view::{events, text};
+use crate::view::text;
 
 /// Versions on a page, unless somebody says otherwise.
 const VERSIONS_DEFAULT: usize = 20;
@@ -62,7 +63,7 @@ impl History {
                     Cell::plain(format!("v{}", entry.version)),
                     Cell::looking(text::age(Some(entry.at), now), Look::Dim),
                     Cell::plain(text::short(&entry.actor.to_string(), 24)),
-                    Cell::plain(events::words(&entry.events)),
+                    Cell::plain(summary(&entry.events)),
                 ]
             })
             .collect();
@@ -80,7 +81,7 @@ fn entry_json(entry: &Entry, with_events: bool) -> Value {
         "at": entry.at,
         "actor": entry.actor,
         "command": entry.command,
-        "summary": events::words(&entry.events),
+        "summary": summary(&entry.events),
     });
     if with_events {
         value["events"] = json!(entry.events);
