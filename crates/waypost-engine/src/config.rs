@@ -8,20 +8,23 @@ mod dispatch;
 mod environment;
 mod executors;
 mod file;
+mod named;
 mod remote;
 mod template;
 mod todo;
 mod worker;
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use waypost_core::Retry;
 
 pub use crate::shapes::{Shape, VIOLATIONS_MAX};
 pub(crate) use agents::PROMPT_MARK;
+pub use named::{NamedFile, Role};
 pub use template::Template;
 pub use todo::todo_store;
 pub use worker::{
@@ -224,6 +227,8 @@ pub struct Config {
     pub shapes: BTreeMap<String, Shape>,
     /// Reporters by name.
     pub reporters: BTreeMap<String, Reporter>,
+    /// The files that it was read from, those included that it names.
+    pub read_from: Vec<PathBuf>,
     /// What of a `todo.json` has no meaning here, a clause each.
     pub ignored: Vec<String>,
     /// How often to try where the task does not say.
@@ -256,6 +261,7 @@ impl Default for Config {
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
             reporters: BTreeMap::new(),
+            read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
             lease_seconds: 60,
@@ -320,12 +326,19 @@ impl Config {
         let mut config = Self::default();
         let mut problems = Vec::new();
         let variables: Vec<(&str, &str)> = variables.into_iter().collect();
+        let read_from: RefCell<Vec<PathBuf>> = RefCell::default();
+        let noting = |path: &Path| {
+            read_from.borrow_mut().push(path.to_owned());
+            read(path)
+        };
         for layer in layers {
+            read_from.borrow_mut().push(PathBuf::from(&layer.name));
             match layer.name.ends_with(".json") {
                 true => todo::apply(&mut config, &layer.name, &layer.text, &variables, &mut problems),
-                false => file::apply(&mut config, layer, read, &variables, &mut problems),
+                false => file::apply(&mut config, layer, &noting, &variables, &mut problems),
             }
         }
+        config.read_from = read_from.into_inner();
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);
         }
@@ -360,6 +373,9 @@ impl Config {
         let mut problems = Vec::new();
         for executor in self.executors.values_mut() {
             if let Executor::Worker(Worker::Agent(agent)) = executor {
+                if let Prompt::File { file, .. } = &agent.prompt {
+                    self.read_from.push(PathBuf::from(file));
+                }
                 problems.extend(agents::read_prompt(&mut agent.prompt, read));
             }
         }

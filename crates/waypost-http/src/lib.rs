@@ -12,6 +12,8 @@ mod tokens;
 
 pub use api::Api;
 pub use gate::Gate;
-pub use serve::{CONNECTIONS_MAX, HEADER_SECONDS_MAX, STOP_SECONDS_MAX, serve};
+pub use serve::{
+    CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
+};
 pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

@@ -9,14 +9,18 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use waypost_store::watch_file;
 
 use crate::site::Site;
 
-/// Connections at the same time; further ones wait.
+/// Connections at the same time.
 pub const CONNECTIONS_MAX: usize = 512;
+/// Further connections that are told so, and whether the server lives; beyond these they wait.
+pub const SPARE_CONNECTIONS_MAX: usize = 64;
+/// Seconds that one of these may last.
+pub const SPARE_SECONDS_MAX: u64 = 2;
 /// Seconds that the head of a request may take to come in.
 pub const HEADER_SECONDS_MAX: u64 = 30;
 /// Seconds that answers may take after the server was told to stop.
@@ -29,25 +33,41 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     let site = Arc::new(site);
     let ended = Arc::new(AtomicBool::new(false));
     watch_tokens(&site, Arc::downgrade(&ended));
-    let router = site.router();
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (router, spare_router) = (site.router(), site.spare_router());
+    let seats = Seats::new();
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(HEADER_SECONDS_MAX));
+    let mut once = http1::Builder::new();
+    once.keep_alive(false);
     tokio::pin!(stop);
     loop {
         let taken = tokio::select! {
             () = &mut stop => break,
-            taken = take(&listener, &connections) => taken?,
+            taken = seats.take(&listener) => taken?,
         };
-        let Some((stream, permit)) = taken else { continue };
-        let service = TowerToHyperService::new(router.clone());
-        let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            // What goes wrong with one connection is that caller's matter.
-            let _broken = connection.await;
-            drop(permit);
-        });
+        let Some((stream, seat)) = taken else { continue };
+        let stream = TokioIo::new(stream);
+        // What goes wrong with one connection is that caller's matter.
+        match seat {
+            Seat::Whole(permit) => {
+                let service = TowerToHyperService::new(router.clone());
+                let connection = graceful.watch(http.serve_connection(stream, service));
+                tokio::spawn(async move {
+                    let _broken = connection.await;
+                    drop(permit);
+                });
+            }
+            Seat::Spare(permit) => {
+                let service = TowerToHyperService::new(spare_router.clone());
+                let connection = once.serve_connection(stream, service);
+                tokio::spawn(async move {
+                    let bound = Duration::from_secs(SPARE_SECONDS_MAX);
+                    let _broken_or_late = tokio::time::timeout(bound, connection).await;
+                    drop(permit);
+                });
+            }
+        }
     }
     drop(listener);
     ended.store(true, Ordering::Release);
@@ -57,25 +77,48 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     Ok(())
 }
 
-type Taken = Option<(tokio::net::TcpStream, tokio::sync::OwnedSemaphorePermit)>;
+/// A place for a connection.
+enum Seat {
+    /// For as long as it wants.
+    Whole(OwnedSemaphorePermit),
+    /// For one short answer.
+    Spare(OwnedSemaphorePermit),
+}
 
-/// The next connection, once there is room for it; nothing if it was gone before it was taken.
-async fn take(listener: &TcpListener, connections: &Arc<Semaphore>) -> io::Result<Taken> {
-    let permit = Arc::clone(connections).acquire_owned().await.map_err(io::Error::other)?;
-    match listener.accept().await {
-        Ok((stream, _)) => Ok(Some((stream, permit))),
-        Err(error) => {
-            let of_the_caller = matches!(
-                error.kind(),
-                io::ErrorKind::ConnectionAborted
-                    | io::ErrorKind::ConnectionReset
-                    | io::ErrorKind::ConnectionRefused
-            );
-            if !of_the_caller {
-                // Too many files are open, most likely: others have to be closed first.
-                tokio::time::sleep(LOOK).await;
+/// The places that there are.
+struct Seats {
+    whole: Arc<Semaphore>,
+    spare: Arc<Semaphore>,
+}
+
+impl Seats {
+    fn new() -> Self {
+        let whole = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Self { whole, spare: Arc::new(Semaphore::new(SPARE_CONNECTIONS_MAX)) }
+    }
+
+    /// The next connection, once there is any place for it; nothing if it was gone before it was taken.
+    async fn take(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, Seat)>> {
+        let spare = Arc::clone(&self.spare).acquire_owned().await.map_err(io::Error::other)?;
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                // Looked at only now: there may be more room than when the wait began.
+                let whole = Arc::clone(&self.whole).try_acquire_owned();
+                Ok(Some((stream, whole.map_or(Seat::Spare(spare), Seat::Whole))))
             }
-            Ok(None)
+            Err(error) => {
+                let of_the_caller = matches!(
+                    error.kind(),
+                    io::ErrorKind::ConnectionAborted
+                        | io::ErrorKind::ConnectionReset
+                        | io::ErrorKind::ConnectionRefused
+                );
+                if !of_the_caller {
+                    // Too many files are open, most likely: others have to be closed first.
+                    tokio::time::sleep(LOOK).await;
+                }
+                Ok(None)
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, WWW_AUTHENTICATE};
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
@@ -17,6 +17,7 @@ use http_body_util::BodyExt;
 use tower_service::Service;
 
 use crate::gate::Gate;
+use crate::serve::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
 use crate::tokens::{Token, Tokens};
 
 /// Bytes of the body of a request.
@@ -72,7 +73,7 @@ impl Site {
     }
 
     pub(crate) fn router(self: &Arc<Self>) -> Router {
-        let mut router = Router::new().route("/health", get(|| async { "ok\n" }));
+        let mut router = Router::new().route("/health", get(health));
         for (place, mount) in self.mounts.iter().enumerate() {
             let hand_over = move |State(site): State<Arc<Self>>, request: Request| async move {
                 site.hand_over(place, request).await
@@ -80,6 +81,14 @@ impl Site {
             router = router.route(mount.path, any(hand_over));
         }
         router.layer(from_fn_with_state(Arc::clone(self), let_in)).with_state(Arc::clone(self))
+    }
+
+    /// What there is for callers for whom there is no room.
+    pub(crate) fn spare_router(self: &Arc<Self>) -> Router {
+        Router::new()
+            .route("/health", get(health))
+            .fallback(no_room)
+            .layer(from_fn_with_state(Arc::clone(self), of_the_right_host))
     }
 
     async fn hand_over(&self, place: usize, request: Request) -> Response {
@@ -120,6 +129,23 @@ impl Site {
             }
             stays
         });
+    }
+}
+
+async fn health() -> &'static str {
+    "ok\n"
+}
+
+async fn no_room() -> Response {
+    let words = format!("there are {CONNECTIONS_MAX} connections already; close one of them, or try again\n");
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, SPARE_SECONDS_MAX.to_string())], words).into_response()
+}
+
+/// The right host, and no strange page.
+async fn of_the_right_host(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    match site.gate.admits(request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(status) => status.into_response(),
     }
 }
 

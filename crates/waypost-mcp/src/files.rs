@@ -15,21 +15,19 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::closed::{self, Access};
 use crate::refused::Refused;
 use crate::workspace::Workspace;
 
 /// Bytes of a file that is read or written.
 pub(crate) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Folders whose files decide what is allowed here, and what others run: no model reads or writes them.
-const CLOSED: [&str; 2] = [".waypost", ".git"];
 
 /// What to do about a path that leads elsewhere.
 const INSIDE: &str = "name a plain file in the workspace, relative to it";
 
 /// Reads a text file of the workspace.
 pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused> {
-    not_the_store(workspace, path)?;
-    let place = Place::find(&workspace.folder, path, Missing::Refused)?;
+    let place = Place::find(workspace, path, Access::Read)?;
     place.must_be_plain()?;
     // Not waiting for anybody at the other end, in case somebody puts a pipe there in this very moment.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -50,8 +48,7 @@ pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused>
 /// Writes a file of the workspace as a whole, its folders included; one that is there is replaced. Says how many bytes.
 pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
     fits(path, text.len())?;
-    not_the_store(workspace, path)?;
-    let place = Place::find(&workspace.folder, path, Missing::Made)?;
+    let place = Place::find(workspace, path, Access::Write)?;
     let permissions = place.plain_or_absent()?;
     let temporary = temporary_name(&place.name);
     let written = put(&place, &temporary, text, permissions);
@@ -65,39 +62,12 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
 
 /// The same, but a file with another content is left alone.
 pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
-    not_the_store(workspace, path)?;
-    let place = Place::find(&workspace.folder, path, Missing::Made)?;
+    let place = Place::find(workspace, path, Access::Write)?;
     if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
         let message = format!("{path} exists and holds something else, so nothing was written");
         return Err(Refused::new(message, "name another file, or say `overwrite` if what it holds may go"));
     }
     write(workspace, path, text)
-}
-
-/// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
-fn not_the_store(workspace: &Workspace, path: &str) -> Result<(), Refused> {
-    let location = workspace.plans.store().location();
-    let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
-    // As far as there is one; what is not there yet is compared as it is written.
-    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let store = real(Path::new(store));
-    let wanted = workspace.folder.join(path);
-    let wanted = match (wanted.parent(), wanted.file_name()) {
-        (Some(folder), Some(name)) => real(folder).join(name),
-        _ => wanted,
-    };
-    // A database has files beside it that begin with its name.
-    let beside = store.file_name().zip(wanted.file_name()).is_some_and(|(store, wanted)| {
-        wanted
-            .as_encoded_bytes()
-            .to_ascii_lowercase()
-            .starts_with(&store.as_encoded_bytes().to_ascii_lowercase())
-    });
-    if wanted.starts_with(&store) || beside && wanted.parent() == store.parent() {
-        let message = format!("{path} belongs to the store of the plans");
-        return Err(Refused::new(message, INSIDE));
-    }
-    Ok(())
 }
 
 fn put(place: &Place, temporary: &str, text: &str, permissions: Option<Mode>) -> io::Result<()> {
@@ -131,13 +101,6 @@ fn fits(path: &str, bytes: usize) -> Result<(), Refused> {
     Err(Refused::new(message, "split it into several plans"))
 }
 
-/// What happens to a folder that is not there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Missing {
-    Refused,
-    Made,
-}
-
 /// A name in an open folder of the workspace.
 struct Place {
     folder: OwnedFd,
@@ -147,26 +110,28 @@ struct Place {
 }
 
 impl Place {
-    fn find(workspace: &Path, said: &str, missing: Missing) -> Result<Self, Refused> {
-        let mut names = names(workspace, said)?;
+    /// Folders on the way there are made for what is to be written.
+    fn find(workspace: &Workspace, said: &str, access: Access) -> Result<Self, Refused> {
+        let mut names = names(&workspace.folder, said)?;
+        closed::refuse(workspace, said, &names, access)?;
         let name = names.pop().ok_or_else(|| Refused::new(format!("{said:?} names no file"), INSIDE))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // The workspace itself may be reached through links: the operator has said where it is.
-        let opened = rustix::fs::open(workspace, flags, Mode::empty());
-        let folder = opened.map_err(|error| failed(&workspace.display().to_string(), error))?;
+        let opened = rustix::fs::open(&workspace.folder, flags, Mode::empty());
+        let folder = opened.map_err(|error| failed(&workspace.folder.display().to_string(), error))?;
         let mut place = Self { folder, name, said: said.to_owned() };
         for folder in names {
-            place.folder = place.enter(&folder, missing)?;
+            place.folder = place.enter(&folder, access)?;
         }
         Ok(place)
     }
 
-    fn enter(&self, name: &str, missing: Missing) -> Result<OwnedFd, Refused> {
+    fn enter(&self, name: &str, access: Access) -> Result<OwnedFd, Refused> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&self.folder, name, flags, Mode::empty());
         match open() {
             Ok(folder) => Ok(folder),
-            Err(Errno::NOENT) if missing == Missing::Made => {
+            Err(Errno::NOENT) if access == Access::Write => {
                 match mkdirat(&self.folder, name, Mode::from_raw_mode(0o777)) {
                     Ok(()) | Err(Errno::EXIST) => open().map_err(|error| self.failed(error)),
                     Err(error) => Err(self.failed(error)),
@@ -255,13 +220,6 @@ fn names(workspace: &Path, said: &str) -> Result<Vec<String>, Refused> {
             Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => return Err(outside()),
         }
-    }
-    // Whatever the case: some file systems do not tell them apart.
-    if let Some(closed) =
-        names.iter().find(|name| CLOSED.iter().any(|closed| name.eq_ignore_ascii_case(closed)))
-    {
-        let message = format!("{said}: what is in {closed} is neither read nor written by tools");
-        return Err(Refused::new(message, INSIDE));
     }
     if said.ends_with('/') {
         return Err(Refused::new(format!("{said} names a folder, not a file"), INSIDE));

@@ -1,16 +1,28 @@
 //! The same server over streamable HTTP, as a service that whoever owns the socket mounts. Knows no socket, no token and no
 //! host: who calls was settled before.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::fmt::Display;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body, Bytes};
+use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::{Method, Request, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionManager, LocalSessionManagerError,
 };
 use rmcp::transport::streamable_http_server::session::{ServerSseMessage, SessionId, SessionManager};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tower_service::Service;
 
 use crate::server::Server;
 
@@ -18,36 +30,218 @@ use crate::server::Server;
 pub const SESSIONS_MAX: usize = 64;
 /// Seconds after which a session that nobody uses ends.
 pub const SESSION_IDLE_SECONDS: u64 = 60 * 60;
+/// Seconds after which it may be ended to make room for a new one.
+pub const SESSION_SPARE_SECONDS: u64 = 60;
+/// The header that names a session.
+const SESSION: &str = "mcp-session-id";
+
+/// An answer, as the protocol's service gives it.
+type Answered = Response<BoxBody<Bytes, Infallible>>;
+
+tokio::task_local! {
+    /// Whether the request that is worked on wanted a session for which there was no room: the service that it goes through
+    /// tells that from no other failure.
+    static TURNED_AWAY: Cell<bool>;
+}
 
 /// The service for one agent.
-pub type HttpService = StreamableHttpService<Server, Sessions>;
+#[derive(Clone)]
+pub struct HttpService {
+    protocol: StreamableHttpService<Server, Sessions>,
+    sessions: Arc<Sessions>,
+}
 
 /// A service for the agent that `server` is for; requests have at most so many bytes.
 pub fn http_service(server: &Server, body_bytes_max: usize) -> HttpService {
     let server = server.clone();
-    let mut sessions = LocalSessionManager::default();
-    sessions.session_config.keep_alive = Some(Duration::from_secs(SESSION_IDLE_SECONDS));
     let config = StreamableHttpServerConfig::default()
         // Whoever owns the socket has looked at these already.
         .disable_allowed_hosts()
         .disable_allowed_origins()
         .with_max_request_body_bytes(body_bytes_max);
-    StreamableHttpService::new(move || Ok(server.for_session()), Arc::new(Sessions(sessions)), config)
+    let sessions = Arc::new(Sessions::new(SESSIONS_MAX, Duration::from_secs(SESSION_SPARE_SECONDS)));
+    let begin = move || Ok(server.for_session());
+    HttpService { protocol: StreamableHttpService::new(begin, Arc::clone(&sessions), config), sessions }
 }
 
-/// The sessions of one agent, not more than [`SESSIONS_MAX`].
+impl HttpService {
+    /// Ends everything that still goes on.
+    pub fn close(&self) {
+        self.protocol.config.cancellation_token.cancel();
+    }
+
+    async fn answer<B>(&self, request: Request<B>) -> Answered
+    where
+        B: Body + Send + 'static,
+        B::Error: Display,
+    {
+        if *request.method() == Method::DELETE {
+            return self.end_session(request).await;
+        }
+        let asked = async { (self.protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
+        match TURNED_AWAY.scope(Cell::new(false), asked).await {
+            (_, true) => no_room(),
+            (answer, false) => answer,
+        }
+    }
+
+    async fn end_session<B>(&self, request: Request<B>) -> Answered
+    where
+        B: Body + Send + 'static,
+        B::Error: Display,
+    {
+        let named = request.headers().get(SESSION).and_then(|named| named.to_str().ok());
+        if let Some(named) = named
+            && !self.sessions.is_there(named).await
+        {
+            return worded(
+                StatusCode::NOT_FOUND,
+                "there is no such session: it has ended, or is another's\n",
+            );
+        }
+        let mut answer = self.protocol.handle(request).await;
+        // It has been ended, not merely heard: clients take anything else than this for a failure.
+        if answer.status() == StatusCode::ACCEPTED {
+            *answer.status_mut() = StatusCode::NO_CONTENT;
+            *answer.body_mut() = Empty::new().boxed();
+        }
+        answer
+    }
+}
+
+fn worded(status: StatusCode, words: impl Into<Bytes>) -> Answered {
+    let mut answer = Response::new(Full::new(words.into()).boxed());
+    *answer.status_mut() = status;
+    answer
+}
+
+fn no_room() -> Answered {
+    let words = format!("{}; then try again\n", SessionError::TooMany);
+    let mut answer = worded(StatusCode::SERVICE_UNAVAILABLE, words);
+    answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from(SESSION_SPARE_SECONDS));
+    answer
+}
+
+impl<B> Service<Request<B>> for HttpService
+where
+    B: Body + Send + 'static,
+    B::Error: Display,
+    B::Data: Send + 'static,
+{
+    type Response = Answered;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Answered, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.answer(request).await) })
+    }
+}
+
+/// The sessions of one agent, not more than it may have.
 #[derive(Debug)]
-pub struct Sessions(LocalSessionManager);
+pub struct Sessions {
+    all: LocalSessionManager,
+    most: usize,
+    /// After how long a session that nobody uses gives way to a new one.
+    spare: Duration,
+    uses: Arc<Mutex<HashMap<SessionId, Use>>>,
+    /// Held while a session is made, so that two at once do not take the last place both.
+    beginning: tokio::sync::Mutex<()>,
+}
+
+/// How a session is used.
+#[derive(Clone, Copy, Debug)]
+struct Use {
+    last: Instant,
+    /// Answers and news that are being sent.
+    streams: usize,
+}
+
+/// Somebody reads a stream of a session.
+struct Reading {
+    uses: Arc<Mutex<HashMap<SessionId, Use>>>,
+    id: SessionId,
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(used) = locked(&self.uses).get_mut(&self.id) {
+            *used = Use { last: Instant::now(), streams: used.streams.saturating_sub(1) };
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Why a session does not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// There are enough.
-    #[error("this agent has {SESSIONS_MAX} sessions already; end one of them (DELETE), or use it")]
+    #[error(
+        "this agent has {SESSIONS_MAX} sessions, all of them in use; end one of them (DELETE), use it, or wait until one is {SESSION_SPARE_SECONDS} s idle"
+    )]
     TooMany,
     /// What the sessions themselves say.
     #[error(transparent)]
     Session(#[from] LocalSessionManagerError),
+}
+
+impl Sessions {
+    fn new(most: usize, spare: Duration) -> Self {
+        let mut all = LocalSessionManager::default();
+        all.session_config.keep_alive = Some(Duration::from_secs(SESSION_IDLE_SECONDS));
+        Self { all, most, spare, uses: Arc::default(), beginning: tokio::sync::Mutex::default() }
+    }
+
+    async fn is_there(&self, id: &str) -> bool {
+        self.all.sessions.read().await.contains_key(id)
+    }
+
+    fn used(&self, id: &SessionId) {
+        if let Some(used) = locked(&self.uses).get_mut(id) {
+            used.last = Instant::now();
+        }
+    }
+
+    fn reading(&self, id: &SessionId) -> Reading {
+        if let Some(used) = locked(&self.uses).get_mut(id) {
+            *used = Use { last: Instant::now(), streams: used.streams + 1 };
+        }
+        Reading { uses: Arc::clone(&self.uses), id: Arc::clone(id) }
+    }
+
+    /// Makes room for one more: ends the session that nobody has used for the longest time, if that is long enough.
+    async fn make_room(&self) -> Result<(), SessionError> {
+        let there: Vec<SessionId> = self.all.sessions.read().await.keys().cloned().collect();
+        if there.len() < self.most {
+            return Ok(());
+        }
+        let longest = {
+            let uses = locked(&self.uses);
+            let idle = there.iter().filter_map(|id| Some((id, uses.get(id)?)));
+            let idle = idle.filter(|(_, used)| used.streams == 0 && used.last.elapsed() >= self.spare);
+            idle.min_by_key(|(_, used)| used.last).map(|(id, _)| Arc::clone(id))
+        };
+        self.close_session(&longest.ok_or(SessionError::TooMany)?).await
+    }
+}
+
+/// The same stream; whoever drops it does not read it any more.
+fn read_by(
+    reading: Reading,
+    stream: impl Stream<Item = ServerSseMessage> + Send + Sync + 'static,
+) -> impl Stream<Item = ServerSseMessage> + Send + Sync + 'static {
+    stream.map(move |message| {
+        let _until_it_is_dropped = &reading;
+        message
+    })
 }
 
 impl SessionManager for Sessions {
@@ -55,10 +249,16 @@ impl SessionManager for Sessions {
     type Transport = <LocalSessionManager as SessionManager>::Transport;
 
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
-        if self.0.sessions.read().await.len() >= SESSIONS_MAX {
-            return Err(SessionError::TooMany);
+        let _one_at_a_time = self.beginning.lock().await;
+        if let Err(error) = self.make_room().await {
+            if matches!(error, SessionError::TooMany) {
+                let _not_asked_over_http = TURNED_AWAY.try_with(|turned_away| turned_away.set(true));
+            }
+            return Err(error);
         }
-        Ok(self.0.create_session().await?)
+        let (id, transport) = self.all.create_session().await?;
+        locked(&self.uses).insert(Arc::clone(&id), Use { last: Instant::now(), streams: 0 });
+        Ok((id, transport))
     }
 
     async fn initialize_session(
@@ -66,15 +266,16 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, Self::Error> {
-        Ok(self.0.initialize_session(id, message).await?)
+        Ok(self.all.initialize_session(id, message).await?)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, Self::Error> {
-        Ok(self.0.has_session(id).await?)
+        Ok(self.all.has_session(id).await?)
     }
 
     async fn close_session(&self, id: &SessionId) -> Result<(), Self::Error> {
-        Ok(self.0.close_session(id).await?)
+        locked(&self.uses).remove(id);
+        Ok(self.all.close_session(id).await?)
     }
 
     async fn create_stream(
@@ -82,18 +283,21 @@ impl SessionManager for Sessions {
         id: &SessionId,
         message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.0.create_stream(id, message).await?)
+        let reading = self.reading(id);
+        Ok(read_by(reading, self.all.create_stream(id, message).await?))
     }
 
     async fn accept_message(&self, id: &SessionId, message: ClientJsonRpcMessage) -> Result<(), Self::Error> {
-        Ok(self.0.accept_message(id, message).await?)
+        self.used(id);
+        Ok(self.all.accept_message(id, message).await?)
     }
 
     async fn create_standalone_stream(
         &self,
         id: &SessionId,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.0.create_standalone_stream(id).await?)
+        let reading = self.reading(id);
+        Ok(read_by(reading, self.all.create_standalone_stream(id).await?))
     }
 
     async fn resume(
@@ -101,6 +305,48 @@ impl SessionManager for Sessions {
         id: &SessionId,
         last_event_id: String,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, Self::Error> {
-        Ok(self.0.resume(id, last_event_id).await?)
+        let reading = self.reading(id);
+        Ok(read_by(reading, self.all.resume(id, last_event_id).await?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60 * 60);
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+    }
+
+    #[test]
+    fn a_session_that_nobody_uses_gives_way_to_a_new_one_and_the_oldest_goes_first() {
+        run(async {
+            let sessions = Sessions::new(2, Duration::ZERO);
+            let (first, _kept) = sessions.create_session().await.unwrap();
+            let (second, _kept) = sessions.create_session().await.unwrap();
+            sessions.used(&first);
+            let (third, _kept) = sessions.create_session().await.unwrap();
+            assert!(sessions.is_there(&first).await && sessions.is_there(&third).await);
+            assert!(!sessions.is_there(&second).await);
+        });
+    }
+
+    #[test]
+    fn a_session_whose_stream_is_read_stays_and_so_does_one_that_was_used_just_now() {
+        run(async {
+            let sessions = Sessions::new(1, Duration::ZERO);
+            let (read, _kept) = sessions.create_session().await.unwrap();
+            let reading = sessions.reading(&read);
+            assert!(matches!(sessions.create_session().await, Err(SessionError::TooMany)));
+            drop(reading);
+            assert!(sessions.create_session().await.is_ok());
+            let sessions = Sessions::new(1, LONG);
+            let (used, _kept) = sessions.create_session().await.unwrap();
+            assert!(matches!(sessions.create_session().await, Err(SessionError::TooMany)));
+            sessions.close_session(&used).await.unwrap();
+            assert!(sessions.create_session().await.is_ok());
+        });
     }
 }

@@ -7,6 +7,7 @@ mod approval;
 mod asking;
 mod call;
 mod calling;
+mod closed;
 mod dialogue;
 mod documents;
 mod files;
@@ -16,9 +17,12 @@ mod honesty;
 mod http;
 mod identity;
 mod jaato;
+mod lines;
+mod misfit;
 mod native;
 mod news;
 mod orchestrator;
+mod outline;
 mod prompts;
 mod refused;
 mod resources;
@@ -30,8 +34,12 @@ mod toolset;
 mod words;
 mod workspace;
 
-pub use http::{HttpService, SESSION_IDLE_SECONDS, SESSIONS_MAX, SessionError, Sessions, http_service};
+pub use http::{
+    HttpService, SESSION_IDLE_SECONDS, SESSION_SPARE_SECONDS, SESSIONS_MAX, SessionError, Sessions,
+    http_service,
+};
 pub use identity::{AGENT_NAME_CHARACTERS_MAX, agent_name};
+pub use lines::{LINE_BYTES_MAX, Lines};
 pub use roots::Roots;
 pub use server::{Options, ServeError, Server, serve_stdio};
 pub use toolset::Toolset;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-    GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ResourceUpdatedNotificationParam,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool as Definition,
-    ToolAnnotations, UnsubscribeRequestParams,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorData, GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ResourceUpdatedNotificationParam, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, Tool as Definition, ToolAnnotations, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, RequestContext, SubscriptionContext};
 use rmcp::{Peer, RoleServer, ServerHandler, ServiceExt};
@@ -21,6 +21,8 @@ use waypost_core::{Actor, PlanId};
 use crate::dialogue::Dialogues;
 use crate::ground::{Ground, Visitor};
 use crate::identity::{NOBODY, agent_name};
+use crate::lines::Lines;
+use crate::misfit::misfit;
 use crate::news::{Board, Ear, Told};
 use crate::refused::Refused;
 use crate::roots::Roots;
@@ -284,6 +286,15 @@ impl ServerHandler for Server {
         self.call(request, context).await
     }
 
+    /// A request whose parameters are not what its method takes comes here, too.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        Err(misfit(&request))
+    }
+
     async fn list_resources(
         &self,
         page: Option<PaginatedRequestParams>,
@@ -439,7 +450,8 @@ fn definition(tool: &Tool, output_schemas: bool) -> Definition {
 
 /// Serves one client on standard input and output until it goes away.
 pub async fn serve_stdio(options: Options, roots: Roots) -> Result<(), ServeError> {
-    let running = Server::with_roots(options, roots).serve(rmcp::transport::stdio()).await;
+    let (read, write) = rmcp::transport::stdio();
+    let running = Server::with_roots(options, roots).serve(Lines::new(read, write)).await;
     let running = running.map_err(|error| ServeError::Begin(error.to_string()))?;
     running.waiting().await.map_err(|error| ServeError::Ended(error.to_string()))?;
     Ok(())

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Bytes;
@@ -12,11 +12,14 @@ use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::body::Frame;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
-use waypost_http::{BODY_BYTES_MAX, Gate, Mount, Mounted, Site, Token, Tokens, serve};
+use waypost_http::{
+    BODY_BYTES_MAX, CONNECTIONS_MAX, Gate, HEADER_SECONDS_MAX, Mount, Mounted, Site, Token, Tokens, serve,
+};
 
 use super::Folder;
 
@@ -204,4 +207,36 @@ fn a_server_that_is_stopped_closes_its_services_and_ends() {
     ended.unwrap().unwrap().unwrap();
     let closed = async { tokio::time::timeout(BOUND, door.closed.notified()).await };
     door.runtime.block_on(closed).unwrap();
+}
+
+#[test]
+fn a_server_whose_connections_are_all_taken_says_that_it_lives_and_that_it_has_no_room() {
+    let door = Door::new();
+    let right = format!("Bearer {}", door.token("planner").1);
+    let idle = door.runtime.block_on(async {
+        let mut idle = Vec::new();
+        for _ in 0..CONNECTIONS_MAX {
+            idle.push(TcpStream::connect(door.at).await.unwrap());
+        }
+        idle
+    });
+    let began = Instant::now();
+    let get = hyper::Request::get(format!("http://{}/health", door.at)).body(bytes(0)).unwrap();
+    let health = async {
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        client.request(get).await.unwrap().status().as_u16()
+    };
+    let health = door.runtime.block_on(async { tokio::time::timeout(BOUND, health).await.unwrap() });
+    assert_eq!(health, 200);
+    let (status, words) = door.call(&[("authorization", &right)]);
+    assert_eq!(status, 503);
+    assert!(words.contains("512 connections already"), "{words}");
+    assert_eq!(door.ask("/echo", &[("host", "evil.example")], bytes(0)).0, 403);
+    assert!(began.elapsed() < Duration::from_secs(HEADER_SECONDS_MAX), "the idle ones were not waited for");
+    drop(idle);
+    // The server hears of it in its own time.
+    let end = Instant::now() + BOUND;
+    while door.call(&[("authorization", &right)]).0 != 200 {
+        assert!(Instant::now() < end, "there is room again");
+    }
 }

@@ -7,6 +7,7 @@ mod committed;
 mod documents;
 mod jaato;
 mod line;
+mod lines;
 mod native;
 mod orchestrator;
 mod places;

@@ -228,7 +228,8 @@ mod tests {
             let layer = Layer { origin: Origin::Workspace, name: "config.toml".to_owned(), text };
             Config::load(&[layer], [])
         };
-        let silent = load(CONFIG.to_owned()).unwrap();
+        let mut silent = load(CONFIG.to_owned()).unwrap();
+        assert_eq!(std::mem::take(&mut silent.read_from), [Path::new("config.toml")]);
         assert_eq!(format!("{silent:?}"), format!("{:?}", Config::default()));
         let is_key = |line: &&str| line.starts_with('#') && !line.starts_with("# ") && line.len() > 1;
         let shown: Vec<&str> = CONFIG.lines().filter(is_key).map(|line| &line[1..]).collect();

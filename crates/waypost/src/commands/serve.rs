@@ -92,8 +92,8 @@ impl Serve {
 /// The service for one agent.
 fn mounted(server: &Server) -> Mounted {
     let service = http_service(server, BODY_BYTES_MAX);
-    let ends = service.config.cancellation_token.clone();
-    Mounted::new(service, move || ends.cancel())
+    let ends = service.clone();
+    Mounted::new(service, move || ends.close())
 }
 
 fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {

@@ -28,6 +28,12 @@ fn waypost(folder: &std::path::Path, words: &[&str]) -> Command {
     command
 }
 
+fn hello() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    } })
+}
+
 impl Site {
     fn new(name: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("waypost-serve-{}-{name}", std::process::id()));
@@ -56,7 +62,19 @@ impl Site {
     }
 
     fn post(&self, token: &str, session: Option<&str>, message: &Value) -> (u16, Option<String>, String) {
-        let mut request = hyper::Request::post(&self.url)
+        self.ask("POST", token, session, message)
+    }
+
+    fn ask(
+        &self,
+        method: &str,
+        token: &str,
+        session: Option<&str>,
+        message: &Value,
+    ) -> (u16, Option<String>, String) {
+        let mut request = hyper::Request::builder()
+            .method(method)
+            .uri(&self.url)
             .header("authorization", format!("Bearer {token}"))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
@@ -76,10 +94,7 @@ impl Site {
     }
 
     fn begin(&self, token: &str) -> String {
-        let hello = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-            "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
-        } });
-        let (status, session, said) = self.post(token, None, &hello);
+        let (status, session, said) = self.post(token, None, &hello());
         assert_eq!(status, 200, "{said}");
         let session = session.unwrap();
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -127,6 +142,33 @@ fn two_agents_with_two_tokens_share_a_server_and_no_session() {
     let pid = rustix::process::Pid::from_child(&site.child);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     assert!(site.child.wait().unwrap().success(), "it ends in good order");
+}
+
+#[test]
+fn a_session_is_ended_by_whose_it_is_and_there_are_not_more_than_there_may_be() {
+    let site = Site::new("many");
+    let make = |agent: &str| {
+        let made = site.run(&["token", "new", "--agent", agent]);
+        made["token"].as_str().unwrap().to_owned()
+    };
+    let (planner, worker) = (make("planner"), make("worker"));
+    let first = site.begin(&planner);
+    let end = |token: &str| site.ask("DELETE", token, Some(&first), &Value::Null);
+    assert_eq!(end(&worker).0, 404, "the session of another is none");
+    assert_eq!(site.who(&planner, &first).0, 200, "and goes on");
+    assert_eq!(end(&planner), (204, None, String::new()));
+    let (status, _, said) = end(&planner);
+    assert_eq!(status, 404);
+    assert!(said.contains("it has ended"), "{said}");
+    assert_eq!(site.who(&planner, &first).0, 404);
+
+    let sessions: Vec<String> = (0..64).map(|_| site.begin(&planner)).collect();
+    let (status, session, said) = site.post(&planner, None, &hello());
+    assert_eq!((status, session), (503, None), "{said}");
+    assert!(said.contains("64 sessions, all of them in use; end one of them (DELETE)"), "{said}");
+    assert_eq!(site.who(&worker, &site.begin(&worker)).0, 200, "another agent has sessions of its own");
+    assert_eq!(site.ask("DELETE", &planner, Some(&sessions[0]), &Value::Null).0, 204);
+    assert_eq!(site.who(&planner, &site.begin(&planner)).0, 200);
 }
 
 #[test]
