@@ -6,7 +6,9 @@
 
 mod api;
 mod gate;
+mod pages;
 mod serve;
+mod sessions;
 mod site;
 mod tokens;
 
@@ -15,5 +17,6 @@ pub use gate::Gate;
 pub use serve::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };
+pub use sessions::{SESSION_SECONDS_MAX, SESSIONS_MAX};
 pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

@@ -140,6 +140,8 @@ pub struct Tokens {
     path: PathBuf,
     /// As they were when the file was last another one.
     known: Mutex<(Option<Stamp>, Vec<Token>)>,
+    /// Those that are kept in memory only, and end with this process.
+    lent: Mutex<Vec<Token>>,
 }
 
 /// Tells two states of the file apart.
@@ -153,7 +155,7 @@ struct Stamp {
 impl Tokens {
     /// Those that are kept in this folder.
     pub fn of(folder: &Path) -> Self {
-        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())) }
+        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())), lent: Mutex::default() }
     }
 
     /// The file that they are kept in.
@@ -168,27 +170,24 @@ impl Tokens {
         if stamp.is_none() || known.0 != stamp {
             *known = (stamp, self.read()?);
         }
-        Ok(known.1.clone())
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.1.iter().chain(lent.iter()).cloned().collect())
     }
 
-    /// Makes one. The text is returned this once, and kept nowhere.
-    pub fn make(
+    /// Makes one for an agent. The text is returned this once, and kept nowhere.
+    pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+        self.make_for(Role::Agent, agent, by, at)
+    }
+
+    /// The same for whoever may do what the role says.
+    pub fn make_for(
         &self,
         role: Role,
         agent: &str,
         by: &Actor,
         at: Timestamp,
     ) -> Result<(Token, String), TokenError> {
-        only_a_person(by)?;
-        let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
-        let token = Token {
-            id: random::<ID_BYTES>()?,
-            agent: agent.to_owned(),
-            role,
-            sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
-            created_at: at,
-            created_by: by.clone(),
-        };
+        let (token, text) = fresh(role, agent, by, at)?;
         let made = token.clone();
         self.change(|tokens| {
             if tokens.len() >= TOKENS_MAX {
@@ -198,6 +197,13 @@ impl Tokens {
             Ok(())
         })?;
         Ok((made, text))
+    }
+
+    /// Makes one that ends with this process and is kept in no file.
+    pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<String, TokenError> {
+        let (token, text) = fresh(role, agent, by, at)?;
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token);
+        Ok(text)
     }
 
     /// Revokes the one whose name begins so.
@@ -281,6 +287,21 @@ impl Tokens {
     }
 }
 
+/// A new token, and its text. Only a person gets one.
+fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+    only_a_person(by)?;
+    let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
+    let token = Token {
+        id: random::<ID_BYTES>()?,
+        agent: agent.to_owned(),
+        role,
+        sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
+        created_at: at,
+        created_by: by.clone(),
+    };
+    Ok((token, text))
+}
+
 fn only_a_person(by: &Actor) -> Result<(), TokenError> {
     match by.kind {
         ActorKind::Person => Ok(()),
@@ -288,7 +309,7 @@ fn only_a_person(by: &Actor) -> Result<(), TokenError> {
     }
 }
 
-fn random<const BYTES: usize>() -> Result<String, TokenError> {
+pub(crate) fn random<const BYTES: usize>() -> Result<String, TokenError> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
     Ok(hex(&bytes))

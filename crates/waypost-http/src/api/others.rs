@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use axum::Extension;
 use axum::extract::State;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,6 +15,7 @@ use waypost_store::{Query, Sort};
 use super::answer::{Problem, Told};
 use super::asked::{Body, Caller};
 use super::{Api, aside, plans};
+use crate::sessions::Session;
 
 /// Plans that are looked through for agents.
 const PLANS_LOOKED_MAX: usize = 1_000;
@@ -21,11 +23,15 @@ const PLANS_LOOKED_MAX: usize = 1_000;
 const LEASES_MAX: usize = 10_000;
 
 /// `GET /me`
-pub(crate) async fn me(State(api): State<Arc<Api>>, caller: Caller) -> Told<Value> {
+pub(crate) async fn me(
+    State(api): State<Arc<Api>>,
+    caller: Caller,
+    session: Option<Extension<Session>>,
+) -> Told<Value> {
     Told::of(json!({
         "actor": caller.actor,
         "role": caller.role,
-        "csrf": null,
+        "csrf": session.map(|session| session.0.csrf),
         "version": env!("CARGO_PKG_VERSION"),
         "store": api.plans.store().location(),
         "worker": api.runs,

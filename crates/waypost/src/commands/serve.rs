@@ -8,13 +8,15 @@ use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
-use waypost_http::{BODY_BYTES_MAX, Gate, Mount, Mounted, Site, TokenError, Tokens, serve};
+use waypost_core::ActorKind;
+use waypost_http::{Api, BODY_BYTES_MAX, Gate, Mount, Mounted, Role, Site, TokenError, Tokens, serve};
 use waypost_mcp::{Server, http_service};
 
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::Folders;
+use crate::view::text;
 
 const EXAMPLES: &str = "\
 Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
@@ -56,13 +58,22 @@ impl Serve {
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays);
         // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
-        drop(open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?);
-        let tokens = Tokens::of(&Folders::find(context)?.own);
-        let none_yet = tokens.list().map_err(|error| failure(&error))?.is_empty();
+        let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
+        let folders = Folders::find(context)?;
+        let tokens = Tokens::of(&folders.own);
+        let person = persons_token(context, &tokens)?;
+        let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let api = Api {
+            plans: Arc::new(workspace.plans),
+            config: Arc::new(workspace.config),
+            logs: folders.logs(),
+            workspace: name.unwrap_or_default(),
+            runs: false,
+        };
         let server = Server::new(tools.options(None, open));
         let mount =
             Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
-        let site = Site::new(gate, tokens, vec![mount]);
+        let site = Site::new(gate, tokens, vec![mount]).with_api(api);
         let stop = stopped()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
@@ -75,7 +86,7 @@ impl Serve {
                     "choose another --listen, or leave it out for a free port",
                 )
             })?;
-            greet(context, at, none_yet)?;
+            greet(context, at, person.as_deref())?;
             let ended = serve(listener, site, async {
                 let _signals_are_gone = stop.await;
             });
@@ -119,14 +130,29 @@ fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gat
     Ok(gate)
 }
 
+/// A token for the person who starts the server, for as long as it runs; nothing where that is no person.
+fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> {
+    let by = context.actor()?;
+    if by.kind != ActorKind::Person {
+        return Ok(None);
+    }
+    let lent = tokens.lend(Role::Person, &by.name, &by, text::now());
+    lent.map(Some).map_err(|error| failure(&error))
+}
+
 /// Says where it is, at once, so that scripts can go on.
-fn greet(context: &Context, at: SocketAddr, none_yet: bool) -> Outcome {
-    let url = format!("http://{at}/mcp");
+fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
+    let site = format!("http://{at}");
+    let mcp = format!("{site}/mcp");
+    let login = person.map(|token| format!("{site}/login?token={token}"));
     let mut out = context.for_server().out;
     if out.json {
-        out.value(&json!({ "url": url, "address": at.to_string() }))?;
+        out.value(&json!({ "url": mcp, "address": at.to_string(), "login": login }))?;
     } else {
-        out.line(format!("serving plans at {url}"));
+        out.line(format!("serving plans at {mcp}"));
+        if let Some(login) = &login {
+            out.line(format!("dashboard: {login}"));
+        }
     }
     out.finish()?;
     if !at.ip().is_loopback() {
@@ -134,8 +160,13 @@ fn greet(context: &Context, at: SocketAddr, none_yet: bool) -> Outcome {
             "warning: other machines can reach this, and nothing is encrypted; put a proxy with TLS before it",
         );
     }
-    if none_yet {
-        context.out.say("nobody can call yet: `waypost token new --agent NAME` makes a token");
+    match person {
+        Some(_) => context.out.say(
+            "that address signs you in until the server ends; for an agent: `waypost token new --agent NAME`",
+        ),
+        None => context.out.say(
+            "no address to sign in with: a person starts the server, or makes a token with --role person",
+        ),
     }
     context.out.say("Ctrl-C ends it");
     Ok(())

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::ActorKind;
-use waypost_http::Tokens;
+use waypost_http::{Role, Tokens};
 
 use super::mcp;
 use super::serve::failure;
@@ -17,7 +17,8 @@ The token is shown this once; what is kept cannot be turned back into it.
 
 Examples:
   waypost token new --agent planner
-  waypost token new --agent planner --json";
+  waypost token new --agent planner --json
+  waypost token new --role person --name ada";
 
 // What to do with them.
 #[derive(Debug, Subcommand)]
@@ -36,9 +37,19 @@ pub(crate) enum Token {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// The agent who calls with it
-    #[arg(long, value_name = "NAME", value_parser = mcp::agent)]
+    /// The name of whoever calls with it
+    #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
+    /// What they may do: person (everything, approve included), agent, worker, reader (look only)
+    #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
+    role: Role,
+}
+
+fn role(word: &str) -> Result<Role, String> {
+    let all = [Role::Person, Role::Agent, Role::Worker, Role::Reader];
+    all.into_iter()
+        .find(|role| role.word() == word)
+        .ok_or_else(|| format!("one of {}", all.map(Role::word).join(", ")))
 }
 
 // Which.
@@ -66,10 +77,12 @@ impl New {
         if by.kind == ActorKind::Person {
             Folders::find(context)?.prepare()?;
         }
-        let made = tokens.make(&self.agent, &by, text::now());
+        let made = tokens.make_for(self.role, &self.agent, &by, text::now());
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {
-            return context.out.value(&json!({ "id": token.id, "agent": token.agent, "token": secret }));
+            return context.out.value(
+                &json!({ "id": token.id, "agent": token.agent, "role": token.role, "token": secret }),
+            );
         }
         context.out.line(secret);
         context.out.say(format!(
@@ -99,15 +112,21 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         let tokens: Vec<_> = tokens
             .iter()
             .map(|token| {
-                let waypost_http::Token { id, agent, created_at, created_by, .. } = token;
-                json!({ "id": id, "agent": agent, "created_at": created_at, "created_by": created_by })
+                let waypost_http::Token { id, agent, role, created_at, created_by, .. } = token;
+                json!({ "id": id, "agent": agent, "role": role, "created_at": created_at, "created_by": created_by })
             })
             .collect();
         return context.out.value(&json!({ "tokens": tokens }));
     }
     for token in &tokens {
         let age = text::age(Some(token.created_at), text::now());
-        context.out.line(format!("{}  {}  {age} ago by {}", token.id, token.agent, token.created_by));
+        context.out.line(format!(
+            "{}  {}  {}  {age} ago by {}",
+            token.id,
+            token.agent,
+            token.role.word(),
+            token.created_by
+        ));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");
