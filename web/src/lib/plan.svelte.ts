@@ -115,7 +115,11 @@ export class PlanOnScreen {
     if (ours.length === 0) return;
     this.heard = [...ours.toReversed(), ...this.heard].slice(0, 500);
     let moved: Standing[] | null = null;
+    // What follows from a version is told behind what was decided in it: a task that could start and did is told of twice,
+    // the other way round.
+    const decided = new Set(ours.filter((event) => !event.derived).map((event) => `${event.version} ${event.task}`));
     for (const event of ours) {
+      if (event.derived && event.kind === "task_unblocked" && decided.has(`${event.version} ${event.task}`)) continue;
       if (REDRAWS.has(event.kind)) this.#readGraph();
       const made = this.#made(event);
       const place = event.task === undefined ? undefined : this.#places.get(event.task);
