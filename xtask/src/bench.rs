@@ -9,6 +9,8 @@ mod measure;
 #[cfg(feature = "bench")]
 mod peers;
 #[cfg(feature = "bench")]
+mod postgres;
+#[cfg(feature = "bench")]
 mod process;
 #[cfg(feature = "bench")]
 mod run;
@@ -52,6 +54,11 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;
+    }
+    if groups.contains(&"postgres") || groups.contains(&"all") {
+        let quick = groups.contains(&"quick");
+        let extent = if quick { postgres::Extent::QUICK } else { postgres::Extent::WHOLE };
+        postgres::run(&mut report, &extent)?;
     }
     report.print();
     Ok(())

@@ -9,8 +9,10 @@ mod generate;
 mod hosts;
 mod licences;
 mod npm;
+mod postgres;
 mod python;
 mod run;
+mod slurm;
 mod test;
 
 use std::process::ExitCode;
@@ -19,7 +21,8 @@ const HELP: &str = "\
 cargo xtask test [FILTER]   set up what the tests need, then run all of them
 cargo xtask test-clients    only those tests in which clients that are not ours talk to the built binary
 cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
-cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents; peers; all)
+cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents;
+                            peers; postgres, or postgres quick; all)
 cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
 cargo xtask generate        write the generated files anew
 ";

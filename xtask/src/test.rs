@@ -3,13 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use waypost_testkit::postgres::POSTGRES;
 
 use crate::run::{cargo, must, output, program, root, workshop};
 
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
-    must("cargo test", cargo().args(["test", "--workspace", "--quiet"]).args(filter))?;
+    crate::slurm::installed()?;
+    let server = crate::postgres::server()?;
+    let mut test = cargo();
+    test.args(["test", "--workspace", "--quiet"]).args(filter).env(POSTGRES, server.url("postgres"));
+    must("cargo test", &mut test)?;
     if filter.is_empty() {
         judges(&build()?)?;
         clients()?;

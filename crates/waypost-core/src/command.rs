@@ -292,6 +292,13 @@ pub enum Command {
         /// How that ended.
         received: Received,
     },
+    /// Tell a task that has not begun that a task elsewhere, of whose end it has heard, is to be done again.
+    WithdrawOutput {
+        /// Who waits.
+        task: TaskId,
+        /// What for.
+        from: Elsewhere,
+    },
     /// End the plan.
     FinishPlan {
         /// How: completed, failed or cancelled.
@@ -336,6 +343,7 @@ impl Command {
             Self::DecomposeTask { .. } => "decompose_task",
             Self::AttachDigest { .. } => "attach_digest",
             Self::ReceiveOutput { .. } => "receive_output",
+            Self::WithdrawOutput { .. } => "withdraw_output",
             Self::FinishPlan { .. } => "finish_plan",
             Self::Archive => "archive",
             Self::Unarchive => "unarchive",

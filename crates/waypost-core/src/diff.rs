@@ -1,6 +1,6 @@
 //! What differs between two states of a plan, in words that people and agents can act on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
@@ -214,4 +214,12 @@ impl DiffStat {
         }));
         if parts.is_empty() { "nothing differs".to_owned() } else { parts.join(", ") }
     }
+}
+
+/// Tasks that had ended and are open again, because they ask for something else now.
+pub fn set_back(before: &Draft, after: &Draft) -> Vec<TaskId> {
+    let is_open = |task: &&Task| !task.state.status.is_finished();
+    let open: HashSet<&TaskId> = after.tasks.iter().filter(is_open).map(|task| &task.spec.id).collect();
+    let ended = before.tasks.iter().filter(|task| task.state.status.is_finished());
+    ended.map(|task| &task.spec.id).filter(|id| open.contains(id)).cloned().collect()
 }

@@ -156,6 +156,9 @@ pub struct PlanState {
     /// What its author said at the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,
+    /// Whether its author ended it: then no news from elsewhere opens it again.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub closed: bool,
     /// Why it was paused, rejected or cancelled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,

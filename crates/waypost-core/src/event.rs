@@ -272,4 +272,11 @@ pub enum Event {
         /// How that ended.
         received: Received,
     },
+    /// What a task had heard of a task elsewhere no longer counts: that one has not ended after all.
+    OutputWithdrawn {
+        /// Who waits again.
+        task: TaskId,
+        /// For what.
+        from: Elsewhere,
+    },
 }

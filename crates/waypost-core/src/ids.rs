@@ -224,6 +224,17 @@ impl Actor {
     pub fn system(name: impl Into<String>) -> Self {
         Self { kind: ActorKind::System, name: name.into() }
     }
+
+    /// Its name as somebody who works on a task, in one of its sessions: `agent:planner#k3f9`.
+    pub fn in_session(&self, session: &str) -> String {
+        format!("{self}#{session}")
+    }
+
+    /// Whether it is the one who works on a task under this name, in whichever session.
+    pub fn is_worker(&self, worker: &str) -> bool {
+        let whose = worker.split_once('#').map_or(worker, |(whose, _)| whose);
+        whose == self.to_string() || worker == self.name
+    }
 }
 
 impl fmt::Display for Actor {

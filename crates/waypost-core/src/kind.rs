@@ -5,7 +5,7 @@ use crate::{Event, TaskId};
 
 impl Event {
     /// The words for all events that are stored, in the order of [`Event`].
-    pub const KINDS: [&'static str; 32] = [
+    pub const KINDS: [&'static str; 33] = [
         "plan_created",
         "plan_revised",
         "tasks_added",
@@ -38,6 +38,7 @@ impl Event {
         "task_refined",
         "digest_attached",
         "output_received",
+        "output_withdrawn",
     ];
 
     /// The word for it.
@@ -75,6 +76,7 @@ impl Event {
             Self::TaskRefined { .. } => 29,
             Self::DigestAttached { .. } => 30,
             Self::OutputReceived { .. } => 31,
+            Self::OutputWithdrawn { .. } => 32,
         };
         Self::KINDS[place]
     }
@@ -113,7 +115,8 @@ impl Event {
             | Self::TaskSkipped { task, .. }
             | Self::TaskRefined { task, .. }
             | Self::DigestAttached { task, .. }
-            | Self::OutputReceived { task, .. } => Some(task),
+            | Self::OutputReceived { task, .. }
+            | Self::OutputWithdrawn { task, .. } => Some(task),
         }
     }
 

@@ -28,7 +28,7 @@ mod validate;
 
 pub use aside::{Answer, Aside, Ask, Evidence, Question, Report};
 pub use command::{Command, Outcome, PlanChanges, TaskChanges, Where};
-pub use diff::{DiffStat, Difference, differences};
+pub use diff::{DiffStat, Difference, differences, set_back};
 pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
 pub use event::Event;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};

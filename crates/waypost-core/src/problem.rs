@@ -45,6 +45,13 @@ pub enum Wrong {
         #[serde(skip_serializing_if = "Option::is_none")]
         nearest: Option<String>,
     },
+    /// It depends on a task elsewhere that can never be.
+    NeverElsewhere {
+        /// The task, as the dependency names it.
+        dependency: String,
+        /// Why there can be none.
+        why: String,
+    },
     /// It depends on itself.
     SelfDependency,
     /// Tasks wait for each other.
@@ -159,6 +166,7 @@ impl Problem {
             Wrong::BadId { .. } => "choose an id such as t1 or build-api".into(),
             Wrong::UnknownDependency { nearest: Some(near), .. } => format!("did you mean {near}?"),
             Wrong::UnknownDependency { .. } => "add that task, or take it out of depends_on".into(),
+            Wrong::NeverElsewhere { .. } => "name a task that is there or may yet be, or leave it out".into(),
             Wrong::SelfDependency => "take its own id out of depends_on".into(),
             Wrong::Cycle { .. } => "remove one of these dependencies".into(),
             Wrong::OrphanParent { .. } => "add the parent, or leave `parent` out".into(),
@@ -195,6 +203,9 @@ impl fmt::Display for Wrong {
             Self::DuplicateId => f.write_str("another task has the same id"),
             Self::BadId { rule } => write!(f, "the id cannot be used: {rule}"),
             Self::UnknownDependency { dependency, .. } => write!(f, "depends on unknown task {dependency}"),
+            Self::NeverElsewhere { dependency, why } => {
+                write!(f, "depends on {dependency}, which can never be: {why}")
+            }
             Self::SelfDependency => f.write_str("depends on itself"),
             Self::Cycle { path } => write!(f, "tasks depend on each other: {}", path.join(" → ")),
             Self::OrphanParent { parent } => write!(f, "its parent {parent} is not in the plan"),

@@ -174,6 +174,16 @@ pub enum Refusal {
         /// Who holds it.
         holder: String,
     },
+    /// All slots of its queue are taken, here or by other workers.
+    #[error("task {task} needs a slot of queue {queue}, and all {concurrency} are taken")]
+    QueueFull {
+        /// The task.
+        task: String,
+        /// The queue.
+        queue: String,
+        /// How many slots it has.
+        concurrency: u32,
+    },
     /// The plan is put away.
     #[error("the plan is archived")]
     Archived {},
@@ -222,6 +232,9 @@ impl Refusal {
                     "retry it if it is to be done again".into()
                 }
             },
+            Self::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
+                "nothing of it is left to stop; archive it to put it away".into()
+            }
             Self::WrongPhase { phase, .. } => match phase {
                 Phase::Draft => "start the plan first".into(),
                 Phase::AwaitingApproval => "wait for a person's word".into(),
@@ -250,6 +263,7 @@ impl Refusal {
             Self::NotAwaited { .. } => "add the dependency first".into(),
             Self::StillRunning { .. } => "wait for them, or cancel them".into(),
             Self::LockHeld { .. } => "wait until it is released".into(),
+            Self::QueueFull { .. } => "wait until a task of the queue has ended".into(),
             Self::Archived {} => "unarchive it first".into(),
             Self::AlreadyExists {} => "choose another id, or edit the plan that exists".into(),
             Self::NotCreated {} => "create it first".into(),

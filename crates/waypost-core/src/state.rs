@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::task::is_default;
-use crate::{Answer, Aside, Evidence, Json, Question, Report, TaskId, Timestamp};
+use crate::{Answer, Aside, Evidence, Json, PlanId, Question, Report, TaskId, Timestamp};
 
 /// Where a task stands. `blocked` and `ready` are derived from the graph and never stored.
 #[derive(
@@ -67,7 +67,7 @@ impl Status {
 }
 
 /// How a task elsewhere ended, as it was told to a task that waits for it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]
 pub struct Received {
     /// How it ended.
     pub status: Status,
@@ -77,6 +77,12 @@ pub struct Received {
     /// The name under which it offered that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provides: Option<String>,
+    /// The plan that it came from, where the dependency names only an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
+    /// Why it can never come, where that is not its own end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// What came of a task.
@@ -245,7 +251,14 @@ impl TaskState {
     /// Why it is not done, in words, when there is anything to say.
     pub fn why(&self) -> Option<String> {
         match (&self.because_of, &self.reason, &self.error) {
-            (Some(task), _, _) => Some(format!("{task} did not succeed")),
+            (Some(task), _, _) => Some(match self.received.get(task.as_str()) {
+                Some(Received { reason: Some(reason), .. }) => reason.clone(),
+                // Its author has ended the plan meanwhile.
+                Some(Received { status: Status::Done, .. }) => {
+                    format!("{task} had not succeeded when the plan ended; it has since")
+                }
+                Some(_) | None => format!("{task} did not succeed"),
+            }),
             (None, Some(reason), _) => Some(reason.clone()),
             (None, None, error) => error.clone(),
         }

@@ -73,10 +73,11 @@ pub struct Elsewhere {
 }
 
 impl Elsewhere {
-    /// The key under which its output is received: `agent:task`, or `plan/task` where no agent is named.
+    /// The key under which its output is received: `agent:task`, `plan/task`, or `agent:plan/task` where both are named.
     pub fn key(&self) -> String {
         match (&self.agent, &self.plan) {
-            (Some(agent), _) => format!("{agent}:{}", self.task),
+            (Some(agent), Some(plan)) => format!("{agent}:{plan}/{}", self.task),
+            (Some(agent), None) => format!("{agent}:{}", self.task),
             (None, Some(plan)) => format!("{plan}/{}", self.task),
             (None, None) => self.task.to_string(),
         }
@@ -105,10 +106,7 @@ impl fmt::Display for Dependency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Task(task) => task.fmt(f),
-            Self::Elsewhere(there) => match (&there.agent, &there.plan) {
-                (Some(agent), Some(plan)) => write!(f, "{agent}:{plan}/{}", there.task),
-                _ => f.write_str(&there.key()),
-            },
+            Self::Elsewhere(there) => f.write_str(&there.key()),
         }
     }
 }
@@ -495,5 +493,20 @@ impl Task {
     /// A task to which nothing has happened.
     pub fn new(spec: TaskSpec) -> Self {
         Self { spec, state: TaskState::default() }
+    }
+
+    /// Puts what came from tasks that are named by agent and plan under their keys: earlier versions left the plan out.
+    pub fn name_received(&mut self) {
+        let there: Vec<&Elsewhere> = self.spec.depends_on.iter().filter_map(Dependency::elsewhere).collect();
+        for on in there.iter().filter(|on| on.agent.is_some() && on.plan.is_some()) {
+            let (key, short) = (on.key(), Elsewhere { plan: None, ..(*on).clone() }.key());
+            let is_anothers = there.iter().any(|other| other.key() == short);
+            if is_anothers || self.state.received.contains_key(&key) {
+                continue;
+            }
+            if let Some(received) = self.state.received.remove(&short) {
+                self.state.received.insert(key, received);
+            }
+        }
     }
 }

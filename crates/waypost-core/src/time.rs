@@ -45,6 +45,12 @@ impl Timestamp {
         Self::from_micros(self.0.saturating_add(micros))
     }
 
+    /// The moment `seconds` earlier.
+    pub fn minus_seconds(self, seconds: u64) -> Self {
+        let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+        Self::from_micros(self.0.saturating_sub(micros))
+    }
+
     /// Reads RFC 3339 and what programs really write: any offset, none (taken as UTC), and both at once (`+00:00Z`).
     pub fn parse(text: &str) -> Result<Self, BadTime> {
         let bad = || BadTime(text.to_owned());

@@ -21,6 +21,8 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
         finished_at,
         tokens_used,
         summary,
+        // The phase says that it has ended.
+        closed: _,
         reason,
         archived,
         attempts_gone,

@@ -59,6 +59,7 @@ pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unre
     if let Some(raw) = tasks {
         read_tasks(raw, &mut draft, &mut report);
     }
+    draft.tasks.iter_mut().for_each(Task::name_received);
     Ok(Reading {
         dialect: Dialect::Native,
         drafts: vec![draft],

@@ -100,6 +100,7 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::RefineTask { .. }
         | Command::AttachDigest { .. }
         | Command::ReceiveOutput { .. }
+        | Command::WithdrawOutput { .. }
         | Command::FinishPlan { .. }
         | Command::Archive
         | Command::Unarchive => Vec::new(),

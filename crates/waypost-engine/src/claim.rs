@@ -15,6 +15,8 @@ const REASONS_MAX: usize = 3;
 pub struct Claim<'a> {
     /// Who.
     pub by: &'a Actor,
+    /// The name under which they work on it.
+    pub worker: &'a str,
     /// Only of this plan.
     pub plan: Option<&'a PlanId>,
     /// Only of plans in this queue.
@@ -48,7 +50,7 @@ pub fn claim(plans: &Plans, claim: &Claim<'_>) -> Result<Claimed, WriteError> {
         let request = WriteRequest {
             plan,
             by: claim.by.clone(),
-            commands: vec![Command::StartTask { task: task.clone(), worker: claim.by.to_string() }],
+            commands: vec![Command::StartTask { task: task.clone(), worker: claim.worker.to_owned() }],
             known_version: None,
             lease_seconds: claim.lease_seconds,
         };
@@ -87,6 +89,7 @@ fn is_only_this_one(refusal: &Refusal) -> bool {
         Refusal::AlreadyRunning { .. }
         | Refusal::Blocked { .. }
         | Refusal::LockHeld { .. }
+        | Refusal::QueueFull { .. }
         | Refusal::MachineWork { .. }
         | Refusal::WrongStatus { .. }
         | Refusal::WrongPhase { .. }

@@ -10,6 +10,7 @@ mod executors;
 mod file;
 mod named;
 mod remote;
+mod slurm;
 mod template;
 mod todo;
 mod worker;
@@ -29,7 +30,7 @@ pub use template::Template;
 pub use todo::todo_store;
 pub use worker::{
     Agent, Answer, Container, ENVIRONMENT_DEFAULT, Header, Http, Kubernetes, Method, Mount, Process, Prompt,
-    PromptTo, Secret, Worker,
+    PromptTo, Secret, Slurm, Worker,
 };
 
 /// The queue of plans that name none.
@@ -247,6 +248,8 @@ pub struct Config {
     pub output_bytes_max: u64,
     /// Bytes of a worker's log that are kept.
     pub log_bytes_max: u64,
+    /// Seconds after a plan's end at which `waypost prune` forgets its events. Nothing is pruned unless somebody asks.
+    pub retention_seconds: Option<u64>,
 }
 
 impl Default for Config {
@@ -271,6 +274,7 @@ impl Default for Config {
             lock_wait_seconds: 10,
             output_bytes_max: 1024 * 1024,
             log_bytes_max: 10 * 1024 * 1024,
+            retention_seconds: None,
         }
     }
 }

@@ -13,6 +13,7 @@ mod process;
 mod prompt;
 mod question;
 pub(crate) mod remote;
+mod slurm;
 mod threads;
 pub(crate) mod web;
 mod workshop;
@@ -22,6 +23,7 @@ pub(crate) use attempt::Handle;
 pub(crate) use container::{end_left_behind, engines};
 pub(crate) use job::Job;
 pub use log::{log_path, log_tail};
+pub use slurm::look as look_at_slurm;
 pub(crate) use threads::soon;
 pub(crate) use workshop::{Prepared, Workshop};
 

@@ -44,6 +44,16 @@ pub fn worker_name() -> String {
     format!("{host}:{process}:{began:x}.{namespace:x}")
 }
 
+/// The name of this machine.
+pub(crate) fn host() -> String {
+    Identity::own().host
+}
+
+/// Whether this is the name of a run on another machine.
+pub(crate) fn is_elsewhere(worker: &str) -> bool {
+    Identity::of(worker).is_some_and(|other| other.host != Identity::own().host)
+}
+
 /// When a process began, in ticks since the machine did.
 fn began(process: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;

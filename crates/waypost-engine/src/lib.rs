@@ -11,30 +11,34 @@ pub mod submit;
 mod claim;
 mod executors;
 mod identity;
+mod logs;
 mod observe;
 mod preview;
 mod proof;
 mod queues;
 mod reporters;
+mod roster;
 mod run;
 mod scheduler;
 mod shapes;
 mod summary;
+pub mod traces;
 mod vigil;
 mod why;
 
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
-pub use executors::{Surroundings, log_path, log_tail};
+pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
-pub use observe::{Happened, Observer, happened_since};
+pub use logs::{FoundLog, NoLog, find_log};
+pub use observe::{Happened, News, Observer, happened_since};
 pub use preview::preview;
 pub use proof::CHECK_ATTEMPTS;
-pub use queues::{RunningWorker, workers};
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,
 };
-pub use run::{Controller, Follow, Options, Patience, RunError, Runner, Summary, View, Watcher};
+pub use roster::{no_worker, worker_state, workers_of};
+pub use run::{Controller, Follow, Options, Patience, Remark, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use waypost_core::{Phase, Plan, PlanId, Timestamp};
+use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
 use waypost_store::{Plans, Query, Sort, StoreError, WriteError};
 
 use crate::run::{Clock, Controller, Message, RunError, View, Watcher, watch_store};
@@ -176,11 +176,47 @@ impl Observer {
     }
 }
 
+/// Something that happened to a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// Whatever a run is told of.
+    Notice(Notice),
+    /// A person was asked whether it may run.
+    ApprovalRequested,
+    /// A person allowed it.
+    Approved {
+        /// Who.
+        by: Actor,
+        /// Of which version.
+        version: u64,
+    },
+    /// A person did not allow it.
+    Rejected {
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// What machines will run is no longer what was approved.
+    ApprovalVoided,
+}
+
+/// The words of persons about a plan, among its events.
+fn decided(event: &Event) -> Option<News> {
+    Some(match event {
+        Event::ApprovalRequested { .. } => News::ApprovalRequested,
+        Event::PlanApproved { by, version, .. } => News::Approved { by: by.clone(), version: *version },
+        Event::PlanRejected { by, reason } => News::Rejected { by: by.clone(), reason: reason.clone() },
+        Event::ApprovalVoided {} => News::ApprovalVoided,
+        _ => return None,
+    })
+}
+
 /// What happened to a plan after a version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Happened {
     /// What there is to tell, in the order in which it happened.
-    pub notices: Vec<Notice>,
+    pub news: Vec<News>,
     /// The version up to which this is all.
     pub version: u64,
     /// Whether there are more versions behind that one.
@@ -192,7 +228,7 @@ pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened
     // Nothing was before the first version.
     let since = since.max(1);
     let entries = plans.history(id, since, VERSIONS_MAX)?;
-    let mut happened = Happened { notices: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };
+    let mut happened = Happened { news: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };
     if entries.is_empty() {
         return Ok(happened);
     }
@@ -200,7 +236,9 @@ pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened
     for entry in &entries {
         plan.advance(&entry.events, entry.at);
         let touched = plan.take_touched();
-        happened.notices.extend(notices_of(&plan, &entry.events, &touched));
+        happened.news.extend(entry.events.iter().filter_map(decided));
+        let notices = notices_of(&plan, &entry.events, &touched);
+        happened.news.extend(notices.into_iter().map(News::Notice));
         happened.version = entry.version;
     }
     Ok(happened)

@@ -41,6 +41,10 @@ fn done_by(worker: &Worker) -> String {
         Worker::Kubernetes(kubernetes) => {
             format!("{} (in a Kubernetes Job of {})", quoted(&kubernetes.command), kubernetes.image)
         }
+        Worker::Slurm(slurm) => {
+            let partition = slurm.partition.as_ref().map(|name| format!(", partition {name}"));
+            format!("{} (in a Slurm job{})", words(&slurm.process), partition.unwrap_or_default())
+        }
         Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
         Worker::Agent(agent) => {
             let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };

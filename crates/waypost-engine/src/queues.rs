@@ -1,19 +1,21 @@
 //! Slots of queues as locks of files: they hold across all runs of one workspace on one machine, and the system gives them
-//! back when a run dies, however it does. Also: which workers are alive. Knows nothing of tasks.
+//! back when a run dies, however it does. Knows nothing of tasks. For stores that several machines share, see `stored.rs`.
 //!
 //! Programs do not inherit the locks. If they did, one that outlives its run would keep a queue closed for as long as it
 //! liked; as it is, what a dead run left behind may for a moment run beside the work of its successor.
 
+mod stored;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
+pub(crate) use self::stored::StoredSlots;
 use crate::scheduler::SlotKeeper;
-use crate::{identity, vigil};
 
 /// How long a run keeps a slot for its own tasks, one after another, while another run waits that has none.
 const TURN: Duration = Duration::from_millis(100);
@@ -146,28 +148,6 @@ impl SlotKeeper for FileSlots {
         }
         wanted
     }
-}
-
-/// A worker that is alive on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunningWorker {
-    /// Its name.
-    pub name: String,
-    /// The queues whose plans it runs.
-    pub queues: Vec<String>,
-}
-
-/// The workers of a workspace whose runs are noted in this folder.
-pub fn workers(runs: &Path) -> Vec<RunningWorker> {
-    vigil::notes(runs)
-        .into_iter()
-        .filter_map(|note| {
-            let mut lines = note.lines();
-            let name = lines.next()?.strip_prefix("worker ")?.to_owned();
-            let queues = lines.filter_map(|line| line.strip_prefix("queue ")).map(str::to_owned).collect();
-            (!identity::is_dead(&name)).then_some(RunningWorker { name, queues })
-        })
-        .collect()
 }
 
 #[cfg(test)]

@@ -3,7 +3,11 @@
 //! Decides nothing about tasks. A start is durable before its work begins, and an end is durable before anything that
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
+mod copies;
 mod follow;
+mod life;
+mod outage;
+mod pacing;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,19 +16,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
+use copies::Copies;
 pub use follow::Follow;
 use follow::Offers;
 pub(crate) use follow::watch as watch_store;
-use waypost_core::{Command, Plan, PlanId, Timestamp};
-use waypost_store::{Plans, StoreError, WriteError, WriteRequest};
+pub use outage::Remark;
+use outage::{Outage, STORE_FAILURES_MAX};
+use pacing::Pacing;
+use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
+use waypost_store::{Plans, Slots, StoreError, Worker, WriteError, WriteRequest};
 
 use crate::config::Config;
-use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, engines, soon};
-use crate::identity;
-use crate::queues::FileSlots;
+use crate::executors::{Handle, Job, Prepared, Surroundings, Workshop, soon};
+use crate::queues::{FileSlots, StoredSlots};
 use crate::reporters::Reporters;
 use crate::scheduler::{
-    Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Input, Loss, Notice, Rest, Scheduler, Takes,
+    Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Input, Notice, Rest, Scheduler, SlotKeeper,
+    Takes,
 };
 use crate::vigil::Vigil;
 
@@ -32,12 +40,6 @@ use crate::vigil::Vigil;
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
-/// Leases that are read at a time.
-const LEASES_MAX: usize = 1_000;
-/// How often in a row the store may fail before a run gives up.
-const STORE_FAILURES_MAX: u32 = 10;
-/// The wait after a failure of the store, for each failure in a row.
-const STORE_PAUSE: Duration = Duration::from_millis(100);
 
 /// What reaches the loop from threads.
 #[derive(Debug)]
@@ -73,6 +75,8 @@ pub trait Watcher {
     fn pause(&mut self) {}
     /// Somebody asked the run to end.
     fn asked_to_end(&mut self, control: Control);
+    /// Something that concerns the run itself and none of its tasks.
+    fn remarked(&mut self, _remark: &Remark) {}
     /// How it looks now; called often enough for a clock to be shown, not more.
     fn look(&mut self, view: &View<'_>);
     /// How long may pass between two calls of [`Watcher::look`] while nothing happens.
@@ -166,6 +170,12 @@ impl Controller {
 /// Runs plans of one store until nothing more is to be done.
 pub struct Runner {
     _vigil: Option<Vigil>,
+    /// What this run says of itself in the store.
+    row: Worker,
+    /// Where the store counts the slots of queues.
+    slots: Option<StoredSlots>,
+    /// Where the store keeps copies of logs.
+    copies: Option<Copies>,
     plans: Arc<Plans>,
     config: Arc<Config>,
     workshop: Arc<Workshop>,
@@ -176,14 +186,18 @@ pub struct Runner {
     changed: Arc<AtomicBool>,
     aside: bool,
     others_wrote: bool,
+    news: Pacing,
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
     clock: Clock,
     leases_looked: Instant,
     heartbeat: Instant,
+    /// Up to this moment all leases of ours were known to be ours.
+    renewed: Instant,
     shown: Option<Instant>,
-    store_failures: u32,
+    outage: Outage,
+    remarks: Vec<Remark>,
     hold_until: Option<Instant>,
     asked_to_end: Option<Control>,
 }
@@ -191,17 +205,6 @@ pub struct Runner {
 /// The folder with the vigils of all runs of this workspace.
 fn runs(around: &Surroundings) -> PathBuf {
     around.logs.with_file_name("runs")
-}
-
-/// What others read of a run while it is alive.
-fn note(worker: &str, follow: &Follow) -> String {
-    match follow {
-        Follow::Plans(_) => format!("run {worker}\n"),
-        Follow::Queues(queues) => {
-            let queues = queues.iter().map(|queue| format!("queue {queue}\n"));
-            format!("worker {worker}\n{}", queues.collect::<String>())
-        }
-    }
 }
 
 impl Runner {
@@ -224,21 +227,31 @@ impl Runner {
         options: Options,
     ) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
+        let row = life::row(&plans, &config, &around.worker, &options);
         let Options { follow, after_failure, jobs, takes, patience } = options;
         let (sender, messages) = channel();
         let changed = Arc::new(AtomicBool::new(false));
         // Before anything is read, so that nothing falls between the two.
         follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
-        let keeper = Box::new(FileSlots::new(around.logs.with_file_name("queues")));
+        let shared = Self::is_shared(&plans);
+        let slots = shared.then(|| StoredSlots::new(Arc::clone(&plans), around.worker.clone()));
+        let keeper: Box<dyn SlotKeeper> = match &slots {
+            Some(slots) => Box::new(slots.clone()),
+            None => Box::new(FileSlots::new(around.logs.with_file_name("queues"))),
+        };
+        let copies = shared.then(|| Copies::new(around.logs.clone(), around.worker.clone()));
         let bounds = Bounds { jobs, takes, keeper };
         let scheduler = Scheduler::bounded(Arc::clone(&config), around.worker.clone(), after_failure, bounds);
         let clock = Clock::new(&plans).map_err(of_store)?;
         let now = Instant::now();
         let reporters = Reporters::begin(&config, &around);
         // Where no file can be made, a later run has only the marks of the processes to go by.
-        let vigil = Vigil::begin(&runs(&around), &around.worker, &note(&around.worker, &follow)).ok();
+        let vigil = Vigil::begin(&runs(&around), &around.worker).ok();
         let mut runner = Self {
             _vigil: vigil,
+            row,
+            slots,
+            copies,
             plans,
             config,
             workshop: Arc::new(Workshop::new(around, sender.clone())),
@@ -249,18 +262,22 @@ impl Runner {
             changed,
             aside: false,
             others_wrote: false,
+            news: Pacing::new(),
             handles: BTreeMap::new(),
             sender,
             messages,
             clock,
             leases_looked: now,
             heartbeat: now,
+            renewed: now,
             shown: None,
-            store_failures: 0,
+            outage: Outage::default(),
+            remarks: Vec::new(),
             hold_until: None,
             asked_to_end: None,
         };
         runner.begin(follow)?;
+        runner.register().map_err(of_store)?;
         runner.look_for_lost()?;
         Ok(runner)
     }
@@ -282,15 +299,23 @@ impl Runner {
         let aside = std::mem::take(&mut self.aside);
         // One that is only left for a moment goes on reporting.
         let unreported = if aside { Vec::new() } else { self.reporters.finish() };
+        if !aside {
+            self.unregister();
+        }
         ended.map(|rest| Summary { asked_to_end: self.asked_to_end, rest, unreported, aside })
     }
 
     fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
         loop {
+            self.mind_the_gap()?;
             while let Ok(message) = self.messages.try_recv() {
                 self.take(message, watcher);
             }
+            self.hear_drain(watcher);
             self.act(watcher)?;
+            for remark in std::mem::take(&mut self.remarks) {
+                watcher.remarked(&remark);
+            }
             watcher.pause();
             self.show(watcher);
             if self.aside {
@@ -302,6 +327,7 @@ impl Runner {
                 return Ok(rest);
             }
             if let Some(message) = self.next_message(self.patience(watcher)) {
+                self.mind_the_gap()?;
                 self.take(message, watcher);
             }
             self.look_around()?;
@@ -342,6 +368,9 @@ impl Runner {
         match message {
             Message::Ended(key, ending, successor) => {
                 self.handles.remove(&key);
+                if let Some(copies) = &mut self.copies {
+                    copies.ended(&key);
+                }
                 if let Some(successor) = successor {
                     self.handle(Input::TookOver(successor, key.clone()));
                 }
@@ -364,7 +393,7 @@ impl Runner {
 
     /// Does what the scheduler says until it says nothing more.
     fn act(&mut self, watcher: &mut dyn Watcher) -> Result<(), RunError> {
-        if self.hold_until.is_some_and(|until| until > Instant::now()) {
+        if self.is_held() || self.is_unsure() {
             return Ok(());
         }
         self.hold_until = None;
@@ -408,12 +437,37 @@ impl Runner {
         }
     }
 
+    /// The slots that tasks of a plan take.
+    fn slots(&self, id: &PlanId) -> Slots {
+        let (queue, own) = self.scheduler.slots_besides(id).unwrap_or_default();
+        let bound = self.slots.as_ref().and_then(|_| self.config.queues.get(&queue));
+        Slots { concurrency: bound.map(|queue| queue.concurrency), queue, own }
+    }
+
+    /// A report that came too late is worth a word.
+    fn remark_on(&mut self, refusal: &Refusal) {
+        if let Refusal::StaleAttempt { .. } = refusal {
+            self.remarks.push(Remark::ReportRefused { why: refusal.to_string() });
+        }
+    }
+
     fn write_possible(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
-        match self.plans.write_what_can_be(self.request(id, commands)) {
+        let slots = self.slots(id);
+        match self.plans.write_what_can_be_within(self.request(id, commands), slots) {
             Ok(committed) => {
-                self.store_failures = 0;
-                let refusals = committed.left_out.into_iter().map(|(_, refusal)| refusal).collect();
+                self.store_answered();
+                let refusals: Vec<Refusal> =
+                    committed.left_out.into_iter().map(|(_, refusal)| refusal).collect();
+                for refusal in &refusals {
+                    self.remark_on(refusal);
+                }
                 self.handle(Input::PartlyWritten(id.clone(), committed.version, refusals));
+                let known = self.scheduler.plan(id).map_or(0, Plan::version);
+                // Where they are not at hand, the scheduler asks for them.
+                if let Some(entries) = self.plans.versions_at_hand(id, known, committed.version) {
+                    self.handle(Input::Advanced(id.clone(), entries));
+                }
+                self.news.wrote(!self.handles.is_empty());
                 Ok(())
             }
             Err(WriteError::Store(error)) => {
@@ -425,12 +479,17 @@ impl Runner {
     }
 
     fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
-        match self.plans.write(self.request(id, commands)) {
+        let slots = self.slots(id);
+        match self.plans.write_within(self.request(id, commands), slots) {
             Ok(committed) => {
-                self.store_failures = 0;
+                self.store_answered();
+                self.news.wrote(false);
                 self.handle(Input::Written(id.clone(), committed.version));
             }
-            Err(WriteError::Refused(refusal)) => self.handle(Input::Refused(id.clone(), refusal)),
+            Err(WriteError::Refused(refusal)) => {
+                self.remark_on(&refusal);
+                self.handle(Input::Refused(id.clone(), refusal));
+            }
             Err(WriteError::Store(error)) => {
                 self.handle(Input::Unknown(id.clone()));
                 self.store_failed(error)?;
@@ -444,30 +503,20 @@ impl Runner {
         loop {
             match self.plans.look(id, Plan::clone) {
                 Ok(plan) => {
-                    self.store_failures = 0;
+                    self.store_answered();
                     self.handle(Input::Adopted(Box::new(plan)));
                     return Ok(());
                 }
                 Err(WriteError::Store(error)) => {
                     self.store_failed(error)?;
                     // The scheduler has asked once and waits for the answer, so the wait is here.
-                    let pause = STORE_PAUSE * self.store_failures;
-                    if let Ok(message) = self.messages.recv_timeout(pause) {
+                    if let Ok(message) = self.messages.recv_timeout(self.store_pause()) {
                         self.take(message, watcher);
                     }
                 }
                 Err(error) => return Err(RunError::Plan(error)),
             }
         }
-    }
-
-    fn store_failed(&mut self, error: StoreError) -> Result<(), RunError> {
-        self.store_failures += 1;
-        if self.store_failures >= STORE_FAILURES_MAX {
-            return Err(RunError::Store(error));
-        }
-        self.hold_until = Some(Instant::now() + STORE_PAUSE * self.store_failures);
-        Ok(())
     }
 
     fn job(&mut self, key: &AttemptKey) -> Option<Prepared> {
@@ -511,6 +560,9 @@ impl Runner {
             let micros = wake_at.as_micros().saturating_sub(self.clock.now().as_micros()).max(0);
             patience = patience.min(Duration::from_micros(micros as u64));
         }
+        if self.others_wrote {
+            patience = patience.min(self.news.next_look().saturating_duration_since(Instant::now()));
+        }
         if let Some(until) = self.hold_until {
             patience = until.saturating_duration_since(Instant::now());
         }
@@ -530,19 +582,25 @@ impl Runner {
 
     /// What others have written, whose leases have ended, and our own signs of life, each when its time has come.
     fn look_around(&mut self) -> Result<(), RunError> {
-        if std::mem::take(&mut self.others_wrote) {
+        if self.outage.lasts() && self.is_held() {
+            return Ok(());
+        }
+        if self.others_wrote && self.news.next_look() <= Instant::now() {
+            self.others_wrote = false;
+            self.news.looked();
             self.tolerate(Self::read_others)?;
             self.tolerate(Self::make_room)?;
+            self.tolerate(|runner| runner.slots.as_ref().map_or(Ok(()), StoredSlots::look_again))?;
+        }
+        if self.is_heartbeat_due() {
+            self.heartbeat = Instant::now();
+            self.tolerate(Self::sign_of_life)?;
         }
         if self.leases_looked.elapsed() >= LEASES_INTERVAL {
             self.leases_looked = Instant::now();
-            self.tolerate(|runner| runner.clock.set(&runner.plans))?;
+            self.tolerate(Self::look_at_own_row)?;
             self.others_wrote = true;
             self.look_for_lost()?;
-        }
-        if self.heartbeat.elapsed() >= Duration::from_secs(u64::from(self.config.heartbeat_seconds)) {
-            self.heartbeat = Instant::now();
-            self.tolerate(Self::renew_leases)?;
         }
         Ok(())
     }
@@ -553,69 +611,6 @@ impl Runner {
             Ok(()) => Ok(()),
             Err(error) => self.store_failed(error),
         }
-    }
-
-    /// Attempts of others whose lease has ended, or whose process is known to be dead.
-    fn look_for_lost(&mut self) -> Result<(), RunError> {
-        let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
-        for id in self.scheduler.followed() {
-            let Some(plan) = self.scheduler.plan(id) else { continue };
-            for task in plan.running() {
-                let worker = task.state.worker.clone().unwrap_or_default();
-                if worker != self.workshop.around.worker {
-                    foreign.insert(AttemptKey::new(id, &task.spec.id, task.state.attempt), worker);
-                }
-            }
-        }
-        if foreign.is_empty() {
-            return Ok(());
-        }
-        let mut ended = Vec::new();
-        self.tolerate(|runner| {
-            runner.plans.store().read(&mut |read| {
-                let now = read.now();
-                ended = read.leases(Some(now), LEASES_MAX)?;
-                Ok(())
-            })
-        })?;
-        for lease in ended {
-            let key = AttemptKey::new(&lease.plan, &lease.task, lease.attempt);
-            if foreign.remove(&key).is_some() {
-                self.handle(Input::Gone(key, Loss::Expired));
-            }
-        }
-        let runs = runs(&self.workshop.around);
-        let engines = engines(&self.config, &self.workshop.around);
-        let mut dead: BTreeMap<&str, bool> = BTreeMap::new();
-        let mut gone = Vec::new();
-        for (key, worker) in &foreign {
-            let is_gone = *dead.entry(worker).or_insert_with(|| {
-                identity::is_dead(worker) && identity::end_orphans(worker, &runs, &engines)
-            });
-            if is_gone {
-                gone.push(key.clone());
-            }
-        }
-        for key in gone {
-            self.handle(Input::Gone(key, Loss::Died));
-        }
-        Ok(())
-    }
-
-    fn renew_leases(&mut self) -> Result<(), StoreError> {
-        let held: Vec<AttemptKey> = self.scheduler.held().cloned().collect();
-        if held.is_empty() {
-            return Ok(());
-        }
-        let seconds = u64::from(self.config.lease_seconds);
-        self.plans.store().write(&mut |transaction| {
-            let until = transaction.now().plus_seconds(seconds);
-            for key in &held {
-                // One that has lost its lease meanwhile is told so when it reports.
-                transaction.renew_lease(&key.plan, key.task.as_str(), key.attempt, until)?;
-            }
-            Ok(())
-        })
     }
 }
 
@@ -639,8 +634,13 @@ impl Clock {
             now = read.now();
             Ok(())
         })?;
-        (self.base, self.since) = (now, Instant::now());
+        self.set_to(now);
         Ok(())
+    }
+
+    /// It is this time now.
+    pub(crate) fn set_to(&mut self, now: Timestamp) {
+        (self.base, self.since) = (now, Instant::now());
     }
 
     pub(crate) fn now(&self) -> Timestamp {

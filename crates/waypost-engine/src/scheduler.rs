@@ -78,6 +78,8 @@ pub enum Input {
     Progressed(AttemptKey, String),
     /// An attempt of somebody else is over.
     Gone(AttemptKey, Loss),
+    /// An attempt of ours has lost its lease: it is somebody else's.
+    Lost(AttemptKey),
     /// What a person at the run wants.
     Control(Control),
 }
@@ -197,6 +199,7 @@ pub struct Scheduler {
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
     takes: Takes,
+    mates: shared::Mates,
     /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
     waiting: BTreeMap<String, VecDeque<AttemptKey>>,
     pace: ahead::Pace,
@@ -242,6 +245,7 @@ impl Scheduler {
             reserved: None,
             slots: Slots::new(keeper, jobs),
             takes,
+            mates: shared::Mates::default(),
             waiting: BTreeMap::new(),
             pace: ahead::Pace::default(),
             draining: false,
@@ -279,6 +283,18 @@ impl Scheduler {
         self.live.iter().filter(|(_, live)| live.stage != Stage::Starting).map(|(key, _)| key)
     }
 
+    /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
+    pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
+        let followed = self.plans.get(id)?;
+        let queue = Config::queue_name(&followed.plan.spec().queue).to_owned();
+        let asked = followed.pending.as_ref().map_or(0, |pending| {
+            let has_slot = |key: &&AttemptKey| self.live.get(*key).is_some_and(Live::has_slot);
+            pending.starts.iter().filter(has_slot).count() as u32
+        });
+        let own = self.slots.used(&queue).saturating_sub(asked);
+        Some((queue, own))
+    }
+
     /// When it wants to be asked again although nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.wake_at
@@ -295,6 +311,7 @@ impl Scheduler {
             | Input::PartlyWritten(..)
             | Input::Unknown(_)
             | Input::Gone(..)
+            | Input::Lost(_)
             | Input::Control(_) => self.look_at_live = true,
         }
         match input {
@@ -325,6 +342,15 @@ impl Scheduler {
                     followed.gone.push((key, loss));
                 }
             }
+            Input::Lost(key) => {
+                if let Some(live) = self.live.get_mut(&key) {
+                    live.lost = true;
+                    if live.stage == Stage::Waiting {
+                        // It never begins.
+                        live.stage = Stage::Ended;
+                    }
+                }
+            }
             Input::Control(Control::Drain) => self.draining = true,
             Input::Control(Control::Stop) => (self.draining, self.stopping) = (true, true),
         }
@@ -343,7 +369,7 @@ impl Scheduler {
             }
             None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
         };
-        let followed = Followed {
+        let mut followed = Followed {
             plan,
             pending: None,
             stale: false,
@@ -355,6 +381,10 @@ impl Scheduler {
             served,
             running: 0,
         };
+        if self.mates.are_there(now) {
+            // Who wrote other plans will write this one, too.
+            followed.share(now);
+        }
         self.plans.insert(id.clone(), followed);
         self.resolve(now, &id, pending.unwrap_or_default());
     }
@@ -392,6 +422,9 @@ impl Scheduler {
         };
         // Somebody else is at work: from now on a refusal does not cost the whole plan.
         followed.share(now);
+        if let Refusal::QueueFull { queue, .. } = refusal {
+            self.slots.was_refused(queue);
+        }
         if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
             let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
             followed.parked.insert(task, until);
@@ -527,18 +560,7 @@ impl Scheduler {
     }
 
     fn whose(&self, task: &Task) -> Whose {
-        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
-            let unknown = crate::admit::resolve_check(&self.config, check).is_err();
-            let left = unknown && self.takes.leaves_unknown || !self.takes.executor(&check.executor);
-            return if left { Whose::Others } else { Whose::Ours };
-        }
-        let Some(work) = &task.spec.work else { return Whose::Others };
-        match crate::admit::resolve(&self.config, work) {
-            Ok(crate::admit::Means::Human) => Whose::APersons,
-            _ if !self.takes.executor(&work.executor) => Whose::Others,
-            Err(_) if self.takes.leaves_unknown => Whose::Others,
-            Ok(_) | Err(_) => Whose::Ours,
-        }
+        Whose::of(&self.config, &self.takes, task)
     }
 
     /// Whether a plan is worth following: something could be started here, or runs and may be lost.
@@ -581,6 +603,23 @@ enum Whose {
     Ours,
     APersons,
     Others,
+}
+
+impl Whose {
+    fn of(config: &Config, takes: &Takes, task: &Task) -> Self {
+        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
+            let unknown = crate::admit::resolve_check(config, check).is_err();
+            let left = unknown && takes.leaves_unknown || !takes.executor(&check.executor);
+            return if left { Self::Others } else { Self::Ours };
+        }
+        let Some(work) = &task.spec.work else { return Self::Others };
+        match crate::admit::resolve(config, work) {
+            Ok(crate::admit::Means::Human) => Self::APersons,
+            _ if !takes.executor(&work.executor) => Self::Others,
+            Err(_) if takes.leaves_unknown => Self::Others,
+            Ok(_) | Err(_) => Self::Ours,
+        }
+    }
 }
 
 impl Takes {

@@ -128,7 +128,11 @@ fn event_words(event: &Event) -> String {
         }
         Event::DigestAttached { task, .. } => format!("digest of {task}"),
         Event::OutputReceived { task, from, received } => {
-            format!("{task} heard that {} is {}", from.key(), received.status.word())
+            let heard = format!("{task} heard that {} is {}", from.key(), received.status.word());
+            with(&heard, received.reason.as_deref().unwrap_or(""))
+        }
+        Event::OutputWithdrawn { task, from } => {
+            format!("{task} heard that {} is to be done after all", from.key())
         }
     }
 }

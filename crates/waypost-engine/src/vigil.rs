@@ -4,7 +4,7 @@
 //! is gone, however it ended: also one that was started in the very moment in which the run was killed.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -24,14 +24,12 @@ pub(crate) fn path(folder: &Path, worker: &str) -> PathBuf {
 }
 
 impl Vigil {
-    /// Begins with this run, of which the file says `note`. What it starts from now on keeps the vigil too.
-    pub(crate) fn begin(folder: &Path, worker: &str, note: &str) -> io::Result<Self> {
+    /// Begins with this run. What it starts from now on keeps the vigil too.
+    pub(crate) fn begin(folder: &Path, worker: &str) -> io::Result<Self> {
         fs::create_dir_all(folder)?;
         let path = path(folder, worker);
-        let mut file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
         flock(&file, FlockOperation::NonBlockingLockExclusive)?;
-        file.set_len(0)?;
-        file.write_all(note.as_bytes())?;
         fcntl_setfd(&file, FdFlags::empty())?;
         Ok(Self { path, _file: file })
     }
@@ -55,21 +53,6 @@ pub(crate) fn is_over(folder: &Path, worker: &str) -> bool {
     over
 }
 
-/// What the files of all runs say of which anybody is left.
-pub(crate) fn notes(folder: &Path) -> Vec<String> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    files.filter(|path| path.extension().is_some_and(|ending| ending == "alive")).filter_map(note).collect()
-}
-
-fn note(path: PathBuf) -> Option<String> {
-    let mut file = OpenOptions::new().read(true).open(path).ok()?;
-    // Shared, so that nobody who begins or looks at the same moment takes this look for a run.
-    let over = flock(&file, FlockOperation::NonBlockingLockShared).is_ok();
-    let mut note = String::new();
-    (!over && file.read_to_string(&mut note).is_ok()).then_some(note)
-}
-
 #[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
@@ -79,9 +62,8 @@ mod tests {
     #[test]
     fn a_vigil_lasts_until_the_last_process_of_its_run_is_gone() {
         let folder = std::env::temp_dir().join(format!("waypost-vigil-{}", std::process::id()));
-        let vigil = Vigil::begin(&folder, "host:1:2.3", "a note").unwrap();
+        let vigil = Vigil::begin(&folder, "host:1:2.3").unwrap();
         assert!(!is_over(&folder, "host:1:2.3"));
-        assert_eq!(notes(&folder), ["a note"]);
         let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         // As if the run had been killed: its own file is closed, and nobody takes the path away.
         let Vigil { path, .. } = &vigil;
@@ -92,7 +74,6 @@ mod tests {
         assert!(!is_over(&folder, "host:1:2.3"), "what it started is still there");
         drop(child.stdin.take());
         child.wait().unwrap();
-        assert_eq!(notes(&folder), [""; 0]);
         assert!(is_over(&folder, "host:1:2.3"));
         assert!(!path.exists());
         assert!(is_over(&folder, "never:there"));

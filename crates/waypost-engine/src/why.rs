@@ -1,9 +1,19 @@
 //! Everything that a task waits for, with who holds it. Writes nothing.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::{Value, json};
-use waypost_core::{LockMode, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting};
+use waypost_core::{
+    Dependency, Elsewhere, LockMode, Phase, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting,
+};
 use waypost_store::{HeldLock, Plans, WriteError};
+
+use crate::config::Config;
+use crate::roster::{no_worker, workers_of};
+
+/// Tasks elsewhere that are looked for to say why one task waits.
+const ELSEWHERE_MAX: usize = 20;
 
 /// One thing that a task waits for.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,15 +43,37 @@ pub fn why(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Why, WriteErro
         now = read.now();
         Ok(())
     })?;
+    let mut known = BTreeMap::new();
+    for there in plans.look(plan, |plan| awaited(plan, task))? {
+        known.insert(there.key(), plans.whereabouts(plan, &there)?.words(&there));
+    }
     let (standing, mut reasons) =
-        plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now)))?;
+        plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now, &known)))?;
     reasons.extend(held(plans, plan, task)?);
+    reasons.extend(worker(plans, plan, task)?);
     Ok(Why { standing, reasons })
 }
 
-fn reasons(plan: &Plan, task: &TaskId, now: Timestamp) -> Vec<Reason> {
+/// What a task and those around it wait for elsewhere.
+fn awaited(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+    let mut found = Vec::new();
+    let mut at = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
+    while let Some(task) = at {
+        let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
+        let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|heard| heard.status);
+        found.extend(there.filter(|there| heard(there) != Some(Status::Done)).cloned());
+        at = task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
+    }
+    found.truncate(ELSEWHERE_MAX);
+    found
+}
+
+/// What is known of tasks elsewhere, by their keys.
+type Known = BTreeMap<String, String>;
+
+fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Reason> {
     let waiting = plan.waiting(task.as_str(), now).into_iter();
-    let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting)).collect();
+    let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
     let Some(found) = plan.task(task.as_str()) else { return reasons };
     let state = &found.state;
     if let (Some(Standing::Running), Some(worker)) = (plan.standing(task.as_str()), &state.worker) {
@@ -57,7 +89,7 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp) -> Vec<Reason> {
     reasons
 }
 
-fn of(plan: &Plan, task: &TaskId, waiting: Waiting) -> Reason {
+fn of(plan: &Plan, task: &TaskId, waiting: Waiting, known: &Known) -> Reason {
     let fact = json!(waiting);
     let (kind, words) = match waiting {
         Waiting::Approval => ("approval", format!("a person's approval (`waypost approve {}`)", plan.id())),
@@ -65,9 +97,10 @@ fn of(plan: &Plan, task: &TaskId, waiting: Waiting) -> Reason {
         Waiting::Dependencies(names) => {
             let named: Vec<String> = names
                 .into_iter()
-                .map(|name| match plan.standing(&name) {
-                    Some(standing) => format!("{name} ({})", standing.word()),
-                    None => name,
+                .map(|name| match (known.get(&name), plan.standing(&name)) {
+                    (Some(words), _) => format!("{name} ({words})"),
+                    (None, Some(standing)) => format!("{name} ({})", standing.word()),
+                    (None, None) => name,
                 })
                 .collect();
             ("dependencies", named.join(", "))
@@ -85,6 +118,51 @@ fn of(plan: &Plan, task: &TaskId, waiting: Waiting) -> Reason {
         Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
     };
     Reason { kind, words, fact }
+}
+
+/// Of a task that a machine could start now: that nobody is there to do so, or that its queue is full.
+fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
+    let found = plans.look(plan, |plan| {
+        let found = plan.task(task.as_str())?;
+        let work = match plan.standing(task.as_str())? {
+            Standing::Ready => found.spec.work.as_deref(),
+            Standing::Reported => found.spec.check.as_deref(),
+            Standing::Blocked
+            | Standing::Asking
+            | Standing::Running
+            | Standing::Done
+            | Standing::Failed
+            | Standing::Skipped
+            | Standing::Cancelled => None,
+        }?;
+        let active = plan.state().phase == Phase::Active;
+        let queue = Config::queue_name(&plan.spec().queue).to_owned();
+        active.then(|| (work.executor.clone(), queue))
+    })?;
+    let Some((executor, queue)) = found else { return Ok(None) };
+    let workers = workers_of(plans, &queue)?;
+    if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
+        let nobody = match workers.len() {
+            0 => no_worker(&queue),
+            count => format!(
+                "of the workers of queue {queue} that are alive ({count}) none takes executor {executor}"
+            ),
+        };
+        let words = format!("a worker: {nobody} (`waypost worker --queue {queue}` starts one)");
+        let fact = json!({ "queue": queue, "executor": executor, "workers": workers.len() });
+        return Ok(Some(Reason { kind: "no_worker", words, fact }));
+    }
+    if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
+        return Ok(None);
+    }
+    let mut taken = Vec::new();
+    plans.store().read(&mut |read| {
+        taken = read.slots(&queue)?;
+        Ok(())
+    })?;
+    let count: u32 = taken.iter().map(|(_, count)| *count).sum();
+    let words = format!("a slot of queue {queue}: {count} are taken (`waypost workers` shows by whom)");
+    Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
 }
 
 /// To the second, in universal time.

@@ -6,6 +6,7 @@
 
 mod api;
 mod gate;
+mod metrics;
 mod pages;
 mod serve;
 mod sessions;
@@ -14,6 +15,7 @@ mod tokens;
 
 pub use api::Api;
 pub use gate::Gate;
+pub use metrics::{METRICS_PATH, metrics};
 pub use serve::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };

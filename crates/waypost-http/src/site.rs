@@ -124,10 +124,16 @@ impl Site {
 
     async fn hand_over(&self, place: usize, request: Request) -> Response {
         let Some(token) = request.extensions().get::<Token>().cloned() else { return unauthorized() };
+        if token.only.as_deref().is_some_and(|only| only != self.mounts[place].path) {
+            return StatusCode::FORBIDDEN.into_response();
+        }
         match token.role {
             Role::Person | Role::Agent => {}
             // The services that are mounted let whoever comes in write.
-            Role::Worker | Role::Reader => return StatusCode::FORBIDDEN.into_response(),
+            Role::Worker | Role::Reader if token.only.is_none() => {
+                return StatusCode::FORBIDDEN.into_response();
+            }
+            Role::Worker | Role::Reader => {}
         }
         let request = match whole(request).await {
             Ok(request) => request,

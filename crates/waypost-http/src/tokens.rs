@@ -67,6 +67,9 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: Actor,
+    /// The one place that it opens; without one it opens all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
 }
 
 impl Token {
@@ -179,6 +182,18 @@ impl Tokens {
         self.make_for(Role::Agent, agent, by, at)
     }
 
+    /// The same for one place only, such as `/metrics`.
+    pub fn make_only(
+        &self,
+        agent: &str,
+        path: &str,
+        by: &Actor,
+        at: Timestamp,
+    ) -> Result<(Token, String), TokenError> {
+        let (token, text) = fresh(Role::Reader, agent, by, at)?;
+        self.keep(Token { only: Some(path.to_owned()), ..token }, text)
+    }
+
     /// The same for whoever may do what the role says.
     pub fn make_for(
         &self,
@@ -188,6 +203,10 @@ impl Tokens {
         at: Timestamp,
     ) -> Result<(Token, String), TokenError> {
         let (token, text) = fresh(role, agent, by, at)?;
+        self.keep(token, text)
+    }
+
+    fn keep(&self, token: Token, text: String) -> Result<(Token, String), TokenError> {
         let made = token.clone();
         self.change(|tokens| {
             if tokens.len() >= TOKENS_MAX {
@@ -298,6 +317,7 @@ fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, S
         sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
         created_at: at,
         created_by: by.clone(),
+        only: None,
     };
     Ok((token, text))
 }

@@ -224,6 +224,7 @@ fn program(worker: &Worker) -> Option<String> {
         Worker::Http(_) => Some("http".to_owned()),
         Worker::Container(_) => Some("container".to_owned()),
         Worker::Kubernetes(_) => Some("kubernetes".to_owned()),
+        Worker::Slurm(_) => Some("slurm".to_owned()),
     }
 }
 

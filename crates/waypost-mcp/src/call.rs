@@ -17,6 +17,8 @@ pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     /// The agent who calls: never a person, whatever it says.
     pub(crate) by: Actor,
+    /// Its name as somebody who works on tasks: that of its session, too.
+    pub(crate) worker: String,
     pub(crate) arguments: Map<String, Value>,
     /// The program at the other end, which may be able to ask a person.
     pub(crate) client: Client,

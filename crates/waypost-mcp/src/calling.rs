@@ -13,6 +13,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
+use waypost_store::meters;
 
 use crate::asking::{Desk, Settled, settle_aside};
 use crate::call::{Call, Client};
@@ -75,9 +76,10 @@ impl Server {
             let answers = request.input_responses.as_ref();
             return self.next_round(handle, which, answers, &context).await.or_else(tell_refused);
         }
+        let worker = self.worker(&which.by, &visitor);
         let rounds = visitor.answers_in_rounds();
         let can_ask = visitor.can_ask() && workspace.config.elicitation;
-        match self.begin(place, &which, workspace, can_ask.then_some(rounds)) {
+        match self.begin(place, &which, worker, workspace, can_ask.then_some(rounds)) {
             Ok(running) if rounds => self.round(running, which, &context).await.or_else(tell_refused),
             Ok(running) => Ok(CallToolResponse::Complete(result(self.converse(running, &context).await))),
             Err(refused) => tell_refused(refused),
@@ -89,6 +91,7 @@ impl Server {
         &self,
         place: usize,
         which: &Which,
+        worker: String,
         workspace: Arc<Workspace>,
         asks: Option<bool>,
     ) -> Result<Running, Refused> {
@@ -104,11 +107,16 @@ impl Server {
             gone: Box::new(move || seen.has_left()),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
-        let (by, arguments) = (which.by.clone(), which.arguments.clone());
+        let (by, arguments, tool) = (which.by.clone(), which.arguments.clone(), which.tool.clone());
         let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            (shared.tools[place].run)(&Call { workspace: at, by, arguments, client, recent })
+            let (toolset, found) = &shared.tools[place];
+            let call = Call { workspace: at, by, worker, arguments, client, recent };
+            let answer = (found.run)(&call).map_err(|refused| refused.for_tools(*toolset));
+            let outcome = if answer.is_ok() { "answered" } else { "refused" };
+            meters().calls.with([&tool, outcome], |calls| calls.add(1));
+            answer
         });
         Ok(Running { answer, questions, gone, workspace })
     }

@@ -158,7 +158,8 @@ fn hooks_of(root: &Path) -> Option<PathBuf> {
     let common = text(&own.join("commondir")).map_or_else(|| own.clone(), |said| own.join(said.trim()));
     let config = text(&common.join("config"))?;
     let keys = config.lines().filter_map(|line| line.split_once('='));
-    let (_, path) = keys.filter(|(key, _)| key.trim().eq_ignore_ascii_case("hookspath")).last()?;
+    let mut hooks = keys.filter(|(key, _)| key.trim().eq_ignore_ascii_case("hookspath"));
+    let (_, path) = hooks.next_back()?;
     Some(root.join(path.trim().trim_matches('"')))
 }
 

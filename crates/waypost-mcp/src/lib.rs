@@ -13,6 +13,7 @@ mod documents;
 mod files;
 mod gone;
 mod ground;
+mod hints;
 mod honesty;
 mod http;
 mod identity;

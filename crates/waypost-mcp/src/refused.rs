@@ -1,10 +1,14 @@
 //! Why a tool did not do what it was asked: what happened, to what, and what to do next. Always the tool's answer, never
 //! an error of the protocol, so that the model reads it.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
 use waypost_store::{StoreError, WriteError};
 
+use crate::hints;
+use crate::toolset::Toolset;
 use crate::words;
 use crate::workspace::Unopened;
 
@@ -20,12 +24,14 @@ pub(crate) struct Refused {
     pub(crate) hint: String,
     /// What else programs are told.
     pub(crate) facts: Box<Map<String, Value>>,
+    /// What was not written, if the hint is up to the tools that are at hand.
+    cause: Option<Arc<WriteError>>,
 }
 
 impl Refused {
     /// A refusal with a message and a hint.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), facts: Box::default() }
+        Self { message: message.into(), hint: hint.into(), facts: Box::default(), cause: None }
     }
 
     /// What a draft has that it may not have.
@@ -44,6 +50,19 @@ impl Refused {
     /// Gives a fact to programs.
     pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same for somebody who has these tools.
+    pub(crate) fn for_tools(mut self, set: Toolset) -> Self {
+        let Some(cause) = self.cause.take() else { return self };
+        let before = self.text();
+        self.hint = hints::about(&cause, set);
+        let after = self.text();
+        // Where the text is a fact as well, that says the same.
+        for fact in self.facts.values_mut().filter(|fact| **fact == before.as_str()) {
+            *fact = after.as_str().into();
+        }
         self
     }
 
@@ -78,7 +97,11 @@ impl From<WriteError> for Refused {
             | WriteError::Ambiguous { .. }
             | WriteError::NoSuchVersion { .. }
             | WriteError::IdUsed(_)
-            | WriteError::Store(_)) => Self::new(error.to_string(), hint),
+            | WriteError::Store(_)) => {
+                let mut refused = Self::new(error.to_string(), hint);
+                refused.cause = Some(Arc::new(error));
+                refused
+            }
         }
     }
 }

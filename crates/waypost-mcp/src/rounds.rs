@@ -70,7 +70,7 @@ impl Rounds {
         put: Put,
     ) -> Result<InputRequiredResult, Refused> {
         let cannot =
-            |what: String| Refused::new(what, "a person can answer in a terminal: `waypost approve`");
+            |what: String| Refused::new(what, "to answer in a terminal a person runs `waypost approve`");
         let form =
             put.question.form().map_err(|error| cannot(format!("the question cannot be put: {error}")))?;
         let mut bytes = [0_u8; HANDLE_BYTES];

@@ -78,7 +78,7 @@ pub struct Server {
 /// What all sessions of one agent share.
 pub(crate) struct Shared {
     /// Those that are listed, then their synonyms.
-    pub(crate) tools: Vec<Tool>,
+    pub(crate) tools: Vec<(Toolset, Tool)>,
     listed: usize,
     pub(crate) by_name: BTreeMap<&'static str, usize>,
     toolsets: Vec<Toolset>,
@@ -91,14 +91,41 @@ pub(crate) struct Shared {
     board: Arc<Board>,
 }
 
+/// How long a session lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Span {
+    /// As long as the line to the client.
+    Line,
+    /// As long as the client says, if it speaks of sessions at all; otherwise for one request.
+    Http,
+}
+
 /// What one session has for itself.
-#[derive(Default)]
 pub(crate) struct Session {
+    /// What tells it from others of the same agent.
+    name: String,
+    span: Span,
     ear: Arc<Ear>,
     /// The plan that it made, named or took a task of last.
     pub(crate) plan: Arc<Mutex<Option<PlanId>>>,
     /// Hands the news over to the client; begun by the first subscription.
     teller: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Session {
+    fn new(span: Span) -> Self {
+        let plan = Arc::default();
+        Self { name: session_name(), span, ear: Arc::default(), plan, teller: Mutex::default() }
+    }
+}
+
+/// Few letters: sessions of one agent at the same time are few, too.
+fn session_name() -> String {
+    const LETTERS: &[u8; 32] = b"abcdefghijkmnopqrstuvwxyz2345678";
+    let mut bytes = [0; 6];
+    // Without chance every session is the same one, as it would be without names.
+    let _no_chance = getrandom::fill(&mut bytes);
+    bytes.iter().map(|byte| char::from(LETTERS[usize::from(byte % 32)])).collect()
 }
 
 impl Drop for Session {
@@ -135,15 +162,19 @@ impl Server {
         agent: Option<String>,
         output_schemas: bool,
     ) -> Self {
-        let mut tools: Vec<Tool> = Vec::new();
+        let mut tools: Vec<(Toolset, Tool)> = Vec::new();
         let mut by_name = BTreeMap::new();
         let mut listed = 0;
-        let all = toolsets.iter().flat_map(|set| set.tools()).map(|tool| (tool, 1));
-        let synonyms = toolsets.iter().flat_map(|set| set.synonyms()).map(|tool| (tool, 0));
-        for (tool, lists) in all.chain(synonyms) {
+        let of = |set: &Toolset, tools: Vec<Tool>, lists: usize| {
+            let set = *set;
+            tools.into_iter().map(move |tool| (set, tool, lists))
+        };
+        let all = toolsets.iter().flat_map(|set| of(set, set.tools(), 1));
+        let synonyms = toolsets.iter().flat_map(|set| of(set, set.synonyms(), 0));
+        for (set, tool, lists) in all.chain(synonyms) {
             by_name.entry(tool.name).or_insert_with(|| {
                 listed += lists;
-                tools.push(tool);
+                tools.push((set, tool));
                 tools.len() - 1
             });
         }
@@ -160,18 +191,26 @@ impl Server {
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
             board,
         };
-        Self { shared: Arc::new(shared), session: Arc::default() }
+        Self { shared: Arc::new(shared), session: Arc::new(Session::new(Span::Line)) }
     }
 
     /// The same server for another session of the same agent.
     pub(crate) fn for_session(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared), session: Arc::default() }
+        Self { shared: Arc::clone(&self.shared), session: Arc::new(Session::new(Span::Http)) }
     }
 
     /// The agent who calls: an agent, whatever the client calls itself.
     pub(crate) fn caller(&self, context: &RequestContext<RoleServer>) -> Actor {
         let named = self.shared.agent.clone();
         Actor::agent(named.or_else(|| client_name(context)).unwrap_or_else(|| NOBODY.to_owned()))
+    }
+
+    /// The caller's name as somebody who works on tasks. Requests over HTTP that belong to no session are all one.
+    pub(crate) fn worker(&self, by: &Actor, visitor: &Visitor) -> String {
+        match self.session.span {
+            Span::Http if visitor.answers_in_rounds() => by.to_string(),
+            Span::Line | Span::Http => by.in_session(&self.session.name),
+        }
     }
 
     /// Does something with the workspace that may wait for a disk.
@@ -272,7 +311,7 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let define = |tool: &Tool| definition(tool, self.shared.output_schemas);
+        let define = |(_, tool): &(Toolset, Tool)| definition(tool, self.shared.output_schemas);
         Ok(ListToolsResult::with_all_items(
             self.shared.tools[..self.shared.listed].iter().map(define).collect(),
         ))

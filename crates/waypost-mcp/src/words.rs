@@ -9,10 +9,20 @@ pub(crate) const CHANGES_MAX: usize = 30;
 /// Bytes of each value among them.
 const CHANGE_BYTES: usize = 80;
 
+/// Notes about what was read or written that are told.
+const NOTES_MAX: usize = 3;
+/// Bytes of each.
+const NOTE_BYTES: usize = 120;
+
 /// At most so many bytes of one line of a text.
 pub(crate) fn cut(text: &str, bytes: usize) -> String {
     let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     cut_text(&line, bytes)
+}
+
+/// The first few of several notes.
+pub(crate) fn notes(notes: &[String]) -> Vec<String> {
+    notes.iter().take(NOTES_MAX).map(|note| cut(note, NOTE_BYTES)).collect()
 }
 
 /// At most so many bytes of a text, its lines kept.

@@ -87,15 +87,14 @@ impl Workspace {
         Ok(self.plans.heads(&query)?.items.into_iter().next().map(|head| head.id))
     }
 
-    /// What somebody works on, as far as it is leased.
-    pub(crate) fn leases_of(&self, worker: &Actor) -> Result<Vec<Lease>, StoreError> {
+    /// What somebody works on, in whichever session, as far as it is leased.
+    pub(crate) fn leases_of(&self, agent: &Actor) -> Result<Vec<Lease>, StoreError> {
         let mut leases = Vec::new();
         self.plans.store().read(&mut |read| {
             leases = read.leases(None, LEASES_MAX)?;
             Ok(())
         })?;
-        let worker = worker.to_string();
-        leases.retain(|lease| lease.worker == worker);
+        leases.retain(|lease| agent.is_worker(&lease.worker));
         Ok(leases)
     }
 

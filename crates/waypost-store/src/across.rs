@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use waypost_core::{
-    Dependency, Elsewhere, Event, Phase, Plan, PlanId, Problem, Refusal, Status, TaskId, Wrong,
+    Dependency, Elsewhere, Event, Phase, Plan, PlanId, Problem, Refusal, Task, TaskId, Wrong,
 };
 
 use crate::plans::{Plans, WriteError, load};
@@ -22,7 +22,11 @@ const OPEN: [Phase; 4] = [Phase::Draft, Phase::AwaitingApproval, Phase::Active, 
 /// have ended, and the latest of each.
 pub(crate) fn candidates(read: &mut dyn Read, there: &Elsewhere) -> Result<Vec<PlanId>, StoreError> {
     let agent = match (&there.plan, &there.agent) {
-        (Some(plan), _) => return Ok(vec![plan.clone()]),
+        (Some(plan), None) => return Ok(vec![plan.clone()]),
+        (Some(plan), Some(agent)) => {
+            let head = read.head(plan)?.filter(|head| head.owner == *agent);
+            return Ok(head.into_iter().map(|head| head.id).collect());
+        }
         (None, None) => return Ok(Vec::new()),
         (None, Some(agent)) => agent,
     };
@@ -78,18 +82,27 @@ pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Res
 /// The tasks that now wait for something else than before: a ring that was closed goes through one of them.
 fn starts(plan: &Plan, events: &[Event]) -> Vec<TaskId> {
     let waits_there = |on: &[Dependency]| on.iter().any(|on| on.elsewhere().is_some());
+    let waiting = || -> Vec<TaskId> {
+        let tasks = plan.tasks().map(|(task, _)| &task.spec);
+        tasks.filter(|spec| waits_there(&spec.depends_on)).map(|spec| spec.id.clone()).collect()
+    };
     let mut starts = Vec::new();
     for event in events {
         if let Event::PlanCreated { .. } = event {
             // Nobody knew of a new plan: what leaves it begins at these.
-            let tasks = plan.tasks().map(|(task, _)| &task.spec);
-            starts.extend(tasks.filter(|spec| waits_there(&spec.depends_on)).map(|spec| spec.id.clone()));
+            starts.extend(waiting());
         } else if let Event::TasksAdded { tasks, .. } = event {
             starts.extend(tasks.iter().map(|spec| spec.id.clone()));
         } else if let Event::TaskRevised { task } = event {
             starts.push(task.id.clone());
         } else if let Event::TaskMoved { task, .. } = event {
             starts.push(task.clone());
+        } else if let Event::TasksRetried { tasks } | Event::TasksReset { tasks } = event {
+            // Those who wait for them wait again, and what they depend on may have changed since.
+            starts.extend(tasks.iter().cloned());
+        } else if let Event::PlanRevised { owner: Some(_), .. } = event {
+            // Others may mean tasks of this plan now.
+            starts.extend(waiting());
         }
     }
     starts
@@ -153,31 +166,32 @@ impl Search<'_> {
     /// What must end before this task can: what it and the tasks around it depend on, and its children.
     fn waits_for(&mut self, (id, task): &Node) -> Result<Vec<Node>, StoreError> {
         let Some(plan) = self.plan(id)? else { return Ok(Vec::new()) };
-        let Some(found) = plan.task(task.as_str()).filter(|task| !task.state.status.is_finished()) else {
+        // What was skipped because of another comes back when that one is done again.
+        let may_wait = |task: &&Task| !task.state.status.is_finished() || task.state.because_of.is_some();
+        let Some(found) = plan.task(task.as_str()).filter(may_wait) else {
             return Ok(Vec::new());
         };
         let mut waits_for: Vec<Node> =
             plan.children(task.as_str()).iter().map(|child| (id.clone(), child.spec.id.clone())).collect();
-        let mut there: Vec<Elsewhere> = Vec::new();
+        let mut there: Vec<(Elsewhere, Option<PlanId>)> = Vec::new();
         let mut at = Some(found);
         while let Some(found) = at {
             for dependency in &found.spec.depends_on {
                 match dependency {
                     Dependency::Task(on) => waits_for.push((id.clone(), on.clone())),
                     Dependency::Elsewhere(on) => {
+                        // What it has heard may be taken back: by the plan from which it has heard, if that is known.
                         let heard = found.state.received.get(&on.key());
-                        if heard.is_none_or(|heard| heard.status != Status::Done) {
-                            there.push((**on).clone());
-                        }
+                        let source = heard.and_then(|heard| heard.plan.clone());
+                        there.push(((**on).clone(), source));
                     }
                 }
             }
             at = found.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
         }
-        for there in there {
-            if let Some(plan) = self.meant(id, &there)? {
-                waits_for.push((plan, there.task));
-            }
+        for (there, source) in there {
+            let meant = if source.is_some() { source } else { self.meant(id, &there)? };
+            waits_for.extend(meant.map(|plan| (plan, there.task)));
         }
         Ok(waits_for)
     }
@@ -185,8 +199,9 @@ impl Search<'_> {
     fn meant(&mut self, of: &PlanId, there: &Elsewhere) -> Result<Option<PlanId>, StoreError> {
         let own = self.own.id().clone();
         let mut plans = candidates(self.read, there)?;
-        let is_agents = there.plan.is_none() && there.agent.as_deref() == Some(&*self.own.spec().owner);
-        if is_agents && !plans.contains(&own) {
+        let is_agents = there.agent.as_deref().is_none_or(|agent| agent == self.own.spec().owner);
+        let is_named = there.plan.as_ref().is_none_or(|plan| *plan == own);
+        if is_agents && is_named && !plans.contains(&own) {
             // It is being made, so it is the latest.
             plans.insert(0, own);
         }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, ActorKind, Consequence, Event, PlanId, TaskId, Timestamp, limits};
 
 use crate::follow::Follower;
+use crate::meters::meters;
 use crate::plans::Plans;
 use crate::record::{Entry, LogFilter};
 use crate::store::{Read, StoreError};
@@ -235,6 +236,15 @@ pub struct EventPage {
     pub cursor: Cursor,
     /// Whether the log goes on behind the cursor; it may hold nothing that is wanted.
     pub more: bool,
+    /// How many versions between the two places have no events any more: they were pruned, or their plan was purged. What
+    /// was in them cannot be told.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub forgotten: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Plans {
@@ -249,12 +259,13 @@ impl Plans {
             Err(TryLockError::WouldBlock) => None,
         };
         let follower = shared.as_deref_mut().unwrap_or(&mut own);
-        let mut page = EventPage { events: Vec::new(), cursor: after, more: false };
+        let mut page = EventPage { events: Vec::new(), cursor: after, more: false, forgotten: 0 };
         self.store().read(&mut |read| {
             page = Reader { read, follower, filter, owners: HashMap::new() }
                 .page(after, limit.clamp(1, EVENTS_MAX))?;
             Ok(())
         })?;
+        meters().events_served.add(page.events.len() as u64);
         Ok(page)
     }
 
@@ -302,13 +313,14 @@ struct Stretch {
 impl Reader<'_> {
     fn page(mut self, after: Cursor, limit: usize) -> Result<EventPage, StoreError> {
         let latest = self.read.latest()?;
-        let mut page = EventPage { events: Vec::new(), cursor: after, more: false };
+        let mut page = EventPage { events: Vec::new(), cursor: after, more: false, forgotten: 0 };
         let mut looked = 0;
         while page.cursor.sequence < latest && looked < EVENT_VERSIONS_MAX {
             let count = limit.max(VERSIONS_READ_MIN).min(EVENT_VERSIONS_MAX - looked);
             let stretch = self.stretch(page.cursor.sequence, count, latest)?;
             for entry in stretch.entries {
                 looked += 1;
+                page.forgotten += u64::from(entry.is_forgotten());
                 let sequence = entry.sequence;
                 let is_begun = page.cursor.sequence + 1 == sequence;
                 let from = if is_begun { page.cursor.part } else { 0 };

@@ -4,8 +4,10 @@
 //! store.json            the format of the folder, and the number of the latest version in the log
 //! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one a line: the truth
+//! pruned/ID.json        the plan as the last of its forgotten versions left it: its history goes on from there
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
+//! workers.json          who runs plans of the folder, and when each was last heard of
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
 //! .relay-NAME           held by the process that sends a reporter its events
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
@@ -22,6 +24,7 @@
 mod check;
 mod disk;
 mod journal;
+mod kept;
 mod known;
 mod lines;
 mod session;
@@ -44,8 +47,7 @@ const FORMAT: &str = "waypost-file-store";
 /// The version of the format that this build writes.
 const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
-const IGNORED: &str =
-    ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n.relay-*\n";
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
 
 /// The places of everything in the folder.
 #[derive(Clone, Debug)]
@@ -62,6 +64,9 @@ impl Layout {
     }
     fn subscriptions(&self) -> PathBuf {
         self.root.join("subscriptions.json")
+    }
+    fn workers(&self) -> PathBuf {
+        self.root.join("workers.json")
     }
     fn lock(&self) -> PathBuf {
         self.root.join(".lock")
@@ -84,6 +89,9 @@ impl Layout {
     fn histories(&self) -> PathBuf {
         self.root.join("history")
     }
+    fn pruned(&self) -> PathBuf {
+        self.root.join("pruned")
+    }
     fn edited(&self) -> PathBuf {
         self.root.join("edited")
     }
@@ -95,6 +103,9 @@ impl Layout {
     }
     fn snapshot(&self, id: &PlanId) -> PathBuf {
         self.snapshots().join(id.as_str())
+    }
+    fn pruned_plan(&self, id: &PlanId) -> PathBuf {
+        self.pruned().join(format!("{id}.json"))
     }
     fn edited_plan(&self, id: &PlanId, version: u64) -> PathBuf {
         self.edited().join(format!("{id}@{version}.json"))
@@ -142,8 +153,14 @@ impl FileStore {
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let layout = Layout { root: folder.to_owned() };
         disk::make_folder(folder)?;
-        let below =
-            [layout.plans(), layout.histories(), layout.edited(), layout.pending(), layout.snapshots()];
+        let below = [
+            layout.plans(),
+            layout.histories(),
+            layout.pruned(),
+            layout.edited(),
+            layout.pending(),
+            layout.snapshots(),
+        ];
         for folder in &below {
             disk::make_folder(folder)?;
             disk::is_plain_folder(folder)?;
@@ -226,6 +243,11 @@ impl Store for FileStore {
 
     fn beside(&self, name: &str) -> Option<PathBuf> {
         Some(self.layout.root.join(format!(".{name}")))
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let _guard = self.shared()?;
+        Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {

@@ -32,7 +32,7 @@ impl Follower {
         let mut plan = match self.plan_before(read, entry, before) {
             Ok(plan) => plan,
             // What was decided can be told all the same; the doctor names what is damaged.
-            Err(StoreError::Corrupt { .. }) => return Ok(Vec::new()),
+            Err(StoreError::Corrupt { .. } | StoreError::Pruned { .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
         let told = plan.advance_telling(&entry.events, entry.at);

@@ -77,9 +77,13 @@ impl Plans {
 fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>), StoreError> {
     let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
     let mut wrong = Vec::new();
-    let mut plan = Plan::blank(id.clone());
-    let mut from = 0;
-    // From the very beginning, so that no snapshot can hide a difference.
+    // From the very beginning, so that no snapshot can hide a difference; of versions that were pruned, only what was kept
+    // in their place can tell.
+    let mut plan = match read.pruned(id)? {
+        Some(pruned) => load(read, id, pruned.up_to)?,
+        None => Plan::blank(id.clone()),
+    };
+    let mut from = plan.version();
     while plan.version() < head.version {
         let entries = read.versions(id, from, 1_000)?;
         for entry in &entries {
@@ -117,11 +121,14 @@ fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan
     Ok((wrong, Some(plan)))
 }
 
-/// How long a lease lasts is known only to its row.
-fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
+/// How long a lease lasts, since when, and whose slot it takes is known only to its row.
+pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
     for lease in &mut rows.leases {
         let same =
             stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
-        lease.until = same.and_then(|other| other.until);
+        if let Some(same) = same {
+            (lease.until, lease.since) = (same.until, same.since);
+            lease.queue.clone_from(&same.queue);
+        }
     }
 }

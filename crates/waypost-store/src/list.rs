@@ -1,11 +1,13 @@
 //! Lists for backends that have no query language: filters, order, pages. Knows nothing of where the rows come from.
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use waypost_core::{PlanId, Timestamp};
 
 use crate::record::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
 use crate::subscriptions::Subscription;
+use crate::workers::Worker;
 
 /// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
 /// or after it have changed.
@@ -119,6 +121,13 @@ pub(crate) fn waits<'a>(
     found.into_iter().cloned().collect()
 }
 
+/// Who waits for any task of `plan`, or of whatever plan `agent` owns.
+pub(crate) fn waits_on<'a>(waits: impl Iterator<Item = &'a Wait>, plan: &PlanId, agent: &str) -> Vec<Wait> {
+    let mut found: Vec<Wait> = waits.filter(|wait| wait.is_on(plan, agent)).cloned().collect();
+    found.sort();
+    found
+}
+
 /// The subscriptions of an owner, or of all: the oldest first.
 pub(crate) fn subscriptions<'a>(
     subscriptions: impl Iterator<Item = &'a Subscription>,
@@ -129,4 +138,43 @@ pub(crate) fn subscriptions<'a>(
         subscriptions.filter(|found| owner.is_none_or(|owner| found.owner == owner)).collect();
     found.sort_by_key(|found| (found.created_at, &found.id));
     found.into_iter().take(limit).cloned().collect()
+}
+
+/// The leases of one worker: those that never end first, then the earliest end.
+pub(crate) fn leases_of<'a>(of: impl Iterator<Item = &'a Lease>, worker: &str, limit: usize) -> Vec<Lease> {
+    leases(of.filter(|lease| lease.worker == worker), None, limit)
+}
+
+/// Who has slots of a queue, and how many.
+pub(crate) fn slots<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    queue: &str,
+    now: Timestamp,
+) -> Vec<(String, u32)> {
+    let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
+    let lasts = |lease: &&Lease| lease.until.is_none_or(|until| until >= now);
+    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)).filter(lasts) {
+        *slots.entry(&lease.worker).or_default() += 1;
+    }
+    slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()
+}
+
+/// One page of workers, which come in the order of their names.
+pub(crate) fn workers<'a>(
+    workers: impl ExactSizeIterator<Item = &'a Worker>,
+    after: Option<&str>,
+    limit: usize,
+) -> Page<Worker> {
+    let total = workers.len() as u64;
+    let later = workers.filter(|worker| after.is_none_or(|after| worker.name.as_str() > after));
+    let items: Vec<Worker> = later.take(limit.saturating_add(1)).cloned().collect();
+    page_of_workers(items, total, limit)
+}
+
+/// The page that `items` make, of which there may be one more than fits on it.
+pub(crate) fn page_of_workers(mut items: Vec<Worker>, total: u64, limit: usize) -> Page<Worker> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|last| last.name.clone());
+    Page { items, total, next }
 }

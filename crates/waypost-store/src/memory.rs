@@ -6,10 +6,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::record::{Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Query, Wait};
-use crate::store::{Append, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work};
+use crate::record::{
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait,
+};
+use crate::store::{
+    Adopted, Append, Look, Pruning, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+};
 use crate::subscriptions::Subscription;
 use crate::watch::{MemoryBell, Watch};
+use crate::workers::{AttemptLog, Worker};
 use crate::{clock, list};
 
 /// Says what time it is.
@@ -67,6 +72,10 @@ impl Store for MemoryStore {
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Process
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -156,10 +165,14 @@ struct Tables {
     /// Where a version of a plan stands in the log.
     versions: Table<(PlanId, u64), u64>,
     snapshots: Table<(PlanId, u64), Vec<u8>>,
+    /// What is kept in the place of events that were forgotten.
+    pruned: Table<PlanId, (Pruned, Vec<u8>)>,
     leases: Table<Place, Lease>,
     locks: Table<Place, Vec<HeldLock>>,
     waits: Table<Place, Vec<Wait>>,
     subscriptions: Table<String, Subscription>,
+    workers: Table<String, Worker>,
+    attempt_logs: Table<(PlanId, String, u32), AttemptLog>,
 }
 
 impl Tables {
@@ -173,10 +186,13 @@ impl Tables {
         self.log.keep();
         self.versions.keep();
         self.snapshots.keep();
+        self.pruned.keep();
         self.leases.keep();
         self.locks.keep();
         self.waits.keep();
         self.subscriptions.keep();
+        self.workers.keep();
+        self.attempt_logs.keep();
     }
 
     fn undo(&mut self) {
@@ -184,10 +200,13 @@ impl Tables {
         self.log.undo();
         self.versions.undo();
         self.snapshots.undo();
+        self.pruned.undo();
         self.leases.undo();
         self.locks.undo();
         self.waits.undo();
         self.subscriptions.undo();
+        self.workers.undo();
+        self.attempt_logs.undo();
     }
 
     fn heads(&self) -> impl Iterator<Item = &Head> {
@@ -228,6 +247,22 @@ impl Tables {
         }
     }
 
+    /// Leaves of a plan's versions up to one what `left` leaves of them, and no snapshots.
+    fn forget(&mut self, plan: &PlanId, up_to: u64, left: impl Fn(Entry) -> Entry) {
+        let those = (plan.clone(), 0)..=(plan.clone(), up_to);
+        let snapshots: Vec<_> =
+            self.snapshots.rows.range(those.clone()).map(|(key, _)| key.clone()).collect();
+        for snapshot in &snapshots {
+            self.snapshots.take(snapshot);
+        }
+        let numbers: Vec<u64> = self.versions.rows.range(those).map(|(_, &sequence)| sequence).collect();
+        for sequence in numbers {
+            if let Some(entry) = self.log.rows.get(&sequence).cloned() {
+                self.log.put(sequence, left(entry));
+            }
+        }
+    }
+
     fn replace_index(&mut self, plan: &PlanId, rows: &IndexRows) {
         self.leases.take_all_of(plan);
         self.locks.take_all_of(plan);
@@ -251,6 +286,14 @@ impl Tables {
             self.waits.put(place, rows);
         }
     }
+}
+
+/// A version that was taken over stands in the way of another one.
+fn taken(entry: &Entry) -> StoreError {
+    let Entry { sequence, plan, version, .. } = entry;
+    StoreError::Database(format!(
+        "number {sequence} of the log, or version {version} of plan {plan}, is taken"
+    ))
 }
 
 /// The tables during one read or one transaction.
@@ -288,7 +331,14 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         let earlier = (plan.clone(), 0)..=(plan.clone(), at_most);
         let latest = self.tables.snapshots.rows.range(earlier).next_back();
-        Ok(latest.map(|((_, version), bytes)| (*version, bytes.clone())))
+        let latest = latest.map(|((_, version), bytes)| (*version, bytes));
+        let kept = self.tables.pruned.rows.get(plan).map(|(pruned, bytes)| (pruned.up_to, bytes));
+        let found = latest.or(kept.filter(|(version, _)| *version <= at_most));
+        Ok(found.map(|(version, bytes)| (version, bytes.clone())))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        Ok(self.tables.pruned.rows.get(plan).map(|(pruned, _)| pruned.clone()))
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -317,6 +367,10 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(list::waits(self.tables.waits.rows.values().flatten(), plan, agent, task))
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(list::waits_on(self.tables.waits.rows.values().flatten(), plan, agent))
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let mut rows = IndexRows {
             leases: self.tables.leases.of(plan).cloned().collect(),
@@ -333,6 +387,32 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
 
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         Ok(list::subscriptions(self.tables.subscriptions.rows.values(), owner, limit))
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        Ok(self.tables.workers.rows.get(name).cloned())
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        Ok(list::workers(self.tables.workers.rows.values(), after, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(list::leases_of(self.tables.leases.rows.values(), worker, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        Ok(list::slots(self.tables.leases.rows.values(), queue, (self.clock)()))
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let key = (plan.clone(), task.to_string(), attempt);
+        Ok(self.tables.attempt_logs.rows.get(&key).cloned())
     }
 
     fn now(&mut self) -> Timestamp {
@@ -410,23 +490,78 @@ impl Transaction for Session<'_, &mut Tables> {
         Ok(())
     }
 
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
-        self.tables.known(plan)?;
-        self.tables.plans.put(plan.clone(), PlanRow { head: None, replay_bytes: 0 });
-        self.tables.replace_index(plan, &IndexRows::default());
-        let all = (plan.clone(), 0)..=(plan.clone(), u64::MAX);
-        let snapshots: Vec<_> =
-            self.tables.snapshots.rows.range(all.clone()).map(|(key, _)| key.clone()).collect();
-        for snapshot in &snapshots {
-            self.tables.snapshots.take(snapshot);
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.tables.workers.put(worker.name.clone(), worker.clone());
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.tables.workers.take(&name.to_owned());
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let gone = self.tables.workers.rows.values().filter(|worker| worker.until < before);
+        let gone: Vec<String> = gone.map(|worker| worker.name.clone()).collect();
+        for name in &gone {
+            self.tables.workers.take(name);
         }
-        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
-        let numbers: Vec<u64> = self.tables.versions.rows.range(all).map(|(_, &sequence)| sequence).collect();
-        for sequence in numbers {
-            if let Some(entry) = self.tables.log.rows.get(&sequence).cloned() {
-                self.tables.log.put(sequence, entry.purged());
-            }
+        Ok(gone.len() as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        if self.tables.head(&log.plan).is_some() {
+            let key = (log.plan.clone(), log.task.to_string(), log.attempt);
+            self.tables.attempt_logs.put(key, log.clone());
         }
         Ok(())
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.tables.known(plan)?;
+        let logs = self.tables.attempt_logs.rows.keys().filter(|(of, _, _)| of == plan);
+        for log in logs.cloned().collect::<Vec<_>>() {
+            self.tables.attempt_logs.take(&log);
+        }
+        self.tables.plans.put(plan.clone(), PlanRow { head: None, replay_bytes: 0 });
+        self.tables.replace_index(plan, &IndexRows::default());
+        self.tables.pruned.take(plan);
+        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        self.tables.forget(plan, u64::MAX, Entry::purged);
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        let row = self.tables.known(plan)?;
+        self.tables.plans.put(plan.clone(), PlanRow { replay_bytes: 0, ..row });
+        self.tables.forget(plan, pruning.pruned.up_to, Entry::pruned);
+        self.tables.pruned.put(plan.clone(), (pruning.pruned.clone(), pruning.snapshot.to_vec()));
+        Ok(())
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        for entry in entries {
+            let place = (entry.plan.clone(), entry.version);
+            if self.tables.log.rows.contains_key(&entry.sequence)
+                || self.tables.versions.rows.contains_key(&place)
+            {
+                return Err(taken(entry));
+            }
+            self.tables.versions.put(place, entry.sequence);
+            self.tables.log.put(entry.sequence, entry.clone());
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let head = adopted.map(|adopted| Head::of(adopted.plan));
+        self.tables.plans.put(plan.clone(), PlanRow { head, replay_bytes: 0 });
+        let Some(Adopted { rows, pruning, .. }) = adopted else { return Ok(()) };
+        self.tables.replace_index(plan, rows);
+        match pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
     }
 }

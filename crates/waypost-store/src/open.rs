@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::{Durability, FileStore, MemoryStore, SqliteStore, Store, StoreError};
+use crate::postgres::without_password;
+use crate::{Durability, FileStore, MemoryStore, PostgresStore, SqliteStore, Store, StoreError};
 
-/// Opens the store that `location` names: `sqlite:PATH`, `file:DIR`, `memory:`. It is made when it is not there.
+/// Opens the store that `location` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, `file:DIR`, `memory:`. It is made
+/// when it is not there; a database has to be.
 pub fn open(location: &str, durability: Durability) -> Result<Arc<dyn Store>, StoreError> {
     match location.split_once(':') {
         Some(("sqlite", path)) if !path.is_empty() => {
@@ -13,6 +15,9 @@ pub fn open(location: &str, durability: Durability) -> Result<Arc<dyn Store>, St
         }
         Some(("file", path)) if !path.is_empty() => Ok(Arc::new(FileStore::open(Path::new(path))?)),
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::new())),
-        _ => Err(StoreError::BadLocation(location.to_owned())),
+        Some(("postgres" | "postgresql", rest)) if rest.starts_with("//") => {
+            Ok(Arc::new(PostgresStore::open(location, durability)?))
+        }
+        _ => Err(StoreError::BadLocation(without_password(location))),
     }
 }

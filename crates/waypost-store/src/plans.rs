@@ -1,10 +1,14 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
 //! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
+mod ahead;
 mod cache;
 mod inside;
+mod kept;
+mod room;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, TaskId, Timestamp};
 
@@ -14,9 +18,13 @@ use self::inside::{and_tell, create, purge, write};
 pub(crate) use self::inside::{random_name, write_possible};
 use crate::follow::Follower;
 use crate::group::Group;
-use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
-use crate::store::{Store, StoreError};
+use crate::heard;
+use crate::meters::meters;
+use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
+use crate::store::{Read, Store, StoreError};
 use crate::watch::Watch;
+use crate::whereabouts::Whereabouts;
+use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
 const CANDIDATES_MAX: usize = 10;
@@ -62,6 +70,15 @@ pub struct Committed {
     pub changed: bool,
     /// Of [`Plans::write_what_can_be`]: the commands that were refused, by their place in the request.
     pub left_out: Vec<(usize, Refusal)>,
+    /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
+    pub missing: Vec<(Wait, Whereabouts)>,
+}
+
+impl Committed {
+    /// Nothing was written: the plan is at this version.
+    pub fn unchanged(plan: PlanId, version: u64) -> Self {
+        Self { plan, version, sequence: 0, changed: false, left_out: Vec::new(), missing: Vec::new() }
+    }
 }
 
 /// The plan has moved on since the caller looked.
@@ -144,8 +161,8 @@ impl WriteError {
 
 enum Job {
     Create(Option<PlanId>, Actor, Command),
-    Write(Box<WriteRequest>),
-    WritePossible(Box<WriteRequest>),
+    Write(Box<WriteRequest>, Option<Slots>),
+    WritePossible(Box<WriteRequest>, Option<Slots>),
     Purge(PlanId, Actor),
 }
 
@@ -167,6 +184,20 @@ impl<E: Into<WriteError>> From<E> for Trouble {
 }
 
 pub(crate) type Done = Result<Committed, Trouble>;
+
+/// Lets whoever wants to hear of it know what a commit has made durable.
+fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) {
+    for (job, answer) in jobs.iter().zip(answers) {
+        let Ok(done) = answer else { continue };
+        match job {
+            Job::Create(_, by, command) => heard::tell_of(&[command], by, done, cache.get(&done.plan), took),
+            Job::Write(request, _) | Job::WritePossible(request, _) => {
+                heard::tell(request, done, cache.get(&done.plan), took);
+            }
+            Job::Purge(..) => {}
+        }
+    }
+}
 
 /// All plans of one store.
 pub struct Plans {
@@ -234,19 +265,29 @@ impl Plans {
 
     /// Writes one version. Durable when this returns.
     pub fn write(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::Write(Box::new(request)))
+        self.queue_one(Job::Write(Box::new(request), None))
     }
 
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
     /// plan: another one may have been faster with one task, and the rest is worth writing.
     pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
-        self.queue_one(Job::WritePossible(Box::new(request)))
+        self.queue_one(Job::WritePossible(Box::new(request), None))
+    }
+
+    /// The same as [`Plans::write`] for a worker whose tasks take slots of a queue.
+    pub fn write_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+        self.queue_one(Job::Write(Box::new(request), Some(slots)))
+    }
+
+    /// The same as [`Plans::write_what_can_be`] for a worker whose tasks take slots of a queue.
+    pub fn write_what_can_be_within(&self, request: WriteRequest, slots: Slots) -> Answer {
+        self.queue_one(Job::WritePossible(Box::new(request), Some(slots)))
     }
 
     /// Writes for many callers at once, each request a version of its own with an answer of its own. For doors that serve
     /// many callers from one thread: what has come in meanwhile is committed in one go.
     pub fn write_each(&self, requests: Vec<WriteRequest>) -> Vec<Answer> {
-        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request))).collect())
+        self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request), None)).collect())
     }
 
     /// Forgets a plan and its history for good. Only a person can; its id stays used.
@@ -276,20 +317,25 @@ impl Plans {
         // Held until the commit is durable, so that nobody reads what may yet be undone.
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let mut answers: Vec<Answer> = Vec::new();
+        let begun = Instant::now();
+        let mut is_again = false;
         let outcome = self.store.write(&mut |transaction| {
             // The backend may start over; then so do we, from what is stored.
-            if !answers.is_empty() {
+            if std::mem::replace(&mut is_again, true) {
                 answers.clear();
                 cache.plans.clear();
             }
+            transaction.expect(&ahead::of_jobs(&jobs, &cache));
             for job in &jobs {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
                         .and_then(|done| and_tell(transaction, &mut cache, by, done)),
-                    Job::Write(request) => write(transaction, &mut cache, request)
+                    Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
                         .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
-                    Job::WritePossible(request) => write_possible(transaction, &mut cache, request)
-                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
+                    Job::WritePossible(request, slots) => {
+                        write_possible(transaction, &mut cache, request, slots.as_ref())
+                            .and_then(|done| and_tell(transaction, &mut cache, &request.by, done))
+                    }
                     Job::Purge(plan, by) => purge(transaction, &mut cache, plan, by),
                 };
                 answers.push(match answer {
@@ -302,10 +348,17 @@ impl Plans {
             }
             Ok(())
         });
+        let took = begun.elapsed();
+        meters().commits.took(took);
+        meters().group_sizes.had(jobs.len());
         match outcome {
-            Ok(()) => answers,
+            Ok(()) => {
+                tell_of_all(&jobs, &answers, &cache, took);
+                answers
+            }
             // It may have been written, or not: who tries again must not do so unseen.
             Err(error) => {
+                meters().store_errors.with([error.word()], |errors| errors.add(1));
                 cache.plans.clear();
                 jobs.iter().map(|_| Err(error.told_again().into())).collect()
             }
@@ -316,6 +369,7 @@ impl Plans {
     pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
         let mut stored = None;
         self.store.read(&mut |read| {
+            // Only the version: whether anything else is wanted is known after that.
             stored = read.version(id)?;
             Ok(())
         })?;
@@ -328,14 +382,26 @@ impl Plans {
             }
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        self.store.read(&mut |read| match read.version(id)? {
-            Some(version) => catch_up(read, &mut cache, id, version),
-            None => Ok(()),
+        self.store.read(&mut |read| {
+            read.expect(&ahead::of_plan(id, &cache));
+            match read.version(id)? {
+                Some(version) => catch_up(read, &mut cache, id, version),
+                None => Ok(()),
+            }
         })?;
         match cache.plans.get(id) {
             Some(cached) => Ok(look(&cached.plan)),
             None => Err(WriteError::NotFound(id.to_string())),
         }
+    }
+
+    /// Looks at several plans in one state of the store. May be run again.
+    pub(crate) fn looking(
+        &self,
+        look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        self.store.read(&mut |read| look(read, &mut cache))
     }
 
     /// A plan as it was at a version.

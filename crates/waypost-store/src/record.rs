@@ -94,10 +94,31 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// What stays of it when its events are pruned: its number, who, when and the name of the command.
+    pub(crate) fn pruned(self) -> Self {
+        Self { events: Vec::new(), ..self }
+    }
+
+    /// Whether only its row is left: no version is written without an event.
+    pub fn is_forgotten(&self) -> bool {
+        self.events.is_empty()
+    }
+
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
         Self { command: "purged".to_owned(), events: Vec::new(), ..self }
     }
+}
+
+/// Events that were forgotten: the plan as the last of these versions left it is kept in their place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pruned {
+    /// This version and all before it have no events any more.
+    pub up_to: u64,
+    /// When they were forgotten.
+    pub at: Timestamp,
+    /// By whom.
+    pub by: Actor,
 }
 
 /// A task that somebody works on, and until when that is believed.
@@ -113,6 +134,21 @@ pub struct Lease {
     pub worker: String,
     /// Until when; nothing for work that is never taken away.
     pub until: Option<Timestamp>,
+    /// Since when, where it was noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// The queue of which it takes a slot; nothing for the work of agents and people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<String>,
+}
+
+/// What leases of tasks that are started now say.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// For how long the worker is believed to work without a word; nothing is for ever.
+    pub seconds: Option<u32>,
+    /// The queue of which they take slots.
+    pub queue: Option<&'a str>,
 }
 
 /// A key that a running task holds.
@@ -127,7 +163,7 @@ pub struct HeldLock {
 }
 
 /// A task that waits for a task elsewhere.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Wait {
     /// The plan of the task that waits.
     pub plan: PlanId,
@@ -135,6 +171,16 @@ pub struct Wait {
     pub task: TaskId,
     /// What it waits for.
     pub on: Elsewhere,
+}
+
+impl Wait {
+    /// Whether it is for some task of `plan`, or of whatever plan `agent` owns.
+    pub fn is_on(&self, plan: &PlanId, agent: &str) -> bool {
+        match &self.on.plan {
+            Some(on) => on == plan,
+            None => self.on.agent.as_deref() == Some(agent),
+        }
+    }
 }
 
 /// A task that could start now.
@@ -161,7 +207,7 @@ pub struct IndexChanges {
 
 impl IndexChanges {
     /// What `touched` means for the tables, given the plan as it is now.
-    pub fn of(plan: &Plan, touched: Touched, lease_seconds: Option<u32>, at: Timestamp) -> Self {
+    pub fn of(plan: &Plan, touched: Touched, terms: Terms<'_>, at: Timestamp) -> Self {
         Self {
             started: touched
                 .started
@@ -170,8 +216,9 @@ impl IndexChanges {
                     let found = plan.task(task.as_str());
                     let worker = found.and_then(|task| task.state.worker.clone()).unwrap_or_default();
                     let locks = found.map(|task| task.spec.locks.clone()).unwrap_or_default();
-                    let until = lease_seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
-                    (Lease { plan: plan.id().clone(), task, attempt, worker, until }, locks)
+                    let until = terms.seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
+                    let (since, queue) = (Some(at), terms.queue.map(str::to_owned));
+                    (Lease { plan: plan.id().clone(), task, attempt, worker, until, since, queue }, locks)
                 })
                 .collect(),
             stopped: touched.stopped,
@@ -196,7 +243,7 @@ pub struct IndexRows {
 }
 
 impl IndexRows {
-    /// The rows that this plan should have. The end of a lease is not known to the plan: it is left open.
+    /// The rows that this plan should have. The end of a lease and its slot are not known to the plan: they are left open.
     pub fn of(plan: &Plan) -> Self {
         let id = || plan.id().clone();
         let mut rows = Self::default();
@@ -209,7 +256,16 @@ impl IndexRows {
                 plan: id(),
                 task: name.clone(),
             }));
-            rows.leases.push(Lease { plan: id(), task: name, attempt, worker, until: None });
+            let since = task.state.started_at;
+            rows.leases.push(Lease {
+                plan: id(),
+                task: name,
+                attempt,
+                worker,
+                until: None,
+                since,
+                queue: None,
+            });
         }
         for (task, _) in plan.tasks() {
             let task = &task.spec.id;
@@ -228,18 +284,16 @@ impl IndexRows {
     }
 }
 
-/// The tasks elsewhere that a task has not heard of yet, or whose bad end may yet turn out well.
-fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+/// The tasks elsewhere that a task which has not begun hears of: as long as it has not, every end of them may yet be another.
+pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
     let Some(task) = plan.task(task.as_str()) else { return Vec::new() };
     let waits = match task.state.status {
-        Status::Pending => true,
+        Status::Pending => task.state.reported().is_none(),
         // It comes back when what it was skipped for is done after all.
         Status::Skipped => task.state.because_of.is_some(),
         Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
     };
-    let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|received| received.status);
-    let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits);
-    there.filter(|there| heard(there) != Some(Status::Done)).cloned().collect()
+    task.spec.depends_on.iter().filter_map(Dependency::elsewhere).filter(|_| waits).cloned().collect()
 }
 
 /// Which plans to list with regard to the archive.
@@ -316,6 +370,57 @@ pub struct WrittenSince {
     pub up_to: u64,
     /// Whether there are more behind that number.
     pub more: bool,
+}
+
+/// How much there is in a store, without reading any plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Plans that are not put away, by phase, in the order of [`Phase::ALL`].
+    pub plans: [u64; Phase::ALL.len()],
+    /// Plans that are.
+    pub archived: u64,
+    /// Tasks of plans that are not put away.
+    pub tasks: Counts,
+    /// Of active plans with a task that could start now: when the one that has been left alone longest last changed.
+    pub ready_since: Option<Timestamp>,
+    /// Tasks that somebody works on.
+    pub leases: u64,
+    /// Those of which nobody has heard for too long.
+    pub leases_overdue: u64,
+}
+
+impl Totals {
+    /// Adds what a head says.
+    pub(crate) fn add(&mut self, head: &Head) {
+        if head.archived {
+            self.archived += 1;
+            return;
+        }
+        if let Some(place) = Phase::ALL.iter().position(|phase| *phase == head.phase) {
+            self.plans[place] += 1;
+        }
+        self.add_tasks(&head.counts);
+        if head.phase == Phase::Active && head.counts.ready > 0 {
+            self.ready_since = [self.ready_since, head.updated_at].into_iter().flatten().min();
+        }
+    }
+
+    /// Adds the tasks of a plan, or of several.
+    pub(crate) fn add_tasks(&mut self, counts: &Counts) {
+        let sums = &mut self.tasks;
+        for (sum, count) in [
+            (&mut sums.total, counts.total),
+            (&mut sums.ready, counts.ready),
+            (&mut sums.blocked, counts.blocked),
+            (&mut sums.running, counts.running),
+            (&mut sums.done, counts.done),
+            (&mut sums.failed, counts.failed),
+            (&mut sums.skipped, counts.skipped),
+            (&mut sums.cancelled, counts.cancelled),
+        ] {
+            *sum = sum.saturating_add(count);
+        }
+    }
 }
 
 /// Which versions of which plans to read from the log.

@@ -1,9 +1,11 @@
 //! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log, `synchronous=FULL`.
 
+mod kept;
 mod pending;
 mod rows;
 mod schema;
 mod subscribed;
+mod working;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -14,12 +16,16 @@ use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
 use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
 
 use self::pending::Pending;
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait, WrittenSince};
+use crate::record::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+};
 use crate::store::{
-    Append, BUSY_SECONDS_MAX, Look, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
+    Transaction, Work,
 };
 use crate::subscriptions::Subscription;
 use crate::watch::{Bell, Watch, beside, pause};
+use crate::workers::{AttemptLog, Worker};
 
 /// What a crash of the machine may take away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -184,6 +190,41 @@ impl Store for SqliteStore {
         Some(beside(&self.path, name))
     }
 
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let connection = self.connect()?;
+        let pragma = |name: &str| -> Result<String, StoreError> {
+            let value: rusqlite::types::Value =
+                connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
+            Ok(match value {
+                rusqlite::types::Value::Text(text) => text,
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                other => format!("{other:?}"),
+            })
+        };
+        let synchronous = match pragma("synchronous")?.as_str() {
+            "1" => "normal".to_owned(),
+            "2" => "full".to_owned(),
+            other => other.to_owned(),
+        };
+        Ok(vec![
+            ("schema", schema::version(&connection)?.to_string()),
+            ("journal_mode", pragma("journal_mode")?),
+            ("synchronous", synchronous),
+        ])
+    }
+
+    fn compact(&self) -> Result<u64, StoreError> {
+        let size = |connection: &Connection| -> Result<u64, StoreError> {
+            let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            Ok((pages * bytes) as u64)
+        };
+        let connection = self.connect()?;
+        let before = size(&connection)?;
+        connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        Ok(before.saturating_sub(size(&connection)?))
+    }
+
     fn check(&self) -> Result<Vec<String>, StoreError> {
         let connection = self.connect()?;
         let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
@@ -317,12 +358,22 @@ impl Read for Rows<'_> {
         let found = statement.query_row(params![key, at_most as i64], |row| {
             Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize))
         });
-        let Some((row, version, length)) = found.optional()? else { return Ok(None) };
+        let Some((row, version, length)) = found.optional()? else {
+            // None of the versions before it has a snapshot.
+            return kept::snapshot(self.connection, key, at_most);
+        };
         // Read page by page into its place: a large value as a column would be put together first and copied then.
         let mut bytes = vec![0; length];
         let mut blob = self.connection.blob_open(rusqlite::MAIN_DB, "snapshots", "bytes", row, true)?;
         blob.read_exact(&mut bytes).map_err(|error| StoreError::Database(error.to_string()))?;
         Ok(Some((version, bytes)))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.key(plan)? {
+            Some(key) => kept::pruned(self.connection, key),
+            None => Ok(None),
+        }
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -393,20 +444,16 @@ impl Read for Rows<'_> {
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.flush()?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT p.id, l.task, l.attempt, l.worker, l.until FROM leases l JOIN plans p ON p.key = l.plan
+        let sql = format!(
+            "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
              WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
-        )?;
+            rows::LEASE
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
         let mut found = statement.query(params![micros(before), limit as i64])?;
         let mut leases = Vec::new();
         while let Some(row) = found.next()? {
-            leases.push(Lease {
-                plan: rows::plan_id(row.get(0)?)?,
-                task: rows::task_id(row.get(1)?)?,
-                attempt: row.get(2)?,
-                worker: row.get(3)?,
-                until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
-            });
+            leases.push(rows::lease(row)?);
         }
         Ok(leases)
     }
@@ -441,6 +488,21 @@ impl Read for Rows<'_> {
         Ok(waits)
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
+             WHERE w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2",
+        )?;
+        let mut found = statement.query(params![plan.as_str(), agent])?;
+        let mut waits = Vec::new();
+        while let Some(row) = found.next()? {
+            waits.push(rows::wait(row)?);
+        }
+        waits.sort();
+        Ok(waits)
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         self.flush()?;
         let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };
@@ -455,6 +517,41 @@ impl Read for Rows<'_> {
         subscribed::of(self.connection, owner, limit)
     }
 
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        working::one(self.connection, name)
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        working::page(self.connection, after, limit)
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.flush()?;
+        working::leases(self.connection, worker, limit)
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        working::slots(self.connection, queue, now)
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(None) };
+        working::log(self.connection, key, plan, task, attempt)
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        kept::totals(self.connection, now)
+    }
+
     fn now(&mut self) -> Timestamp {
         crate::clock::now()
     }
@@ -467,7 +564,7 @@ impl Transaction for Rows<'_> {
         let events =
             serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
         if self.pending.get(&head.id).is_none() {
-            let (key, replay_bytes) = rows::take_up(self.connection, head)?;
+            let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
             self.pending.begin(key, head, replay_bytes);
         }
         let sequence = self.next_sequence()?;
@@ -544,6 +641,25 @@ impl Transaction for Rows<'_> {
         Ok(())
     }
 
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        working::put(self.connection, worker)
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM workers WHERE name = ?1")?.execute([name])?;
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached("DELETE FROM workers WHERE until < ?1")?;
+        Ok(statement.execute([before.as_micros()])? as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        let Some(key) = self.key(&log.plan)? else { return Ok(()) };
+        working::put_log(self.connection, key, log)
+    }
+
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.wrote = true;
         self.flush()?;
@@ -551,6 +667,8 @@ impl Transaction for Rows<'_> {
         let now = self.now().as_micros();
         rows::replace_index(self.connection, key, &IndexRows::default())?;
         self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
         // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
         self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
         self.connection.execute(
@@ -558,6 +676,25 @@ impl Transaction for Rows<'_> {
             params![key, now],
         )?;
         Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        self.flush()?;
+        kept::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.wrote = true;
+        self.sequence = None;
+        kept::adopt(self.connection, entries)
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        self.has_waits = None;
+        match adopted {
+            Some(adopted) => kept::settle(self.connection, self.known_key(plan)?, adopted),
+            None => self.purge(plan),
+        }
     }
 }
 

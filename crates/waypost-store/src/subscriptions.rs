@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use waypost_core::{Timestamp, limits};
 
+use crate::copy::unfinished;
 use crate::events::{BadFilter, Cursor, EventFilter, EventPage};
 use crate::history::Finding;
 use crate::plans::{Plans, random_name};
@@ -48,6 +49,9 @@ impl Subscription {
     /// What a person should hear of, given the end of the log.
     fn complaint(&self, latest: u64) -> Option<String> {
         let (id, owner) = (&self.id, &self.owner);
+        if let Some(from) = unfinished(self) {
+            return Some(format!("this is an unfinished copy of {from}; copy it again, and it goes on"));
+        }
         if self.cursor > Cursor::after(latest) {
             let cursor = self.cursor;
             return Some(format!(
@@ -258,6 +262,7 @@ impl Plans {
         let mut findings = Vec::new();
         for subscription in all {
             let Some(what) = subscription.complaint(latest) else { continue };
+            let repair = repair && unfinished(&subscription).is_none();
             if repair {
                 self.change_subscriptions(|transaction| {
                     // It may have moved on, or ended, since.

@@ -1,7 +1,10 @@
-//! For tests only: seeded dice, plan shapes, and where the observed data of other programs lies.
+//! For tests only: seeded dice, plan shapes, a real PostgreSQL, a real Slurm cluster, and where the observed data of other
+//! programs lies.
 
 mod dice;
+pub mod postgres;
 mod shapes;
+pub mod slurm;
 
 pub use dice::Dice;
 pub use shapes::{chain, fan_out, id, layered, plan_of, task};

@@ -52,7 +52,8 @@ pub(crate) struct Cli {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
-    /// The store: sqlite:PATH, file:DIR or memory: (otherwise the repository's own, .waypost/waypost.db)
+    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: (otherwise the repository's own,
+    /// .waypost/waypost.db)
     #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
     /// Use the user's own store instead of the repository's
@@ -94,6 +95,8 @@ pub(crate) enum Command {
     Submit(command::submit::Submit),
     /// Run the plans of queues, whoever submits them
     Worker(command::worker::Worker),
+    /// List the workers with what they run, or let one end
+    Workers(command::workers::Workers),
     /// Serve plans to an agent over the Model Context Protocol
     Mcp(command::mcp::Mcp),
     /// Serve plans to agents over HTTP
@@ -187,6 +190,10 @@ pub(crate) enum Command {
     Schema(command::schema::Schema),
     /// Bring the store to the schema of this build
     Migrate(command::migrate::Migrate),
+    /// Copy all plans of one store into another, with their history
+    Copy(command::copy::Copy),
+    /// Forget the events and logs of plans that ended long ago (only a person can)
+    Prune(command::prune::Prune),
     /// Check the whole store against its history
     Doctor(command::doctor::Doctor),
     /// Set up hosts of agents: MCP configuration, AGENTS.md, .waypost/

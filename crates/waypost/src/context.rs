@@ -188,6 +188,13 @@ impl Context {
         self.write_leased(found, commands, guard, None)
     }
 
+    /// Says what tasks now wait for elsewhere that is not there so far.
+    pub(crate) fn warn(&mut self, committed: &Committed) {
+        for warning in committed.warnings() {
+            self.out.note(text::one_line(&warning));
+        }
+    }
+
     /// Writes one version; what it starts is believed to be worked on for so long.
     pub(crate) fn write_leased(
         &mut self,
@@ -197,13 +204,15 @@ impl Context {
         lease_seconds: Option<u32>,
     ) -> Outcome<Committed> {
         self.admit(&commands)?;
-        Ok(found.plans.write(WriteRequest {
+        let committed = found.plans.write(WriteRequest {
             plan: found.id.clone(),
             by: self.actor()?,
             commands,
             known_version: guard.expect_version,
             lease_seconds,
-        })?)
+        })?;
+        self.warn(&committed);
+        Ok(committed)
     }
 
     /// Writes one version and answers in a few words.

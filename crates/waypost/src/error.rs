@@ -203,15 +203,16 @@ fn problem_json((file, problem): &(Option<String>, Problem)) -> Value {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
-        let (exit, code) = match &error {
-            StoreError::BadLocation(_) => (Exit::Usage, "bad_location"),
-            StoreError::Corrupt { .. } => (Exit::Failed, "corrupt"),
-            StoreError::TooNew { .. } => (Exit::Failed, "too_new"),
-            StoreError::Busy => (Exit::Failed, "busy"),
-            StoreError::Files { .. } => (Exit::Failed, "files"),
-            StoreError::Database(_) => (Exit::Failed, "database"),
+        let exit = match &error {
+            StoreError::BadLocation(_) => Exit::Usage,
+            StoreError::Pruned { .. } => Exit::NotFound,
+            StoreError::Corrupt { .. }
+            | StoreError::TooNew { .. }
+            | StoreError::Busy
+            | StoreError::Files { .. }
+            | StoreError::Database(_) => Exit::Failed,
         };
-        Self { code: code.to_owned(), ..Self::new(exit, error.to_string(), error.hint()) }
+        Self { code: error.word().to_owned(), ..Self::new(exit, error.to_string(), error.hint()) }
     }
 }
 
@@ -243,6 +244,7 @@ impl From<Refusal> for Failure {
             | Refusal::NotAwaited { .. }
             | Refusal::StillRunning { .. }
             | Refusal::LockHeld { .. }
+            | Refusal::QueueFull { .. }
             | Refusal::Archived {}
             | Refusal::AlreadyExists {}
             | Refusal::NotCreated {} => Exit::Failed,

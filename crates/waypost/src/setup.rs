@@ -67,7 +67,8 @@ impl Folders {
     }
 }
 
-fn variables() -> BTreeMap<String, String> {
+/// The environment of this process, as far as it is text.
+pub(crate) fn variables() -> BTreeMap<String, String> {
     let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
         Some((name.into_string().ok()?, value.into_string().ok()?))
     };

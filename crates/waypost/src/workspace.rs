@@ -38,6 +38,11 @@ impl Place {
         Self { location: format!("file:{}", root.join(path).display()), ..self }
     }
 
+    /// The store as it may be shown to anybody.
+    pub(crate) fn shown(&self) -> String {
+        waypost_store::without_password(&self.location)
+    }
+
     /// Whether there is nothing at that place yet.
     pub(crate) fn is_absent(&self) -> bool {
         match self.location.split_once(':') {

@@ -221,7 +221,7 @@ export interface Worker {
   kind?: string;
   queues: string[];
   executors: string[];
-  capacity: number;
+  capacity: number | null;
   began_at: string;
   seen_at: string;
   state: string;

@@ -109,6 +109,7 @@ impl Plan {
                 }])
             }
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
+            Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
             Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),
             Command::Archive if self.state.archived => Ok(Vec::new()),
             Command::Archive => {
@@ -295,7 +296,8 @@ impl Plan {
         if !awaited {
             return Err(Refusal::NotAwaited { task: self.name(number), dependency: key });
         }
-        if waiting.state.received.get(&key) == Some(received) {
+        let heard = waiting.state.received.get(&key);
+        if heard == Some(received) || heard.is_some() && !self.listens(number) {
             return Ok(Vec::new());
         }
         if !received.status.is_finished() {
@@ -305,6 +307,29 @@ impl Plan {
             });
         }
         Ok(vec![Event::OutputReceived { task: task.clone(), from: from.clone(), received: received.clone() }])
+    }
+
+    fn decide_withdraw(&self, task: &TaskId, from: &Elsewhere) -> Decision {
+        let number = self.number(task)?;
+        if !self.listens(number) || !self.at(number).state.received.contains_key(&from.key()) {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Event::OutputWithdrawn { task: task.clone(), from: from.clone() }])
+    }
+
+    /// Whether what a task has heard can still become another: what has begun is not touched by what comes later.
+    fn listens(&self, number: u32) -> bool {
+        let slot = self.slot(number);
+        match slot.status {
+            Status::Pending => !slot.reported,
+            Status::Skipped => !slot.satisfies,
+            Status::Running | Status::Done | Status::Failed | Status::Cancelled => false,
+        }
+    }
+
+    /// Whether its author's word that it has ended would change nothing: what was completed waits for nothing elsewhere.
+    fn has_last_word(&self) -> bool {
+        self.state.phase == Phase::Completed || self.state.phase.is_finished() && self.state.closed
     }
 
     fn decide_finish_plan(&self, phase: Phase, summary: &str) -> Decision {
@@ -322,7 +347,14 @@ impl Plan {
                 Err(Refusal::WrongPhase { phase: now, wanted })
             }
             // The machine ended it already; its author adds the summary, or sees it otherwise.
-            (_, now) if now.is_finished() && now == phase && self.state.summary == summary => Ok(Vec::new()),
+            (_, now) if now == phase && self.state.summary == summary && self.has_last_word() => {
+                Ok(Vec::new())
+            }
+            // Whoever stops what was stopped says nothing new, and what has ended otherwise stays as it ended.
+            (Phase::Cancelled, Phase::Cancelled) if summary.is_empty() => Ok(Vec::new()),
+            (Phase::Cancelled, now @ (Phase::Completed | Phase::Failed)) => {
+                Err(Refusal::WrongPhase { phase: now, wanted })
+            }
             (Phase::Completed, Phase::Draft | Phase::AwaitingApproval) if self.state.approval_required => {
                 Err(Refusal::NeedsApproval {})
             }

@@ -8,8 +8,8 @@ use super::index::Index;
 use super::ripple::{Ripple, forget_outcome};
 use super::{NONE, Numbers, Plan, Slot};
 use crate::{
-    Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Report, Status, Task, TaskId,
-    TaskSpec, Thinking, Timestamp,
+    Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Received, Report, Status,
+    Task, TaskId, TaskSpec, Thinking, Timestamp,
 };
 
 impl Plan {
@@ -44,6 +44,7 @@ impl Plan {
                 // One after the other: a second list of them all would be as large as the plan.
                 let tasks = draft.tasks.iter().map(|task| {
                     let mut task = task.clone();
+                    task.name_received();
                     task.state.created_at.get_or_insert(at);
                     if task.state.status.is_finished() {
                         task.state.finished_at.get_or_insert(at);
@@ -57,6 +58,7 @@ impl Plan {
                 }
                 state.finished_at = ended.then(|| state.finished_at.unwrap_or(at));
                 self.fill(draft.spec.clone(), state, tasks);
+                self.marks.whole = true;
                 if runs {
                     self.look_at_all();
                 }
@@ -108,8 +110,8 @@ impl Plan {
                 self.state.reason = String::new();
             }
             Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
-            Event::PlanArchived {} => self.state.archived = true,
-            Event::PlanUnarchived {} => self.state.archived = false,
+            Event::PlanArchived {} => self.set_archived(true),
+            Event::PlanUnarchived {} => self.set_archived(false),
             Event::TaskStarted { task, attempt, worker } => self.with(task, |plan, number| {
                 plan.change(number, |task| {
                     let state = &mut task.state;
@@ -201,14 +203,11 @@ impl Plan {
             Event::DigestAttached { task, digest, tokens } => self.think(task, *tokens, at, |thinking| {
                 thinking.digest = Some(digest.clone());
             }),
-            Event::OutputReceived { task, from, received } => self.with(task, |plan, number| {
-                plan.change(number, |task| {
-                    task.state.received.insert(from.key(), received.clone());
-                    task.state.updated_at = Some(at);
-                });
-                plan.count_dependencies(number);
-                plan.marks.waits.push(number);
-                plan.ripples.push(Ripple::Look(number));
+            Event::OutputReceived { task, from, received } => self.hear(task, at, |heard| {
+                heard.insert(from.key(), received.clone());
+            }),
+            Event::OutputWithdrawn { task, from } => self.hear(task, at, |heard| {
+                heard.remove(&from.key());
             }),
         }
     }
@@ -217,6 +216,21 @@ impl Plan {
         if let Some(number) = self.find(task.as_str()) {
             change(self, number);
         }
+    }
+
+    /// A task hears of a task elsewhere.
+    fn hear(&mut self, task: &TaskId, at: Timestamp, change: impl FnOnce(&mut BTreeMap<String, Received>)) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                change(&mut task.state.received);
+                task.state.updated_at = Some(at);
+            });
+            plan.count_dependencies(number);
+            plan.marks.waits.push(number);
+            plan.ripples.push(Ripple::Look(number));
+            // A plan that ended by itself for want of this goes on; one that its author ended does not.
+            plan.revived |= plan.state.phase.is_finished() && !plan.state.closed;
+        });
     }
 
     /// Nobody works on a task any more, and it has not ended.
@@ -241,6 +255,8 @@ impl Plan {
         self.with(task, |plan, number| {
             plan.change(number, |task| change(&mut task.state));
             plan.set_status(number, status, at);
+            // It may have ended in the same way before, with another output.
+            plan.marks.outcomes.push(number);
         });
     }
 
@@ -257,8 +273,10 @@ impl Plan {
     }
 
     fn activate(&mut self, at: Timestamp) {
+        self.marks.whole |= self.state.phase.is_finished();
         self.state.phase = Phase::Active;
         self.state.finished_at = None;
+        self.state.closed = false;
         if self.state.started_at.is_none() {
             // From now on what the author wrote has consequences: skips, and failures that came with an import.
             self.state.started_at = Some(at);
@@ -281,7 +299,14 @@ impl Plan {
         self.cancel(&open, "the plan was ended", at);
         self.state.phase = phase;
         self.state.finished_at = Some(at);
+        self.state.closed = true;
         self.state.summary = summary.to_owned();
+        self.marks.whole = true;
+    }
+
+    fn set_archived(&mut self, archived: bool) {
+        self.state.archived = archived;
+        self.marks.whole = true;
     }
 
     fn cancel(&mut self, numbers: &[u32], reason: &str, at: Timestamp) {
@@ -303,6 +328,7 @@ impl Plan {
         else {
             return;
         };
+        self.marks.whole |= owner.is_some();
         let spec = &mut self.spec;
         let texts = [
             (title, &mut spec.title),
@@ -570,6 +596,10 @@ impl Plan {
         }
         self.count_dependencies(number);
         self.ripples.push(Ripple::Look(number));
+        if self.slot(number).status.is_finished() {
+            // What it gives may have another name now.
+            self.marks.outcomes.push(number);
+        }
         if unskipped {
             for member in self.family(number) {
                 let slot = self.slot(member);
@@ -609,6 +639,7 @@ impl Plan {
         if self.slot(number).elsewhere > 0 {
             self.marks.gone.push(id);
         }
+        self.marks.outcomes.push(number);
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();

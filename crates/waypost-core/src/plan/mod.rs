@@ -134,6 +134,11 @@ pub struct Touched {
     pub started: Vec<(TaskId, u32)>,
     /// Tasks whose dependencies elsewhere are not what they were.
     pub waits_changed: Vec<TaskId>,
+    /// Tasks whose end is not what it was: they ended, ended otherwise, are to be done again, or were taken out.
+    pub outcomes: Vec<TaskId>,
+    /// Whether the plan itself is not what it was to others: it was made, ended, goes on again, was put away or taken out,
+    /// or belongs to somebody else.
+    pub whole: bool,
 }
 
 /// Numbers of tasks that changed since the last [`Plan::take_touched`]; a task may stand in it more than once.
@@ -143,6 +148,8 @@ struct Marks {
     stopped: Vec<u32>,
     started: Vec<u32>,
     waits: Vec<u32>,
+    outcomes: Vec<u32>,
+    whole: bool,
     /// Names of tasks that were taken out while they waited for something elsewhere.
     gone: Vec<TaskId>,
 }
@@ -177,6 +184,8 @@ pub struct Plan {
     ripples: Vec<Ripple>,
     /// Whether that event gave the plan something to do, so that it goes on even if it had ended.
     opened: bool,
+    /// Whether it heard something from elsewhere for want of which it had ended by itself.
+    revived: bool,
 }
 
 impl Plan {
@@ -202,6 +211,7 @@ impl Plan {
             noted: None,
             ripples: Vec::new(),
             opened: false,
+            revived: false,
         }
     }
 
@@ -251,8 +261,12 @@ impl Plan {
         let result = change(task);
         let same_cause = because_of == task.state.because_of;
         slot.stored = false;
-        let asked = slot.asking;
+        let (asked, reported) = (slot.asking, slot.reported);
         slot.mirror();
+        if reported != slot.reported && slot.elsewhere > 0 {
+            // It hears of others again, or no longer.
+            self.marks.waits.push(number);
+        }
         if asked != slot.asking {
             if slot.asking {
                 self.asking.insert(number)
@@ -352,6 +366,8 @@ impl Plan {
             .map(|number| (name(&number), self.at(number).state.attempt))
             .collect();
         touched.waits_changed.extend(alive(marks.waits).map(|number| name(&number)));
+        touched.outcomes = unique(marks.outcomes).iter().map(name).collect();
+        touched.whole = marks.whole;
         touched
     }
 

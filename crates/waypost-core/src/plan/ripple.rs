@@ -111,6 +111,9 @@ impl Plan {
         if new.is_finished() {
             self.marks.finished.push(number);
         }
+        if old.is_finished() || new.is_finished() {
+            self.marks.outcomes.push(number);
+        }
         if self.slot(number).elsewhere > 0 {
             // Only a pending task waits.
             self.marks.waits.push(number);
@@ -120,6 +123,14 @@ impl Plan {
     /// Works off all consequences of what has changed.
     pub(super) fn settle(&mut self, at: Timestamp) {
         self.open_again();
+        self.work_off(at);
+        if std::mem::take(&mut self.revived) {
+            self.open_again();
+            self.work_off(at);
+        }
+    }
+
+    fn work_off(&mut self, at: Timestamp) {
         let mut wave = std::mem::take(&mut self.ripples);
         let mut consequences = Vec::new();
         while !wave.is_empty() {
@@ -198,7 +209,7 @@ impl Plan {
         let consequence = match self.fate(number) {
             None if slot.status == Status::Pending => return None,
             // What has ended stays as it is until somebody opens it again.
-            None if self.state.phase.is_finished() => return None,
+            None if self.state.phase.is_finished() && !self.revived => return None,
             None => Consequence::ComeBack,
             Some(Fate::PassedOver) => Consequence::Skip { because_of: None },
             Some(Fate::Doomed(culprit)) => {
@@ -312,7 +323,10 @@ impl Plan {
                 task.state.not_before = None;
                 enter(task, Status::Skipped, at);
             }),
-            Consequence::ComeBack => self.set_back(number, at),
+            Consequence::ComeBack => {
+                self.opened |= self.state.phase.is_finished();
+                self.set_back(number, at);
+            }
             // A child came back in the same wave, so that this is not the end.
             Consequence::Group(end) if end.status.is_finished() && self.slot(number).open_children > 0 => {}
             Consequence::Group(end) => self.change(number, |task| {
@@ -382,6 +396,8 @@ impl Plan {
         let may_run = !self.state.approval_required || self.state.approval.is_some();
         self.state.phase = if may_run { Phase::Active } else { Phase::AwaitingApproval };
         self.state.finished_at = None;
+        self.state.closed = false;
+        self.marks.whole = true;
         self.state.summary = String::new();
         // What was left as it was while the plan had ended counts again.
         self.look_at_all();
@@ -414,6 +430,7 @@ impl Plan {
             Phase::Completed
         };
         self.state.finished_at = Some(at);
+        self.marks.whole = true;
     }
 }
 

@@ -108,7 +108,13 @@ fn far() -> Elsewhere {
 }
 
 fn received() -> Received {
-    Received { status: Status::Done, output: Some(Json::of(&[1, 2])), provides: Some("schema".into()) }
+    Received {
+        status: Status::Done,
+        output: Some(Json::of(&[1, 2])),
+        provides: Some("schema".into()),
+        plan: Some(PlanId::new("other").unwrap()),
+        reason: None,
+    }
 }
 
 /// A task of which everything is said.
@@ -244,6 +250,7 @@ fn draft() -> Draft {
             finished_at: None,
             tokens_used: 12,
             summary: "so far".into(),
+            closed: true,
             reason: "lunch".into(),
             archived: false,
             attempts_gone: 3,
@@ -350,7 +357,12 @@ fn events() -> Vec<Event> {
         Event::OutputReceived {
             task: id("a"),
             from: Elsewhere { agent: None, ..far() },
-            received: Received { status: Status::Failed, output: None, provides: None },
+            received: Received {
+                status: Status::Cancelled,
+                reason: Some("plan other was purged".into()),
+                ..Received::default()
+            },
         },
+        Event::OutputWithdrawn { task: id("a"), from: far() },
     ]
 }

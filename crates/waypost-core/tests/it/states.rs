@@ -28,7 +28,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 30, "{names:?}");
+    assert_eq!(names.len(), 31, "{names:?}");
 }
 
 /// What a command did, in a cell's few characters.
@@ -195,7 +195,7 @@ fn receive(status: Status, output: Option<Json>) -> Command {
     Command::ReceiveOutput {
         task: id("x"),
         from: far(),
-        received: Received { status, output, provides: None },
+        received: Received { status, output, ..Received::default() },
     }
 }
 
@@ -263,6 +263,7 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`attach_digest`", agent(), Command::AttachDigest { task: id("x"), digest, tokens: 5 }),
         ("`receive_output`: done", system(), receive(Status::Done, Some(Json::of(&1)))),
         ("`receive_output`: failed", system(), receive(Status::Failed, Some(Json::of(&1)))),
+        ("`withdraw_output`", system(), Command::WithdrawOutput { task: id("x"), from: far() }),
     ]
 }
 
@@ -291,6 +292,7 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::RefineTask { .. }
         | Command::AttachDigest { .. }
         | Command::ReceiveOutput { .. }
+        | Command::WithdrawOutput { .. }
         | Command::AddTasks { .. } => true,
         Command::Create { .. }
         | Command::RevisePlan(_)

@@ -46,7 +46,12 @@ pub fn step(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
 fn why_not(task: &Task) -> Option<String> {
     let heard = task.state.because_of.as_ref().and_then(|cause| {
         let received = task.state.received.get(cause.as_str())?;
-        Some(format!("{cause}, which it waited for, was {}", ended(received.status)))
+        match (&received.reason, received.status) {
+            (Some(reason), _) => Some(format!("{cause}, which it waited for, will not come: {reason}")),
+            // Only a plan that its author has ended keeps what is no reason any more.
+            (None, Status::Done) => None,
+            (None, status) => Some(format!("{cause}, which it waited for, was {}", ended(status))),
+        }
     });
     heard.or_else(|| task.state.why())
 }

@@ -77,22 +77,24 @@ impl Links {
     /// Puts them into the task; what it has no place for goes into `kept`.
     pub(crate) fn put(mut self, task: &mut Task, kept: &mut Kept) {
         let mut more = Map::new();
+        let mut used = Vec::new();
         for Reference { on, more: fields } in self.references {
             if let Dependency::Elsewhere(there) = &on
                 && !self.waiting.contains(&on)
             {
                 // Without an output it is resolved all the same: the step was completed with nothing to give.
-                let output = self.outputs.get(&there.key()).map(Json::of);
-                task.state
-                    .received
-                    .insert(there.key(), Received { status: Status::Done, output, provides: None });
+                let named = self.outputs.get(&there.key()).or_else(|| self.outputs.get(&output_key(there)));
+                let output = named.map(Json::of);
+                let received = Received { status: Status::Done, output, ..Received::default() };
+                task.state.received.insert(there.key(), received);
+                used.extend([there.key(), output_key(there)]);
             }
             if !fields.is_empty() {
                 more.insert(on.to_string(), Value::Object(fields));
             }
             task.spec.depends_on.push(on);
         }
-        for key in task.state.received.keys() {
+        for key in &used {
             self.outputs.shift_remove(key);
         }
         // The same output stands there a second time under the name that its step provides.
@@ -257,6 +259,11 @@ impl<'a> Around<'a> {
     }
 }
 
+/// What jaato calls an output that was received: by the agent and the step, whatever the plan.
+fn output_key(there: &Elsewhere) -> String {
+    Elsewhere { plan: there.plan.clone().filter(|_| there.agent.is_none()), ..there.clone() }.key()
+}
+
 /// The fields of a step that tell what it waits for, what it gives and what it has received.
 pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &Kept) -> Map<String, Value> {
     let Task { spec, state } = task;
@@ -283,9 +290,13 @@ pub(crate) fn write_links(around: &Around<'_>, task: &Task, kept: &Kept) -> Map<
         map.insert("blocked_by".to_owned(), blocked_by.into());
     }
     let mut outputs = Map::new();
+    let there = || spec.depends_on.iter().filter_map(Dependency::elsewhere);
     for (key, given) in &state.received {
         if let Some(output) = &given.output {
-            outputs.insert(key.clone(), output.value());
+            let short = there().find(|there| there.key() == *key).map(output_key);
+            // Of two steps of one name in two plans of an agent, the second keeps its plan.
+            let name = short.filter(|short| !outputs.contains_key(short)).unwrap_or_else(|| key.clone());
+            outputs.insert(name, output.value());
             if let Some(provides) = &given.provides {
                 outputs.insert(provides.clone(), output.value());
             }

@@ -60,11 +60,11 @@ fn a_step_waits_for_steps_of_other_agents() {
     assert_eq!(step.spec.provides.as_deref(), Some("reports"));
     assert_eq!(step.state.status, Status::Pending);
     let received: Vec<&str> = step.state.received.keys().map(String::as_str).collect();
-    assert_eq!(received, ["builder:image", "tester:unit"]);
+    assert_eq!(received, ["builder:5f1c2d3e-0000-4000-8000-00000000000b/image", "tester:unit"]);
     let unit = &step.state.received["tester:unit"];
     assert_eq!(unit.output.as_ref().unwrap().as_str(), r#"{"passed":true}"#);
     assert_eq!(unit.provides.as_deref(), Some("unit-report"));
-    assert_eq!(step.state.received["builder:image"].output, None);
+    assert_eq!(step.state.received["builder:5f1c2d3e-0000-4000-8000-00000000000b/image"].output, None);
     assert_eq!(plans[0].state.phase, Phase::Active);
     assert_eq!(plans[1].state.phase, Phase::Draft);
 }

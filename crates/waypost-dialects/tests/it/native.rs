@@ -18,6 +18,14 @@ fn a_plan_that_is_read_and_written_is_the_same_text() {
 }
 
 #[test]
+fn what_was_received_stands_under_the_plan_as_well_even_if_an_earlier_version_left_it_out() {
+    let text = fixture("native/plan.json");
+    let earlier = text.replace("ops:backups/nightly", "ops:nightly");
+    assert_ne!(earlier, text);
+    assert_eq!(draft(&earlier, NATIVE), draft(&text, NATIVE));
+}
+
+#[test]
 fn what_is_written_is_read_back_as_it_was() {
     for plan in [draft(&fixture("native/plan.json"), NATIVE), Draft::new("empty"), layered(500, 3, 20, 7)] {
         assert_eq!(draft(&written(&plan, NATIVE, Form::AsRead), NATIVE), plan);

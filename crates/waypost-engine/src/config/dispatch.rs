@@ -1,4 +1,4 @@
-//! The part of a configuration file that says who dispatched work goes to: programs, containers, Jobs of a cluster.
+//! The part of a configuration file that says who dispatched work goes to: programs, containers, jobs of a cluster.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::file::{Reader, Table};
 use super::{Container, Kubernetes, Mount, SECONDS_MAX, Worker};
 
 /// Where a worker can be.
-const TARGETS: [&str; 3] = ["local", "container", "kubernetes"];
+const TARGETS: [&str; 4] = ["local", "container", "kubernetes", "slurm"];
 /// Processes that a container may be allowed.
 const PIDS_MAX: u64 = 4_000_000;
 /// Seconds after which a cluster takes a Job away that has ended and that nobody has read.
@@ -38,6 +38,10 @@ impl Reader<'_> {
                 "kubernetes" => {
                     let kubernetes = self.kubernetes(&path, at, &mut worker);
                     kubernetes.map(|kubernetes| Worker::Kubernetes(Box::new(kubernetes)))
+                }
+                "slurm" => {
+                    let slurm = self.slurm(&path, at, &mut worker);
+                    slurm.map(|slurm| Worker::Slurm(Box::new(slurm)))
                 }
                 _ => self.process(&path, at, &mut worker).map(Worker::Process),
             };
@@ -119,7 +123,7 @@ impl Reader<'_> {
     }
 
     /// A word that a tool is told as one of its arguments, and that it must not take for a flag.
-    fn name_of(&mut self, path: &str, table: &mut Table<'_>, key: &'static str) -> Option<String> {
+    pub(super) fn name_of(&mut self, path: &str, table: &mut Table<'_>, key: &'static str) -> Option<String> {
         let (at, word) = table.text(self, key)?;
         let is_name = !word.is_empty()
             && !word.starts_with('-')

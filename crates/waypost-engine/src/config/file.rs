@@ -117,7 +117,33 @@ pub(super) fn apply(
         config.log_bytes_max = log.unwrap_or(config.log_bytes_max);
         bounds.end(&mut reader);
     }
+    if let Some(mut retention) = top.inner(&mut reader, "retention") {
+        if let Some((at, text)) = retention.text(&mut reader, "older_than") {
+            match span(&text) {
+                Some(seconds) => config.retention_seconds = Some(seconds),
+                None => {
+                    let what = format!("`retention.older_than`: {text:?} is no span of time");
+                    reader.wrong(at, what, "for example older_than = \"30d\"");
+                }
+            }
+        }
+        retention.end(&mut reader);
+    }
     top.end(&mut reader);
+}
+
+/// Seconds of a span of time that is at least one: `90s`, `15m`, `2h`, `30d`.
+fn span(text: &str) -> Option<u64> {
+    let unit = text.chars().next_back()?;
+    let factor = match unit {
+        's' => 1,
+        'm' => 60,
+        'h' => 3_600,
+        'd' => 86_400,
+        _ => return None,
+    };
+    let number: u64 = text[..text.len() - unit.len_utf8()].parse().ok()?;
+    number.checked_mul(factor).filter(|&seconds| seconds > 0)
 }
 
 fn set(place: &mut u32, number: Option<u64>) {

@@ -82,6 +82,7 @@ fn of_worker(worker: &Worker, files: &mut Vec<NamedFile>) {
             of_command(&container.command, "", files);
             of_secrets(container.secrets.values(), files);
         }
+        Worker::Slurm(slurm) => of_process(&slurm.process, files),
         Worker::Kubernetes(kubernetes) => {
             files.extend(
                 kubernetes.kubeconfig.iter().map(|path| NamedFile { path: path.into(), role: Role::Secret }),
@@ -146,7 +147,7 @@ mod tests {
             [executors.line]
             kind = "process"
             shell = true
-            command = "cat notes.txt | ./filter.py"
+            command = ["cat notes.txt | ./filter.py"]
             [shapes.report]
             input_schema = "shapes/report.json"
             [reporters.log]

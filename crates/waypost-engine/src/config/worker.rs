@@ -46,6 +46,8 @@ pub enum Worker {
     Container(Box<Container>),
     /// A Job of a Kubernetes cluster.
     Kubernetes(Box<Kubernetes>),
+    /// A job of a Slurm cluster.
+    Slurm(Box<Slurm>),
 }
 
 impl Worker {
@@ -57,6 +59,7 @@ impl Worker {
             Self::Http(http) => http.timeout_seconds,
             Self::Container(container) => container.timeout_seconds,
             Self::Kubernetes(kubernetes) => kubernetes.timeout_seconds,
+            Self::Slurm(slurm) => slurm.process.timeout_seconds,
         }
     }
 }
@@ -234,4 +237,35 @@ pub struct Kubernetes {
     pub ttl_seconds: u32,
     /// Seconds that an attempt may take.
     pub timeout_seconds: Option<u32>,
+}
+
+/// A job of a Slurm cluster that is submitted for each attempt, with others that start at the same time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slurm {
+    /// The program that is run on a node.
+    pub process: Process,
+    /// The folder that we and the nodes share; relative to the workspace, or a full path.
+    pub folder: String,
+    /// The partition; otherwise the cluster's own choice.
+    pub partition: Option<String>,
+    /// Who pays.
+    pub account: Option<String>,
+    /// The quality of service.
+    pub qos: Option<String>,
+    /// Processors of a job.
+    pub cpus: Option<u32>,
+    /// Memory of a job, as Slurm reads it.
+    pub memory: Option<String>,
+    /// Graphics processors of a job, as Slurm reads it.
+    pub gpus: Option<String>,
+    /// Other resources of a job, as Slurm reads it.
+    pub gres: Option<String>,
+    /// Minutes after which Slurm ends a job.
+    pub time_minutes: Option<u32>,
+    /// The niceness of a task whose priority is 0.
+    pub nice: u32,
+    /// Jobs that are submitted at once.
+    pub array_max: u32,
+    /// Other options of `sbatch`.
+    pub options: Vec<String>,
 }

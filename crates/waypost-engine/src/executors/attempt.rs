@@ -14,7 +14,7 @@ use super::Surroundings;
 use super::job::{Job, Part};
 use super::log::{Log, log_path, without_secrets};
 use super::process;
-use super::{agent, container, http, kubernetes};
+use super::{agent, container, http, kubernetes, slurm};
 use crate::config::{Secret, Worker};
 use crate::proof::{self, Claim};
 use crate::run::Message;
@@ -132,6 +132,7 @@ fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
         Worker::Http(http) => http::run(attempt, http, &part.input),
         Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
         Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
+        Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
     }
 }
 

@@ -136,7 +136,7 @@ fn command(
             flag(name, value.clone());
         }
     }
-    let own = attempt.job.variables().map(|(name, _)| name.to_owned());
+    let own = attempt.job.variables().into_iter().map(|(name, _)| name.to_owned());
     let names = container.environment.iter().chain(container.secrets.keys()).cloned();
     for name in names.chain(own) {
         flag("--env", name);

@@ -41,6 +41,7 @@ struct Call<'a> {
     hmac: Option<String>,
     secrets: Vec<String>,
     key: String,
+    traceparent: Option<String>,
     /// The store's time when the task was started, and a clock from then on.
     started: (i64, Instant),
     bytes_max: u64,
@@ -65,12 +66,15 @@ impl<'a> Call<'a> {
         secrets.extend(hmac.clone());
         let key = idempotency_key(&attempt.job.key);
         let started = (attempt.job.started_seconds, Instant::now());
-        Ok(Self { http, job, headers, hmac, secrets, key, started, bytes_max: attempt.job.output_bytes_max })
+        let traceparent = attempt.job.trace.map(|trace| trace.parent(&attempt.job.key));
+        let bytes_max = attempt.job.output_bytes_max;
+        Ok(Self { http, job, headers, hmac, secrets, key, traceparent, started, bytes_max })
     }
 
     fn request(&self, method: &'static str, url: &str, body: &str) -> Request {
         let mut headers = self.headers.clone();
         headers.push(("idempotency-key".to_owned(), self.key.clone()));
+        headers.extend(self.traceparent.clone().map(|parent| ("traceparent".to_owned(), parent)));
         headers.push(("accept".to_owned(), "application/json, text/plain;q=0.5, */*;q=0.1".to_owned()));
         if !body.is_empty() {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use waypost_core::{Json, Plan, PlanId, Problem, Task, TaskId, Work};
+use waypost_core::{Json, Plan, PlanId, Problem, Task, TaskId, Timestamp, Work};
 
 use super::prompt::Facts;
 use crate::admit::{self, Means};
 use crate::config::{Config, Worker};
 use crate::proof::Claim;
 use crate::scheduler::AttemptKey;
+use crate::traces::Trace;
 
 /// Somebody to do something, and what they are told.
 #[derive(Clone, Debug)]
@@ -38,13 +39,21 @@ pub(crate) struct Check {
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) key: AttemptKey,
+    /// The executor that the task names: that of its work, or of its check when only that is left.
+    pub(crate) executor: String,
     /// The queue whose slot it takes.
     pub(crate) queue: String,
     pub(crate) parts: Vec<Part>,
     /// When the task was started, in seconds since 1970.
     pub(crate) started_seconds: i64,
+    /// The same to the millionth.
+    pub(crate) started_at: Timestamp,
+    /// The trace that it belongs to, if anybody wants to hear of it.
+    pub(crate) trace: Option<Trace>,
     /// Seconds that the attempt may take.
     pub(crate) timeout_seconds: Option<u32>,
+    /// How much sooner than others the task is to start.
+    pub(crate) priority: i32,
     pub(crate) check: Option<Check>,
     pub(crate) output_bytes_max: u64,
     pub(crate) log_bytes_max: u64,
@@ -86,40 +95,50 @@ impl Job {
                         Worker::Process(_)
                         | Worker::Http(_)
                         | Worker::Container(_)
-                        | Worker::Kubernetes(_) => Facts::default(),
+                        | Worker::Kubernetes(_)
+                        | Worker::Slurm(_) => Facts::default(),
                     };
                     parts.push(Part { worker: worker.clone(), input: told, facts, is_check });
                 }
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
-        let started_seconds = task.state.started_at.map_or(0, |at| at.as_micros() / 1_000_000);
+        let started_at = task.state.started_at.unwrap_or(Timestamp::from_micros(0));
+        let started_seconds = started_at.as_micros() / 1_000_000;
         let timeout_seconds = task.spec.timeout_seconds.or(timeout_seconds).or(config.timeout_seconds);
         let timeout_seconds = timeout_seconds.filter(|&seconds| seconds > 0);
+        let named = task.spec.work.as_ref().filter(|_| reported.is_none()).or(task.spec.check.as_ref());
+        let executor = named.map(|work| work.executor.clone()).unwrap_or_default();
         let queue = Config::queue_name(&plan.spec().queue).to_owned();
         Ok(Self {
             key: key.clone(),
+            executor,
             queue,
             parts,
             check,
             started_seconds,
+            started_at,
+            trace: Trace::of(plan),
             timeout_seconds,
+            priority: task.spec.priority,
             output_bytes_max,
             log_bytes_max,
         })
     }
 
     /// What the environment of a worker says about the attempt.
-    pub(crate) fn variables(&self) -> [(&'static str, String); 5] {
+    pub(crate) fn variables(&self) -> Vec<(&'static str, String)> {
         let key = &self.key;
-        [
+        let mut variables = vec![
             ("WAYPOST_PLAN", key.plan.to_string()),
             ("WAYPOST_TASK", key.task.to_string()),
             ("WAYPOST_ATTEMPT", key.attempt.to_string()),
             ("WAYPOST_IDEMPOTENCY_KEY", idempotency_key(key)),
             // Whoever calls `waypost` from inside the work asks as the worker that it is, not as the person at the keyboard.
             ("WAYPOST_ACTOR", format!("worker:{}", key.plan)),
-        ]
+        ];
+        variables.extend(self.trace.map(|trace| ("TRACEPARENT", trace.parent(key))));
+        variables
     }
 }
 
@@ -140,6 +159,8 @@ struct Told<'a> {
     subagent: Option<Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     answers: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    traceparent: Option<String>,
 }
 
 fn as_object<S: Serializer>(fields: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
@@ -160,6 +181,7 @@ fn told(config: &Config, plan: &Plan, task: &Task, work: &Work, key: &AttemptKey
         notes: &task.spec.notes,
         subagent: subagent.and_then(|inputs| inputs.get("subagent").filter(|name| name.is_string()).cloned()),
         answers: task.state.answers().iter().map(answer_of).collect(),
+        traceparent: Trace::of(plan).map(|trace| trace.parent(key)),
     };
     format!("{}\n", Json::of(&told))
 }

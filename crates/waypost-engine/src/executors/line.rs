@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::workshop::Prepared;
 use crate::scheduler::AttemptKey;
@@ -11,6 +12,8 @@ use crate::scheduler::AttemptKey;
 #[derive(Default)]
 pub(crate) struct Line {
     queues: Mutex<BTreeMap<String, VecDeque<Prepared>>>,
+    /// Until when those in line are known to have their leases; before the first word of it nobody asks.
+    until: Mutex<Option<Instant>>,
 }
 
 impl Line {
@@ -23,8 +26,17 @@ impl Line {
         self.queues().entry(attempt.job.queue.clone()).or_default().push_back(attempt);
     }
 
-    /// Takes the first of a queue's line.
+    /// The leases of all who stand in line last until then.
+    pub(crate) fn leased_until(&self, until: Instant) {
+        *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    }
+
+    /// Takes the first of a queue's line, unless its lease may be gone: then the loop has to look first.
     pub(crate) fn next(&self, queue: &str) -> Option<Prepared> {
+        let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
+        if until.is_some_and(|until| Instant::now() >= until) {
+            return None;
+        }
         self.queues().get_mut(queue)?.pop_front()
     }
 

@@ -2,6 +2,9 @@
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use waypost_store::meters;
 
 use super::Surroundings;
 use super::attempt::{Handle, State, lock, run};
@@ -10,6 +13,7 @@ use super::line::Line;
 use super::threads::Threads;
 use crate::run::Message;
 use crate::scheduler::Ending;
+use crate::traces::Attempted;
 
 /// An attempt that can begin.
 pub(crate) struct Prepared {
@@ -49,7 +53,18 @@ impl Workshop {
                 let job = attempt.job;
                 // Whoever was stopped before it began may have no slot that it could pass on.
                 let has_slot = !matches!(*lock(&attempt.state), State::Stopped);
+                let begun = Instant::now();
+                meters().attempts_started.with([&job.executor], |started| started.add(1));
                 let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
+                meters().attempts_ended.with([&job.executor, ending.word()], |ended| ended.add(1));
+                let took = begun.elapsed();
+                meters().attempt_times.with([&job.executor], |times| times.took(took));
+                if let Some(trace) = job.trace {
+                    let (key, executor, queue) = (&job.key, &*job.executor, &*job.queue);
+                    let (worker, started_at) = (&*workshop.around.worker, job.started_at);
+                    let told = Attempted { key, executor, queue, worker, started_at, took };
+                    trace.attempted(&told, &ending);
+                }
                 next = if has_slot { workshop.line.next(&job.queue) } else { None };
                 let successor = next.as_ref().map(|next| next.job.key.clone());
                 // Nobody listens any more when the run is over.

@@ -62,7 +62,10 @@ pub(crate) fn watch(
     let look = move || {
         loop {
             // A watch that breaks is no reason to stop: the run looks around once a second anyway.
-            let written = watch.wait(WATCH_WAIT).unwrap_or(true);
+            let written = watch.wait(WATCH_WAIT).unwrap_or_else(|_| {
+                std::thread::park_timeout(WATCH_WAIT);
+                true
+            });
             let Some(changed) = changed.upgrade() else { return };
             if written && !changed.swap(true, Ordering::AcqRel) && sender.send(Message::StoreChanged).is_err()
             {
@@ -97,20 +100,23 @@ impl Runner {
 
     /// Looks at what others have written.
     pub(super) fn read_others(&mut self) -> Result<(), StoreError> {
-        let followed: Vec<PlanId> = self.scheduler.followed().cloned().collect();
-        for id in &followed {
-            self.catch_up(id)?;
-        }
+        let Some(offers) = &self.offers else {
+            let followed: Vec<PlanId> = self.scheduler.followed().cloned().collect();
+            return followed.iter().try_for_each(|id| self.catch_up(id));
+        };
+        let mut seen = offers.seen;
         loop {
-            let Some(offers) = &self.offers else { return Ok(()) };
-            let written = self.plans.written_since(offers.seen, VERSIONS_MAX)?;
-            for (id, _) in &written.plans {
-                if self.scheduler.plan(id).is_none() {
-                    self.consider(id).or_else(of_the_store)?;
+            let written = self.plans.written_since(seen, VERSIONS_MAX)?;
+            seen = written.up_to;
+            for (id, version) in &written.plans {
+                match self.scheduler.plan(id).map(Plan::version) {
+                    Some(known) if known >= *version => {}
+                    Some(_) => self.catch_up(id)?,
+                    None => self.consider(id).or_else(of_the_store)?,
                 }
             }
             if let Some(offers) = &mut self.offers {
-                offers.seen = written.up_to;
+                offers.seen = seen;
             }
             if !written.more {
                 return Ok(());
@@ -121,13 +127,7 @@ impl Runner {
     /// Hands the scheduler the versions of a plan that its copy has not seen.
     pub(super) fn catch_up(&mut self, id: &PlanId) -> Result<(), StoreError> {
         let Some(known) = self.scheduler.plan(id).map(Plan::version) else { return Ok(()) };
-        let mut entries = Vec::new();
-        self.plans.store().read(&mut |read| {
-            if read.version(id)?.is_some_and(|current| current > known) {
-                entries = read.versions(id, known, VERSIONS_MAX)?;
-            }
-            Ok(())
-        })?;
+        let entries = self.plans.versions_since(id, known, VERSIONS_MAX)?;
         if !entries.is_empty() {
             self.handle(Input::Advanced(id.clone(), entries));
         }

@@ -41,7 +41,8 @@ impl Pace {
 impl Scheduler {
     /// How many more attempts may be started ahead now.
     pub(super) fn ahead_left(&self) -> usize {
-        if self.pace.is_short() { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
+        let worthwhile = self.pace.is_short() && !self.slots.counts_starts();
+        if worthwhile { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
     }
 
     /// A start is durable: its work begins, or waits for a slot when it was started ahead.

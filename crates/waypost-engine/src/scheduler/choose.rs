@@ -12,7 +12,7 @@ use waypost_core::{
 use super::ended::retry_of;
 use super::live::{AttemptKey, Live, Stage};
 use super::slots::Slots;
-use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, Takes, earlier, holder};
+use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, Takes, Whose, earlier, holder};
 use crate::admit::{Means, resolve, resolve_check};
 use crate::config::Config;
 use crate::proof::{self, Claim, Verdict};
@@ -60,6 +60,7 @@ impl Scheduler {
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
         let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
+        let part = self.mates.part_of(now, &self.worker);
         let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
         let mut chosen: Vec<Chosen> = Vec::new();
         let mut instants: BTreeMap<&PlanId, usize> = BTreeMap::new();
@@ -71,7 +72,8 @@ impl Scheduler {
                 .get(id)
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active {
-                turns.push((id, followed, followed.ready(now, worker), followed.running, followed.served));
+                let offer = followed.ready(now, part, |task| Whose::of(config, takes, task) == Whose::Ours);
+                turns.push((id, followed, offer, followed.running, followed.served));
             }
         }
         // Whoever newcomers may not overtake goes first.
@@ -89,19 +91,18 @@ impl Scheduler {
         }
         loop {
             let best = turns.iter_mut().enumerate().filter_map(|(place, turn)| {
-                let priority = turn.2.peek()?.spec.priority;
+                let priority = turn.2.tasks.peek()?.spec.priority;
                 Some((Reverse(priority), turn.3, turn.4, place))
             });
             let Some((_, _, _, place)) = best.min() else { break };
-            let (id, followed, ready, running, last) = &mut turns[place];
-            let Some(task) = ready.next() else { continue };
+            let (id, followed, offer, running, last) = &mut turns[place];
+            let Some(task) = offer.tasks.next() else { continue };
             if first.as_ref().is_some_and(|(plan, first)| plan == *id && *first == task.spec.id)
                 && chosen_first
             {
                 continue;
             }
-            let until = [task.state.not_before, followed.parked.get(&task.spec.id).copied()];
-            if let Some(until) = until.into_iter().flatten().filter(|&until| until > now).max() {
+            if let Some(until) = followed.waits_until(now, task) {
                 *wake_at = earlier(*wake_at, Some(until));
                 continue;
             }
@@ -113,7 +114,7 @@ impl Scheduler {
                     let full = one.instant.is_some() && {
                         let count = instants.entry(*id).or_default();
                         *count += 1;
-                        *count * 2 >= INSTANT_COMMANDS_MAX
+                        *count >= offer.instants_max
                     };
                     chosen.push(one);
                     if full {

@@ -25,9 +25,10 @@ impl Scheduler {
             if !matches!(live.stage, Stage::Running | Stage::Waiting) {
                 continue;
             }
-            let wanted = self.plans.get(&key.plan).is_none_or(|followed| {
+            let stands = self.plans.get(&key.plan).is_none_or(|followed| {
                 followed.stale || live::is_running(&followed.plan, key, Some(&self.worker))
             });
+            let wanted = stands && !live.lost;
             let reason = if !wanted {
                 Some(StopReason::NoLongerWanted)
             } else if self.stopping {
@@ -40,6 +41,11 @@ impl Scheduler {
             let force_at = |since: Timestamp| since.plus_seconds(u64::from(self.config.stop_seconds));
             match (&mut live.stop, reason) {
                 (None, None) => self.live_wake_at = earlier(self.live_wake_at, live.deadline),
+                // Somebody else may do the same at this moment: there is no time to ask.
+                (None | Some((_, _, false)), _) if live.lost => {
+                    live.stop = Some((StopReason::NoLongerWanted, now, true));
+                    actions.push(Action::Stop(key.clone(), Force::Kill));
+                }
                 (None, Some(reason)) => {
                     live.stop = Some((reason, now, false));
                     actions.push(Action::Stop(key.clone(), Force::Ask));
@@ -68,7 +74,7 @@ impl Scheduler {
         for key in ended {
             let Some(live) = self.live.get_mut(&key) else { continue };
             if live.stage != Stage::Ended {
-                if let Some(progress) = live.progress.take() {
+                if let Some(progress) = live.progress.take().filter(|_| !live.lost) {
                     let (task, attempt) = (key.task.clone(), key.attempt);
                     self.apply(now, id, Command::ReportProgress { task, attempt, progress }, draft);
                 }
@@ -78,9 +84,9 @@ impl Scheduler {
             let command = finish(&key, live, &self.config, task);
             let Some(live) = self.live.remove(&key) else { continue };
             self.release(&key, &live);
-            let wanted =
+            let stands =
                 self.plans.get(id).is_some_and(|followed| live::is_running(&followed.plan, &key, None));
-            if wanted && self.apply(now, id, command, draft) {
+            if stands && !live.lost && self.apply(now, id, command, draft) {
                 draft.finishes.push((key, live));
             }
         }

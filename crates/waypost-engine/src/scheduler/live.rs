@@ -56,6 +56,19 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// The word for it.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Done { .. } | Self::Checked { error: None, .. } => "done",
+            Self::Failed { .. } => "failed",
+            Self::Checked { error: Some(_), .. } => "check_failed",
+            Self::TryAgain { .. } => "try_again",
+            Self::Asked(_) => "asked",
+        }
+    }
+}
+
 /// How an attempt is made to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Force {
@@ -104,6 +117,8 @@ pub(super) struct Live {
     pub(super) progress: Option<String>,
     /// Whether its work was started.
     pub(super) began: bool,
+    /// Whether its lease is gone: the task is somebody else's, and nothing more is said of it.
+    pub(super) lost: bool,
 }
 
 impl Live {
@@ -126,6 +141,7 @@ impl Live {
             ending: None,
             progress: None,
             began: false,
+            lost: false,
         }
     }
 

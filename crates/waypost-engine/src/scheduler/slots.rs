@@ -13,6 +13,12 @@ pub trait SlotKeeper: Debug + Send {
     fn give(&mut self, queue: &str);
     /// Whether another run waits that has none, and this one has had its turn.
     fn is_wanted(&mut self, queue: &str) -> bool;
+    /// Whether it is the write of a start that takes a slot, and may be refused one. Then nothing is started ahead.
+    fn counts_starts(&self) -> bool {
+        false
+    }
+    /// The write of a start was refused a slot of this queue.
+    fn was_refused(&mut self, _queue: &str) {}
 }
 
 /// Slots that no other run wants.
@@ -91,6 +97,21 @@ impl Slots {
         taken
     }
 
+    /// The store has refused a slot that was thought to be free.
+    pub(super) fn was_refused(&mut self, queue: &str) {
+        self.keeper.was_refused(queue);
+    }
+
+    /// Whether the write of a start takes its slot.
+    pub(super) fn counts_starts(&self) -> bool {
+        self.keeper.counts_starts()
+    }
+
+    /// How many programs of this run have slots of a queue.
+    pub(super) fn used(&self, queue: &str) -> u32 {
+        self.queues.get(queue).map_or(0, |share| share.used)
+    }
+
     /// A program has ended, or does not start after all.
     pub(super) fn give(&mut self, queue: &str) {
         let Some(share) = self.queues.get_mut(queue) else { return };
@@ -99,6 +120,11 @@ impl Slots {
             share.held -= 1;
             self.keeper.give(queue);
             self.denied.insert(queue.to_owned());
+        }
+        // Where the store counts, the next start has to ask again.
+        if self.keeper.counts_starts() && share.held > share.used {
+            share.held -= 1;
+            self.keeper.give(queue);
         }
     }
 

@@ -135,7 +135,7 @@ fn workers_and_secrets_are_read() {
     check(
         "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
         &[
-            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes)",
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes, slurm)",
             ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
         ],
     );
@@ -263,6 +263,36 @@ fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
             ".waypost/config.toml:12: `executors.d.workers.b.limits.cpu` must be a text (write it in quotes)",
             ".waypost/config.toml:13: executors.d.workers.b.secrets.T needs `secret` and `key` (write { secret = \"NAME\", key = \"KEY\" }: a Secret of the cluster and a key in it)",
             ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
+        ],
+    );
+}
+
+#[test]
+fn jobs_of_slurm_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurm\"\n[executors.d.workers.a]\ncommand = [\"x\", \"y\"]\n[executors.d.workers.b]\ncommand = [\"x\"]\nfolder = \"/shared/waypost\"\npartition = \"gpu\"\naccount = \"lab\"\nqos = \"high\"\ncpus = 4\nmemory = \"8G\"\ngpus = \"a100:2\"\ngres = \"lustre:1\"\ntime_minutes = 30\nnice = 100\narray_max = 50\noptions = [\"--constraint=a100\", \"--exclusive\"]\nenvironment = [\"LANG\"]\ntimeout_seconds = 60\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["d"] else { panic!("{config:?}") };
+    let (Worker::Slurm(plain), Worker::Slurm(full)) = (&workers["a"], &workers["b"]) else {
+        panic!("{workers:?}")
+    };
+    assert_eq!((plain.folder.as_str(), plain.array_max, plain.nice), (".waypost/slurm", 200, 0));
+    assert_eq!(plain.process.environment, ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"]);
+    assert_eq!((full.folder.as_str(), full.array_max, full.nice), ("/shared/waypost", 50, 100));
+    assert_eq!((full.cpus, full.time_minutes, full.gpus.as_deref()), (Some(4), Some(30), Some("a100:2")));
+    assert_eq!(full.options, ["--constraint=a100", "--exclusive"]);
+    assert_eq!(workers["b"].timeout_seconds(), Some(60));
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurn\"\n[executors.d.workers.a]\ntarget = \"slurm\"\nfolder = \"../x\"\npartition = \"--wrap=x\"\narray_max = 5000\noptions = [\"--wrap=rm\", \"--constrain=x\", \"-J x\"]\nparttition = \"x\"\n",
+        &[
+            ".waypost/config.toml:3: executors.d has the unknown target \"slurn\" (did you mean slurm?)",
+            ".waypost/config.toml:4: executors.d.workers.a has no `command` (for example command = [\"make\", \"test\"])",
+            ".waypost/config.toml:6: executors.d.workers.a has `folder` = \"../x\" (name a folder of the workspace, or write the full path of one that all nodes see)",
+            ".waypost/config.toml:8: `executors.d.workers.a.array_max` is 5000, and must be a whole number from 1 to 1000 (correct the value)",
+            ".waypost/config.toml:7: executors.d.workers.a has `partition` = \"--wrap=x\" (write a name without spaces that does not begin with -)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"--wrap=rm\", which cannot stand there (it can be acctg-freq, batch, begin, cluster-constraint, constraint, contiguous, core-spec, cores-per-socket, cpu-freq, cpus-per-gpu, deadline, distribution, exclude, exclusive, gpu-bind, gpu-freq, gres-flags, hint, licenses, mem-per-cpu, mem-per-gpu, nodelist, reservation, switches, tmp, wckey)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"--constrain=x\", which cannot stand there (did you mean constraint?)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"-J x\", which cannot stand there (write each as one text, for example \"--constraint=a100\")",
+            ".waypost/config.toml:10: `executors.d.workers.a.parttition` is no key of the configuration (did you mean `partition`?)",
         ],
     );
 }

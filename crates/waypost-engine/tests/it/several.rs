@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use waypost_core::{
-    Actor, Command, Draft, Event, Lock, LockMode, Phase, Plan, PlanId, Refusal, Status, Timestamp,
+    Actor, Command, Draft, Event, Lock, LockMode, Phase, Plan, PlanId, Refusal, Status, TaskId, Timestamp,
 };
 use waypost_engine::{
     Action, AfterFailure, AttemptKey, Bounds, Config, Ending, Input, Loss, Scheduler, SlotKeeper,
@@ -47,8 +47,39 @@ impl Drop for Counted {
     }
 }
 
+/// The slots of a queue that the store counts: what a run was told, until something is written.
+#[derive(Debug)]
+struct Told(Arc<Mutex<bool>>);
+
+impl SlotKeeper for Told {
+    fn take(&mut self, _: &str, _: u32) -> bool {
+        !*self.0.lock().unwrap()
+    }
+    fn give(&mut self, _: &str) {}
+    fn is_wanted(&mut self, _: &str) -> bool {
+        false
+    }
+    fn counts_starts(&self) -> bool {
+        true
+    }
+    fn was_refused(&mut self, _: &str) {
+        *self.0.lock().unwrap() = true;
+    }
+}
+
+/// Who keeps the slots.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    /// Something beside the store, which all runs see.
+    Beside,
+    /// The store.
+    Store,
+}
+
 struct Run {
     name: String,
+    /// Whether the store has refused it a slot.
+    full: Arc<Mutex<bool>>,
     scheduler: Scheduler,
     actions: VecDeque<Action>,
     /// Attempts that stand in line for the slot of one that ends.
@@ -62,6 +93,7 @@ struct Shared {
     now: Timestamp,
     config: Arc<Config>,
     runs: Vec<Run>,
+    keeper: Keeper,
     born: u32,
     taken: Arc<Mutex<u32>>,
     wanted: Arc<Mutex<bool>>,
@@ -76,8 +108,13 @@ fn clash(a: &[Lock], b: &[Lock]) -> Option<String> {
     a.iter().find(|x| b.iter().any(|y| both(x, y))).map(|lock| lock.key.clone())
 }
 
+/// Whether the same request ends a task that it starts.
+fn ends_later(commands: &[Command], started: &TaskId) -> bool {
+    commands.iter().any(|command| matches!(command, Command::FinishTask { task, .. } if task == started))
+}
+
 impl Shared {
-    fn new(config: Config, draft: Draft, count: usize) -> Self {
+    fn new(config: Config, draft: Draft, count: usize, keeper: Keeper) -> Self {
         let now = Timestamp::from_micros(1_000_000_000);
         let mut truth = Plan::blank(PlanId::new("p").unwrap());
         let create = Command::Create { draft: Box::new(draft), approval_required: Some(false) };
@@ -89,6 +126,7 @@ impl Shared {
             now,
             config: Arc::new(config),
             runs: Vec::new(),
+            keeper,
             born: 0,
             taken: Arc::default(),
             wanted: Arc::default(),
@@ -96,7 +134,7 @@ impl Shared {
             started: BTreeSet::new(),
             done: BTreeSet::new(),
         };
-        world.write(&Actor::person("ada"), &[Command::Activate], false).0.unwrap();
+        world.write(&Actor::person("ada"), &[Command::Activate], false, None).0.unwrap();
         for _ in 0..count {
             let run = world.begin();
             world.runs.push(run);
@@ -107,13 +145,18 @@ impl Shared {
     fn begin(&mut self) -> Run {
         self.born += 1;
         let name = format!("w{}", self.born);
-        let keeper =
-            Box::new(Counted { taken: Arc::clone(&self.taken), own: 0, wanted: Arc::clone(&self.wanted) });
+        let full = Arc::new(Mutex::new(false));
+        let keeper: Box<dyn SlotKeeper> = match self.keeper {
+            Keeper::Store => Box::new(Told(Arc::clone(&full))),
+            Keeper::Beside => {
+                Box::new(Counted { taken: Arc::clone(&self.taken), own: 0, wanted: Arc::clone(&self.wanted) })
+            }
+        };
         let bounds = Bounds { keeper, ..Bounds::default() };
         let config = Arc::clone(&self.config);
         let mut scheduler = Scheduler::bounded(config, name.clone(), AfterFailure::KeepGoing, bounds);
         scheduler.handle(self.now, Input::Adopted(Box::new(self.truth.clone())));
-        Run { name, scheduler, actions: VecDeque::new(), line: VecDeque::new(), reads: 0 }
+        Run { name, full, scheduler, actions: VecDeque::new(), line: VecDeque::new(), reads: 0 }
     }
 
     fn write(
@@ -121,10 +164,14 @@ impl Shared {
         by: &Actor,
         commands: &[Command],
         partly: bool,
+        own: Option<u32>,
     ) -> (Result<u64, Refusal>, Vec<Refusal>) {
         let mut next = self.truth.clone();
         let (mut events, mut refusals) = (Vec::new(), Vec::new());
-        for command in commands {
+        let concurrency = self.config.queues["default"].concurrency;
+        let others = next.running().filter(|task| task.state.worker.as_deref() != Some(&by.name)).count();
+        let mut left = own.map(|own| concurrency.saturating_sub(others as u32 + own));
+        for (place, command) in commands.iter().enumerate() {
             let decided = next.decide(by, self.now, command).and_then(|decided| {
                 for event in &decided {
                     let Event::TaskStarted { task, .. } = event else { continue };
@@ -135,6 +182,12 @@ impl Shared {
                             return Err(Refusal::LockHeld { task, key, holder });
                         }
                     }
+                }
+                if let (Command::StartTask { task, .. }, Some(left)) = (command, &mut left)
+                    && !ends_later(&commands[place..], task)
+                {
+                    let (task, queue) = (task.to_string(), "default".to_owned());
+                    *left = left.checked_sub(1).ok_or(Refusal::QueueFull { task, queue, concurrency })?;
                 }
                 Ok(decided)
             });
@@ -162,6 +215,9 @@ impl Shared {
                 events,
             });
             self.truth = next;
+            for run in &self.runs {
+                *run.full.lock().unwrap() = false;
+            }
         }
         for (task, _) in self.truth.tasks() {
             match task.state.status {
@@ -188,16 +244,18 @@ impl Shared {
             return !acting.actions.is_empty();
         };
         let by = self.runs[run].scheduler.actor().clone();
+        let own = self.runs[run].scheduler.slots_besides(self.truth.id()).map(|(_, own)| own);
+        let own = own.filter(|_| self.keeper == Keeper::Store);
         match action {
             Action::Write(id, commands) => {
-                let input = match self.write(&by, &commands, false).0 {
+                let input = match self.write(&by, &commands, false, own).0 {
                     Ok(version) => Input::Written(id, version),
                     Err(refusal) => Input::Refused(id, refusal),
                 };
                 self.runs[run].scheduler.handle(now, input);
             }
             Action::WritePossible(id, commands) => {
-                let (version, refusals) = self.write(&by, &commands, true);
+                let (version, refusals) = self.write(&by, &commands, true, own);
                 let input = Input::PartlyWritten(id, version.unwrap(), refusals);
                 self.runs[run].scheduler.handle(now, input);
             }
@@ -252,10 +310,15 @@ impl Shared {
     /// A run dies, its programs with it, and another takes its place.
     fn dies(&mut self, run: usize) {
         self.programs.retain(|_, of| *of != run);
-        let (new, dead) = (self.begin(), self.runs[run].name.clone());
-        self.runs[run] = new;
+        self.runs[run] = self.begin();
+        self.look_for_lost();
+    }
+
+    /// All runs hear of what the dead had. Whoever has not seen the start yet hears of it again later.
+    fn look_for_lost(&mut self) {
         let id = self.truth.id().clone();
-        let lost = self.truth.running().filter(|task| task.state.worker.as_deref() == Some(dead.as_str()));
+        let lives = |name: &str| self.runs.iter().any(|run| run.name == name);
+        let lost = self.truth.running().filter(|task| !task.state.worker.as_deref().is_some_and(lives));
         let lost: Vec<_> = lost.map(|task| AttemptKey::new(&id, &task.spec.id, task.state.attempt)).collect();
         for other in &mut self.runs {
             for key in &lost {
@@ -287,12 +350,12 @@ fn random_plan(dice: &mut Dice) -> Draft {
     }))
 }
 
-fn run(seed: u64, crash: u64) {
+fn run(seed: u64, crash: u64, keeper: Keeper) {
     let mut dice = Dice::new(seed);
     let bounds = config(1 + dice.below(4) as u32);
     let draft = random_plan(&mut dice);
     let count = 2 + dice.below(2);
-    let mut world = Shared::new(bounds, draft, count);
+    let mut world = Shared::new(bounds, draft, count, keeper);
     for step in 0..20_000 {
         if world.truth.state().phase.is_finished() && world.programs.is_empty() {
             break;
@@ -314,6 +377,11 @@ fn run(seed: u64, crash: u64) {
         } else if !went_on {
             let micros = if dice.chance(20) { 300_000 } else { 2_000 };
             world.now = Timestamp::from_micros(world.now.as_micros() + micros);
+            world.look_for_lost();
+            // Whoever was refused a slot looks again after a while, although nothing was written.
+            for run in &world.runs {
+                *run.full.lock().unwrap() = false;
+            }
         }
     }
     assert_eq!(world.truth.state().phase, Phase::Completed, "seed {seed}: {:?}", world.truth.counts());
@@ -350,13 +418,27 @@ fn run(seed: u64, crash: u64) {
 #[test]
 fn runs_that_share_a_plan_do_every_task_once_within_the_queues_bound() {
     for seed in crate::simulation::seeds() {
-        run(seed, 0);
+        run(seed, 0, Keeper::Beside);
+    }
+}
+
+#[test]
+fn runs_whose_slots_the_store_counts_do_every_task_once_within_the_queues_bound() {
+    for seed in crate::simulation::seeds() {
+        run(seed, 0, Keeper::Store);
+    }
+}
+
+#[test]
+fn runs_whose_slots_the_store_counts_end_a_plan_although_some_of_them_die() {
+    for seed in crate::simulation::seeds() {
+        run(seed, 15, Keeper::Store);
     }
 }
 
 #[test]
 fn runs_that_share_a_plan_end_it_although_some_of_them_die() {
     for seed in crate::simulation::seeds() {
-        run(seed, 15);
+        run(seed, 15, Keeper::Beside);
     }
 }

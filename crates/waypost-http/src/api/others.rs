@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Phase, validate as problems_of};
 use waypost_engine::config::{Executor, Worker};
-use waypost_engine::{Config, admit};
-use waypost_store::{Query, Sort};
+use waypost_engine::{Config, admit, worker_state};
+use waypost_store::{Query, Sort, WORKERS_PAGE_MAX};
 
 use super::answer::{Problem, Told};
 use super::asked::{Body, Caller};
@@ -19,6 +19,8 @@ use crate::sessions::Session;
 
 /// Plans that are looked through for agents.
 const PLANS_LOOKED_MAX: usize = 1_000;
+/// Tasks of a worker that are told.
+const RUNNING_TOLD_MAX: usize = 100;
 /// Leases that are looked through.
 const LEASES_MAX: usize = 10_000;
 
@@ -41,7 +43,34 @@ pub(crate) async fn me(
 
 /// `GET /workers`
 pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Told<Value>, Problem> {
-    aside(api, |_| Ok(Told::of(json!({ "workers": [] })))).await
+    aside(api, |api| {
+        let (page, now) = api.plans.workers(None, WORKERS_PAGE_MAX)?;
+        let mut workers = Vec::new();
+        for worker in page.items {
+            let running: Vec<Value> = api
+                .plans
+                .leases_of(&worker.name, RUNNING_TOLD_MAX)?
+                .into_iter()
+                .map(|lease| {
+                    json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "since": lease.since })
+                })
+                .collect();
+            workers.push(json!({
+                "name": worker.name,
+                "host": worker.host,
+                "kind": worker.kind,
+                "queues": worker.queues,
+                "executors": worker.executors,
+                "capacity": worker.capacity,
+                "began_at": worker.began,
+                "seen_at": worker.seen,
+                "state": worker_state(&worker, now).word(),
+                "running": running,
+            }));
+        }
+        Ok(Told::of(json!({ "workers": workers, "total": page.total })))
+    })
+    .await
 }
 
 /// `GET /agents`: who has plans or works on something.
@@ -133,6 +162,7 @@ fn kind(executor: &Executor) -> &'static str {
             Worker::Http(_) => "http",
             Worker::Container(_) => "container",
             Worker::Kubernetes(_) => "kubernetes",
+            Worker::Slurm(_) => "slurm",
         },
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod door;
+mod metrics;
 mod tokens;
 
 use std::path::{Path, PathBuf};

@@ -21,8 +21,8 @@ pub(super) type Fields = Map<String, Value>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Named {
-    name: String,
+pub(super) struct Named {
+    pub(super) name: String,
 }
 
 #[derive(Deserialize)]

@@ -7,7 +7,7 @@ use waypost_store::{WriteError, WriteRequest};
 
 use super::conflict;
 use super::name::{self, Document, Guard, Known};
-use super::read::{self, Fields};
+use super::read::{self, Fields, Named};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -19,12 +19,6 @@ struct Set {
     status: String,
     last_known_version: Option<u64>,
     last_known_revision: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Named {
-    name: String,
 }
 
 #[derive(Deserialize)]

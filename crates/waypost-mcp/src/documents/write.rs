@@ -169,7 +169,7 @@ impl Put {
             return Err(Refused::new(
                 message,
                 format!(
-                    "choose another name; a person can bring it back (`waypost unarchive {}`)",
+                    "choose another name; to bring it back a person runs `waypost unarchive {}`",
                     before.id
                 ),
             ));

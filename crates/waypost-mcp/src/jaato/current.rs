@@ -72,7 +72,7 @@ fn ended_by_word(entry: &Entry) -> Option<bool> {
         return Some(true);
     }
     // What a plan hears after its end does not end it.
-    let heard = |event: &Event| matches!(event, Event::OutputReceived { .. });
+    let heard = |event: &Event| matches!(event, Event::OutputReceived { .. } | Event::OutputWithdrawn { .. });
     entry.events.iter().any(|event| event.may_have_consequences() && !heard(event)).then_some(false)
 }
 

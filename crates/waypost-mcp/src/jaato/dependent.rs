@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{
-    Command, Dependency, Elsewhere, Phase, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId,
-    TaskSpec,
+    Command, Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
 use waypost_dialects::jaato::answers;
 use waypost_engine::give_back_lost;
+use waypost_store::Whereabouts;
 
 use super::current::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
 use super::status::STEPS_MAX;
@@ -14,6 +14,9 @@ use super::step::{add_step, added};
 use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
+
+/// Things that one step waits for that an answer names.
+pub(super) const WAITS_NAMED_MAX: usize = 20;
 
 /// The step that is to wait.
 enum Which {
@@ -50,7 +53,13 @@ pub(super) fn add(call: &Call) -> Told {
             (id, format!("Added {} dependencies to existing step", references.len()))
         }
     };
-    Ok(call.workspace.plans.look(&plan, |plan| linked(plan, &id, &said))?)
+    let missing = missing(call, &plan, &id)?;
+    let mut answer = call.workspace.plans.look(&plan, |plan| linked(plan, &id, &said))?;
+    if !missing.is_empty() {
+        let warning = format!("{}. See that the names are right.", missing.join("; "));
+        answer.insert("warning".to_owned(), warning.into());
+    }
+    Ok(answer)
 }
 
 /// The references as they were given, each with an agent and a step.
@@ -166,11 +175,15 @@ pub(super) fn blocked(call: &Call) -> Told {
     let mut steps = Vec::with_capacity(found.len());
     for (mut entry, waits) in found {
         let mut why = Vec::new();
-        for waits in waits {
+        let left_out = waits.len().saturating_sub(WAITS_NAMED_MAX);
+        for waits in waits.into_iter().take(WAITS_NAMED_MAX) {
             why.push(match waits {
                 Waits::Here(words) => words,
                 Waits::There(there) => whereabouts(call, &plan, &there)?,
             });
+        }
+        if left_out > 0 {
+            why.push(format!("{left_out} more; getPlanStatus has them all"));
         }
         entry.insert("why".to_owned(), why.into());
         steps.push(Value::Object(entry));
@@ -191,6 +204,11 @@ fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
     entry.entry("received_outputs").or_insert_with(|| json!({}));
     let shown = ["id", "step_id", "sequence", "description", "blocked_by", "depends_on", "received_outputs"];
     entry.retain(|name, _| shown.contains(&name.as_str()));
+    for name in ["blocked_by", "depends_on"] {
+        if let Some(Value::Array(list)) = entry.get_mut(name) {
+            list.truncate(WAITS_NAMED_MAX);
+        }
+    }
     entry
 }
 
@@ -218,25 +236,23 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
 
 /// What is known of a step elsewhere, in a sentence.
 fn whereabouts(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, Refused> {
-    let plans = &call.workspace.plans;
-    let name = there.key();
-    let Some(id) = plans.meant_by(of, there)? else {
-        let whose = there.agent.as_deref().unwrap_or("that plan");
-        return Ok(format!("{name}: {whose} has no step {} yet", there.task));
-    };
-    let words = plans.look(&id, |plan| {
-        let standing = plan.standing(there.task.as_str()).map_or("gone", Standing::word);
-        let state = plan.task(there.task.as_str()).map(|task| &task.state);
-        let more = match (plan.state().phase, state) {
-            (Phase::Draft | Phase::AwaitingApproval, _) => "; its plan is not started".to_owned(),
-            (Phase::Paused, _) => "; its plan is paused".to_owned(),
-            (_, Some(state)) if state.status == Status::Running => {
-                state.worker.as_ref().map(|worker| format!(", {worker} works on it")).unwrap_or_default()
-            }
-            (_, Some(state)) => state.reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default(),
-            (Phase::Active | Phase::Completed | Phase::Failed | Phase::Cancelled, None) => String::new(),
-        };
-        format!("{standing}{more}")
-    })?;
-    Ok(format!("{name} (plan {id}) is {words}"))
+    let found = call.workspace.plans.whereabouts(of, there)?;
+    Ok(sentence(there, &found))
+}
+
+fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
+    match found {
+        Whereabouts::There { plan, .. } if there.plan.is_none() => {
+            format!("{} (plan {plan}) is {}", there.key(), found.words(there))
+        }
+        Whereabouts::There { .. } => format!("{} is {}", there.key(), found.words(there)),
+        missing => missing.named(there),
+    }
+}
+
+/// What a step waits for that is not there so far.
+fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, Refused> {
+    let waits = call.workspace.plans.waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
+    let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());
+    Ok(missing.map(|(wait, found)| sentence(&wait.on, &found)).collect())
 }

@@ -26,6 +26,9 @@ pub(super) fn create(call: &Call) -> Told {
     draft.spec.owner.clone_from(&call.by.name);
     for (step, number) in steps.iter().zip(1..) {
         let Value::String(description) = step else { return Err(error("all steps must be strings")) };
+        if description.trim().is_empty() {
+            return Err(error(format!("steps must not be empty: step {number} is")));
+        }
         let id = TaskId::new(format!("step_{number}")).map_err(|bad| error(bad.to_string()))?;
         draft.tasks.push(Task::new(TaskSpec::new(id, description.as_str())));
     }

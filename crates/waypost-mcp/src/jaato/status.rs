@@ -8,9 +8,12 @@ use super::current::{current_or_recent, named};
 use super::plan::head;
 use super::{Told, arguments, error};
 use crate::call::Call;
+use crate::words;
 
 /// Steps in one answer.
 pub(super) const STEPS_MAX: usize = 200;
+/// Bytes of why a person said no.
+const REASON_BYTES: usize = 2_000;
 
 pub(super) fn show(call: &Call) -> Told {
     let after = arguments::text(call, "after_step_id")?;
@@ -37,6 +40,9 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     answer.insert("completed_at".to_owned(), json!(state.finished_at));
     let summary = Some(&state.summary).filter(|summary| !summary.is_empty());
     answer.insert("summary".to_owned(), json!(summary));
+    if let Some(reason) = crate::native::rejection(plan) {
+        answer.insert("rejection_reason".to_owned(), words::cut(reason, REASON_BYTES).into());
+    }
     let mut steps = plan.tasks().map(|(task, _)| task).zip(1usize..);
     let running = plan.running().next().map(|task| task.spec.id.clone());
     let current = running.and_then(|id| super::current::step(plan, id.as_str())).map(|(_, at)| at);

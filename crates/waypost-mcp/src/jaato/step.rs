@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{
     Command, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, Task, TaskId, TaskSpec, Where, Wrong,
+    nearest,
 };
 use waypost_dialects::jaato::answers;
 use waypost_store::{WriteError, WriteRequest};
@@ -63,7 +64,8 @@ pub(super) fn complete_with_output(call: &Call) -> Told {
     let id = arguments::needed(call, "step_id")?;
     let output = match call.arguments.get("output") {
         None | Some(Value::Null) => return Err(error("output is required")),
-        Some(output) => Json::of(output),
+        Some(output @ Value::Object(_)) => Json::of(output),
+        Some(_) => return Err(error("output must be an object, such as {\"result\": ...}")),
     };
     let result = arguments::text(call, "result")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
@@ -93,10 +95,12 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<
     let found = call.workspace.plans.look(plan, |plan| {
         let task = plan.task(id)?;
         let state = &task.state;
-        let mine = state.worker.as_ref().is_some_and(|worker| *worker == call.by.to_string());
+        let mine = state.worker.as_ref().is_some_and(|worker| call.by.is_worker(worker));
         Some((task.spec.id.clone(), state.status, state.attempt, mine))
     })?;
-    let (task, status, attempt, mine) = found.ok_or_else(|| error(format!("Step not found: {id}")))?;
+    let Some((task, status, attempt, mine)) = found else {
+        return Err(call.workspace.plans.look(plan, |plan| no_step(plan, id))?);
+    };
     let mut commands = Vec::new();
     if status.is_finished() {
         commands.push(Command::RetryTask { task: task.clone() });
@@ -118,6 +122,13 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<
     let lease_seconds = Some(STEP_LEASE_SECONDS);
     call.workspace.write(Write { plan, by, commands, known_version: None, lease_seconds })?;
     Ok(task)
+}
+
+/// There is no such step; perhaps one whose name is close to it.
+pub(super) fn no_step(plan: &Plan, id: &str) -> Refused {
+    let near = nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
+    let near = near.map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
+    error(format!("Step not found: {id}{near}"))
 }
 
 fn renew(call: &Call, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), Refused> {
@@ -208,8 +219,7 @@ pub(super) fn add_step(
             let place = match after {
                 None => Where::Last,
                 Some(after) => {
-                    let sibling =
-                        plan.task(after).ok_or_else(|| error(format!("Step not found: {after}")))?;
+                    let sibling = plan.task(after).ok_or_else(|| no_step(plan, after))?;
                     spec.parent.clone_from(&sibling.spec.parent);
                     Where::After(sibling.spec.id.clone())
                 }

@@ -208,7 +208,8 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::TasksRetried { .. }
         | Event::TaskRefined { .. }
         | Event::DigestAttached { .. }
-        | Event::OutputReceived { .. } => Vec::new(),
+        | Event::OutputReceived { .. }
+        | Event::OutputWithdrawn { .. } => Vec::new(),
     }
 }
 

@@ -114,7 +114,8 @@ impl<'a> Arguments<'a> {
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("{}{name} cannot be {said:?}", self.within);
-        Err(Refused::new(message, format!("write one of {}", known.join(", "))))
+        let near = nearest(said, known.iter().copied()).map(|near| format!("did you mean {near}? "));
+        Err(Refused::new(message, format!("{}write one of {}", near.unwrap_or_default(), known.join(", "))))
     }
 
     /// Something that has to be there is not.

@@ -12,10 +12,6 @@ use crate::refused::Refused;
 use crate::tool::Answer;
 use crate::words;
 
-/// Notes about what was read that are told.
-const NOTES_MAX: usize = 3;
-/// Bytes of each.
-const NOTE_BYTES: usize = 120;
 /// Bytes of the ids that were made.
 const IDS_BYTES: usize = 120;
 
@@ -53,6 +49,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     spec.owner.clone_from(&call.by.name);
     new.notes.extend(call.workspace.cannot_run(&new.draft));
     let committed = call.workspace.create(&call.by, None, new.draft)?;
+    new.notes.extend(committed.warnings());
     call.remember(&committed.plan)?;
     which::look(call, &committed.plan, |plan| answer(plan, &new.made, &new.notes))
 }
@@ -131,7 +128,7 @@ fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
         text.push_str("; a person must approve: plan_start asks");
         value["approval"] = json!("needed");
     }
-    let notes: Vec<String> = notes.iter().take(NOTES_MAX).map(|note| words::cut(note, NOTE_BYTES)).collect();
+    let notes = words::notes(notes);
     if !notes.is_empty() {
         text.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Command, Dependency, Json, Outcome, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where,
 };
+use waypost_store::Committed;
 
 use super::arguments::{Arguments, kind};
 use super::{tasks, which};
@@ -30,35 +31,20 @@ enum Op {
     Plan,
 }
 
-const OPS: [(&str, Op); 7] = [
+const OPS: [(&str, Op); 6] = [
     ("add", Op::Add),
     ("revise", Op::Revise),
     ("remove", Op::Remove),
     ("move", Op::Move),
     ("status", Op::Status),
     ("plan", Op::Plan),
-    ("body", Op::Plan),
 ];
 
 const PLACE: [&str; 3] = ["before", "after", "first"];
-const REVISE: [&str; 16] = [
-    "description",
-    "depends_on",
-    "depends_also_on",
-    "depends_no_more_on",
-    "when",
-    "complexity",
-    "notes",
-    "tools",
-    "skip",
-    "locks",
-    "work",
-    "check",
-    "retry",
-    "timeout_seconds",
-    "priority",
-    "provides",
-];
+/// Fields of a task that are not revised: what it is called and where it stands, and what others write.
+const NOT_REVISED: [&str; 5] = ["id", "parent", "thinking", "foreign", "status"];
+/// Single dependencies, which can be revised beside all of them.
+const DEPENDENCIES: [&str; 2] = ["depends_also_on", "depends_no_more_on"];
 const STATUS: [&str; 6] = ["status", "result", "output", "error", "reason", "sure"];
 const PLAN: [&str; 10] =
     ["title", "goal", "status", "owner", "queue", "token_budget", "body", "phase", "summary", "archived"];
@@ -68,7 +54,10 @@ impl Op {
     fn fields(self) -> Vec<&'static str> {
         match self {
             Self::Add => [&tasks::TASK_FIELDS[..], &PLACE].concat(),
-            Self::Revise => [&["task"][..], &REVISE].concat(),
+            Self::Revise => {
+                let revised = tasks::TASK_FIELDS.into_iter().filter(|field| !NOT_REVISED.contains(field));
+                revised.chain(DEPENDENCIES).chain(["task"]).collect()
+            }
             Self::Remove => vec!["task", "detach"],
             Self::Move => [&["task", "parent"][..], &PLACE].concat(),
             Self::Status => [&["task"][..], &STATUS].concat(),
@@ -87,6 +76,8 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     }
     let known_version = arguments.number("known_version")?;
     let edit = which::look(call, &plan, |plan| Edit::of(call, plan, ops))??;
+    let ends = edit.commands.iter().any(|command| matches!(command, Command::FinishPlan { .. }));
+    let open = if ends { which::look(call, &plan, open_tasks)? } else { Vec::new() };
     let committed = call.workspace.write(Write {
         plan: plan.clone(),
         by: call.by.clone(),
@@ -94,10 +85,33 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         known_version,
         lease_seconds: Some(super::LEASE_SECONDS),
     })?;
-    which::look(call, &plan, |plan| answer(plan, &edit.made, committed.version, committed.changed))
+    which::look(call, &plan, |plan| {
+        let mut answer = answer(plan, &edit.made, &committed);
+        say_cancelled(plan, &open, &mut answer);
+        answer
+    })
 }
 
-fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
+fn open_tasks(plan: &Plan) -> Vec<TaskId> {
+    let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+    open.map(|task| task.spec.id.clone()).collect()
+}
+
+/// What was never done, and was cancelled with its plan.
+fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
+    let is_cancelled =
+        |task: &&TaskId| plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Cancelled);
+    let names: Vec<String> = open.iter().filter(is_cancelled).map(ToString::to_string).collect();
+    if names.is_empty() {
+        return;
+    }
+    let ids = words::ranges(&names, IDS_BYTES);
+    answer.text.push_str(&format!("; cancelled {} with it: {ids}", names.len()));
+    answer.value["cancelled"] = json!({ "count": names.len(), "tasks": ids });
+}
+
+fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
+    let (version, changed) = (committed.version, committed.changed);
     let mut value = json!({ "version": version });
     let mut text = format!("v{version}");
     if !changed {
@@ -117,6 +131,11 @@ fn answer(plan: &Plan, made: &[String], version: u64, changed: bool) -> Answer {
     if super::needs_approval(plan) {
         text.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
+    }
+    let notes = words::notes(&committed.warnings());
+    if !notes.is_empty() {
+        text.push_str(&format!("; note: {}", notes.join("; ")));
+        value["notes"] = json!(notes);
     }
     Answer { value, text }
 }
@@ -298,7 +317,7 @@ fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command
             Command::ReleaseTask { task, attempt: None, reason: reason.unwrap_or_default() }
         }
         Status::Pending => Command::RetryTask { task },
-        Status::Running => Command::StartTask { task, worker: call.by.to_string() },
+        Status::Running => Command::StartTask { task, worker: call.worker.clone() },
         Status::Done => {
             honest(result.as_deref(), arguments)?;
             let output = arguments.value("output").map(Json::of);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use waypost_core::{Event, PlanId, TaskId};
 use waypost_store::{
     Cursor, EventFilter, EventPage, Happening, Occurrence, Since, Subscription, SubscriptionError,
@@ -11,6 +11,7 @@ use waypost_store::{
 use super::arguments::Arguments;
 use super::which;
 use crate::call::Call;
+use crate::hints;
 use crate::refused::Refused;
 use crate::tool::Answer;
 use crate::words;
@@ -25,6 +26,11 @@ pub(super) const WAIT_SECONDS_MAX: u64 = 600;
 const LOOK: Duration = Duration::from_secs(1);
 /// Bytes of what an event says.
 const DETAIL_BYTES: usize = 160;
+
+/// Subscriptions that are looked through for what was not read.
+const UNREAD_LOOKED_AT_MAX: usize = 20;
+/// Those of them that are named.
+const UNREAD_NAMED_MAX: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Action {
@@ -46,7 +52,13 @@ const KNOWN: [&str; 9] =
 
 impl From<SubscriptionError> for Refused {
     fn from(error: SubscriptionError) -> Self {
-        Self::new(error.to_string(), error.hint())
+        let hint = match &error {
+            SubscriptionError::TooMany(_) => "events with action unsubscribe ends one".to_owned(),
+            SubscriptionError::NotFound { .. } => "events with action list shows yours".to_owned(),
+            SubscriptionError::Store(error) => hints::about_store(error).to_owned(),
+            SubscriptionError::BadOwner | SubscriptionError::Filter(_) => error.hint(),
+        };
+        Self::new(error.to_string(), hint)
     }
 }
 
@@ -136,7 +148,27 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, R
     if let Some(id) = subscription.filter(|_| place.is_none()) {
         call.workspace.plans.acknowledge(owner, id, page.cursor)?;
     }
-    Ok(answer(&page))
+    let unread = match (subscription, page.events.is_empty()) {
+        (None, true) => unread(call, owner)?,
+        (None, false) | (Some(_), _) => Vec::new(),
+    };
+    Ok(answer(&page, &unread))
+}
+
+/// Subscriptions of the caller in which there is something new.
+fn unread(call: &Call, owner: &str) -> Result<Vec<String>, Refused> {
+    let plans = &call.workspace.plans;
+    let mut unread = Vec::new();
+    for subscription in plans.subscriptions(owner)?.into_iter().take(UNREAD_LOOKED_AT_MAX) {
+        let page = plans.wait_for_events(subscription.cursor, &subscription.filter, 1, Duration::ZERO)?;
+        if !page.events.is_empty() {
+            unread.push(subscription.id);
+        }
+        if unread.len() == UNREAD_NAMED_MAX {
+            break;
+        }
+    }
+    Ok(unread)
 }
 
 /// Waits until there is something, the time is over, or nobody listens any more.
@@ -159,7 +191,7 @@ fn wait_for(
     }
 }
 
-fn answer(page: &EventPage) -> Answer {
+fn answer(page: &EventPage, unread: &[String]) -> Answer {
     let mut events = Vec::new();
     let mut lines = Vec::new();
     for event in &page.events {
@@ -174,26 +206,47 @@ fn answer(page: &EventPage) -> Answer {
             line.push_str(&format!(" by {by}"));
             told["by"] = json!(by);
         }
-        if let Some(detail) = detail(event) {
-            line.push_str(&format!(": {detail}"));
-            told["detail"] = json!(detail);
+        if let Some(fields) = detail(event) {
+            let said: Vec<String> = fields.iter().map(|(name, value)| said(name, value)).collect();
+            line.push_str(&format!(": {}", said.join(", ")));
+            for (name, value) in fields {
+                if told.get(&name).is_none() {
+                    told[name] = value;
+                }
+            }
         }
         events.push(told);
         lines.push(line);
     }
-    if lines.is_empty() {
+    if lines.is_empty() && unread.is_empty() {
         lines.push("nothing new".to_owned());
+    }
+    if !unread.is_empty() {
+        let words =
+            format!("not read yet: subscription {}; events with subscription reads it", unread.join(", "));
+        lines.push(words);
     }
     lines.push(format!("cursor {}{}", page.cursor, if page.more { ", more" } else { "" }));
     let mut value = json!({ "events": events, "cursor": page.cursor });
+    if !unread.is_empty() {
+        value["unread"] = json!(unread);
+    }
     if page.more {
         value["more"] = json!(true);
     }
     Answer { value, text: lines.join("\n") }
 }
 
+/// A field in words.
+fn said(name: &str, value: &Value) -> String {
+    match value {
+        Value::String(text) => format!("{name} {}", words::cut(text, DETAIL_BYTES)),
+        other => format!("{name} {other}"),
+    }
+}
+
 /// What an event says beside its kind and its task.
-fn detail(event: &Occurrence) -> Option<String> {
+fn detail(event: &Occurrence) -> Option<Map<String, Value>> {
     // Whole plans and tasks are read as such.
     if let Happening::Decided(
         Event::PlanCreated { .. } | Event::TasksAdded { .. } | Event::TaskRevised { .. },
@@ -206,5 +259,9 @@ fn detail(event: &Occurrence) -> Option<String> {
         fields.shift_remove(known);
     }
     fields.retain(|_, value| !value.is_null());
-    (!fields.is_empty()).then(|| words::cut(&Value::Object(fields).to_string(), DETAIL_BYTES))
+    match words::shortened(&Value::Object(fields), DETAIL_BYTES).0 {
+        Value::Object(fields) if !fields.is_empty() => Some(fields),
+        Value::Object(_) => None,
+        cut => Some(Map::from_iter([("detail".to_owned(), cut)])),
+    }
 }

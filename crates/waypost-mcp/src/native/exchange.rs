@@ -1,11 +1,11 @@
 //! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
 //! file pays for the difference.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use waypost_core::{DiffStat, Draft, TaskId, differences};
+use waypost_core::{DiffStat, differences, set_back};
 use waypost_dialects::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
@@ -22,10 +22,6 @@ use crate::workspace::Write;
 const AGAIN_BYTES: usize = 200;
 /// Fields that a format could not hold that are told.
 const LOSSES_MAX: usize = 10;
-/// Notes about a text that are told.
-const NOTES_MAX: usize = 3;
-/// Bytes of each.
-const NOTE_BYTES: usize = 120;
 
 pub(super) fn export(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
@@ -104,31 +100,18 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         said.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
     }
-    let again = set_back(&before, &after);
+    let again: Vec<String> = set_back(&before, &after).iter().map(ToString::to_string).collect();
     if !again.is_empty() {
         let named = words::ranges(&again, AGAIN_BYTES);
         said.push_str(&format!("; to be done again: {named}"));
         value["again"] = json!(named);
     }
-    let notes: Vec<String> =
-        update.notes.iter().take(NOTES_MAX).map(|note| words::cut(note, NOTE_BYTES)).collect();
+    let notes = words::notes(&[committed.warnings(), update.notes].concat());
     if !notes.is_empty() {
         said.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);
     }
     Ok(Answer { value, text: said })
-}
-
-/// Tasks that were finished, and are no longer because they ask for something else now.
-fn set_back(before: &Draft, after: &Draft) -> Vec<String> {
-    let open: HashSet<&TaskId> = after
-        .tasks
-        .iter()
-        .filter(|task| !task.state.status.is_finished())
-        .map(|task| &task.spec.id)
-        .collect();
-    let finished = before.tasks.iter().filter(|task| task.state.status.is_finished());
-    finished.map(|task| &task.spec.id).filter(|id| open.contains(id)).map(ToString::to_string).collect()
 }
 
 fn no_update(file: &str, error: &NoUpdate) -> Refused {

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
-use waypost_store::WriteError;
+use waypost_store::{Wait, Whereabouts, WriteError};
 
 use super::arguments::Arguments;
+use super::hold::{self, Whose};
 use super::which;
 use crate::call::Call;
 use crate::refused::Refused;
@@ -15,6 +16,8 @@ use crate::words;
 const TITLE_BYTES: usize = 36;
 /// Bytes of the author's words for where the plan stands.
 const STATUS_BYTES: usize = 20;
+/// Bytes of why a person said no.
+const REJECTION_BYTES: usize = 80;
 /// Tasks on a page of all tasks.
 pub(super) const TASKS_PAGE: usize = 50;
 /// Bytes of one task on it.
@@ -27,6 +30,8 @@ const ABOUT_BYTES: usize = 8_000;
 pub(super) const TASK_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of each thing that a task waits for.
 const WAIT_BYTES: usize = 200;
+/// Things elsewhere that tasks wait for of which a page may tell that they are not there.
+const WAITS_MAX: usize = 200;
 /// Names of tasks that need a task.
 const NEEDED_BY_MAX: usize = 10;
 
@@ -39,19 +44,25 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let cursor = arguments.text("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
     match (task, full, since) {
-        (None, false, None) => which::look(call, &plan, |plan| overview(call, plan)),
+        (None, false, None) => {
+            let elsewhere = super::elsewhere(call, &plan, 1)?;
+            which::look(call, &plan, |plan| overview(call, plan, &elsewhere))
+        }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;
             which::look(call, &plan, |plan| one(plan, task, &waits))?
         }
-        (None, true, None) => which::look(call, &plan, |plan| page(plan, cursor))?,
+        (None, true, None) => {
+            let waits = call.workspace.plans.waiting_elsewhere(&plan, WAITS_MAX)?;
+            which::look(call, &plan, |plan| page(plan, cursor, &waits))?
+        }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(Refused::new("task, full and since exclude each other", "give one of them")),
     }
 }
 
 /// How a plan stands: a few words, whatever its size.
-fn overview(call: &Call, plan: &Plan) -> Answer {
+fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
     let title = words::cut(&super::title(plan), TITLE_BYTES);
     let status = words::cut(&plan.spec().status, STATUS_BYTES);
@@ -77,15 +88,19 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
             value[word] = json!(count);
         }
     }
-    let me = call.by.to_string();
-    let mine = plan.running().filter(|task| task.state.worker.as_ref() == Some(&me));
+    let of = |wanted: Whose| {
+        plan.running().filter(move |task| {
+            task.state.worker.as_ref().is_some_and(|worker| hold::whose(call, worker) == wanted)
+        })
+    };
     let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
         let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
         found.into_iter().map(str::to_owned).collect()
     };
-    let mine = few(&mut mine.map(|task| task.spec.id.as_str()));
+    let mine = few(&mut of(Whose::Mine).map(|task| task.spec.id.as_str()));
+    let others = few(&mut of(Whose::OtherSession).map(|task| task.spec.id.as_str()));
     let next = few(&mut super::next_of(plan));
-    for (names, word) in [(mine, "yours"), (next, "next")] {
+    for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
             value[word] = json!(names);
@@ -94,6 +109,15 @@ fn overview(call: &Call, plan: &Plan) -> Answer {
     if super::needs_approval(plan) {
         text.push_str("; needs approval");
         value["approval"] = json!("needed");
+    }
+    if let Some(reason) = super::rejection(plan) {
+        let reason = words::cut(reason, REJECTION_BYTES);
+        text.push_str(&format!("; rejected: {reason}"));
+        value["rejected"] = json!(reason);
+    }
+    if let Some(first) = elsewhere.first() {
+        text.push_str(&format!("; {first}"));
+        value["waits"] = json!(first);
     }
     Answer { value, text }
 }
@@ -158,7 +182,7 @@ fn task_value(plan: &Plan, task: &Task) -> Value {
 }
 
 /// All tasks, so many at a time; what the author says of the plan comes first.
-fn page(plan: &Plan, cursor: Option<&str>) -> Result<Answer, Refused> {
+fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Result<Answer, Refused> {
     let mut value = json!({ "plan": plan.id(), "version": plan.version() });
     if cursor.is_none() {
         let about = serde_json::to_value(plan.spec()).unwrap_or_default();
@@ -179,7 +203,13 @@ fn page(plan: &Plan, cursor: Option<&str>) -> Result<Answer, Refused> {
             more = true;
             break;
         }
-        let row = words::shortened(&row(plan, task), ROW_BYTES).0;
+        let mut row = row(plan, task);
+        let missing = waits.iter().filter(|(wait, found)| wait.task == task.spec.id && !found.is_there());
+        let missing: Vec<String> = missing.map(|(wait, found)| found.words(&wait.on)).collect();
+        if !missing.is_empty() {
+            row["waits_for"] = json!(missing);
+        }
+        let row = words::shortened(&row, ROW_BYTES).0;
         bytes += row.to_string().len();
         rows.push(row);
         last = Some(task.spec.id.as_str());

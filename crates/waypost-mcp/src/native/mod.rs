@@ -7,14 +7,18 @@ mod edit;
 mod events;
 mod exchange;
 mod get;
+mod hold;
 mod list;
 mod start;
 mod tasks;
 mod which;
 mod work;
 
-use waypost_core::{Phase, Plan};
+use waypost_core::{Phase, Plan, PlanId};
+use waypost_store::{Wait, Whereabouts};
 
+use crate::call::Call;
+use crate::refused::Refused;
 use crate::tool::{Effect, Tool};
 use crate::words;
 
@@ -28,6 +32,11 @@ const NEXT_BYTES: usize = 60;
 const REPORT_NEXT_MAX: usize = 2;
 const REPORT_NEXT_BYTES: usize = 16;
 
+/// Things elsewhere that tasks of a plan wait for and that are looked for.
+const ELSEWHERE_MAX: usize = 20;
+/// Bytes of what is said of each.
+const ELSEWHERE_BYTES: usize = 120;
+
 /// What a plan is called.
 fn title(plan: &Plan) -> String {
     let spec = plan.spec();
@@ -38,6 +47,13 @@ fn title(plan: &Plan) -> String {
 fn needs_approval(plan: &Plan) -> bool {
     let state = plan.state();
     state.approval_required && state.approval.is_none() && !state.phase.is_finished()
+}
+
+/// Why a person did not approve, as long as nobody was asked anew.
+pub(crate) fn rejection(plan: &Plan) -> Option<&str> {
+    let state = plan.state();
+    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
+    stands.then_some(state.reason.as_str())
 }
 
 /// Tasks that an agent could take now.
@@ -52,6 +68,17 @@ fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
 /// The first of them.
 fn next_ids(plan: &Plan) -> Vec<&str> {
     words::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
+}
+
+/// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
+fn elsewhere(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, Refused> {
+    let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
+    waits.sort_by_key(|(_, found)| found.is_there());
+    let words = |(wait, found): &(Wait, Whereabouts)| {
+        let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
+        words::cut(&said, ELSEWHERE_BYTES)
+    };
+    Ok(waits.iter().take(limit).map(words).collect())
 }
 
 pub(crate) fn tools() -> Vec<Tool> {
@@ -84,7 +111,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             name: "plan_edit",
             description: "Change a plan: all ops as one version, or none.",
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"known_version":{"type":"integer","description":"refuse if it moved on"},"ops":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["add","revise","remove","move","status","plan"]},"task":{"type":"string"},"status":{"type":"string"}},"required":["op"],"description":"add: task fields. revise: task fields to change, null clears. remove. move: parent, before, after. status: pending, done, failed, skipped, cancelled. plan: title, goal, body, status, phase, archived"}}},"required":["ops"]}"#,
-            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"}},"required":["version"]}"#,
+            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version"]}"#,
             effect: Effect::Changes,
             run: edit::run,
         },
@@ -115,7 +142,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "task_next",
             description: "Take the next ready task: yours until you report it, with the outputs it depends on.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"}}}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"}}}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
             effect: Effect::Changes,
             run: work::next,

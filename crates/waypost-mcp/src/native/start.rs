@@ -37,11 +37,10 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
             Ok(Answer { value, text })
         }
         Asked::Waiting => {
-            let text = format!(
-                "awaiting_approval: a person decides (waypost approve {plan}); plan_start again waits for it"
-            );
-            let then = format!("a person decides (waypost approve {plan}); plan_start again waits for it");
-            Ok(Answer { value: json!({ "phase": Phase::AwaitingApproval.word(), "then": then }), text })
+            let phase = Phase::AwaitingApproval.word();
+            let then = format!("a person runs `waypost approve {plan}`; plan_start again waits for it");
+            let text = format!("{phase}: {then}");
+            Ok(Answer { value: json!({ "phase": phase, "then": then }), text })
         }
     }
 }

@@ -9,6 +9,7 @@ use waypost_store::WriteError;
 
 use super::arguments::Arguments;
 use super::edit::honest;
+use super::hold::{self, Whose};
 use super::which;
 use crate::call::Call;
 use crate::refused::Refused;
@@ -25,8 +26,11 @@ const ANSWERS_MAX: usize = 5;
 const REASON_BYTES: usize = 160;
 
 pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
-    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue"], "")?;
+    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
     let queue = arguments.text("queue")?;
+    if arguments.value("task").is_some() {
+        return this_one(call, &arguments, queue.is_some() || arguments.flag("any")?);
+    }
     let any = arguments.flag("any")? || queue.is_some();
     let plan = match (any, arguments.value("plan")) {
         (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
@@ -38,8 +42,8 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     {
         return Ok(nothing(&why));
     }
-    let wanted =
-        Claim { by: &call.by, plan: plan.as_ref(), queue, lease_seconds: Some(super::LEASE_SECONDS) };
+    let lease_seconds = Some(super::LEASE_SECONDS);
+    let wanted = Claim { by: &call.by, worker: &call.worker, plan: plan.as_ref(), queue, lease_seconds };
     match claim(&call.workspace.plans, &wanted)? {
         Claimed::Taken { committed, task } => {
             call.remember(&committed.plan)?;
@@ -47,7 +51,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
-                Some(plan) => which::look(call, plan, |plan| standstill(call, plan))?,
+                Some(plan) => {
+                    let elsewhere = super::elsewhere(call, plan, super::NEXT_MAX)?;
+                    which::look(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                }
                 None => "nothing is ready in any plan that runs".to_owned(),
             };
             for reason in reasons {
@@ -56,6 +63,31 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
             Ok(nothing(&why))
         }
     }
+}
+
+/// Takes the task that is named; one that the caller has already it has for longer.
+fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<Answer, Refused> {
+    if elsewhere {
+        return Err(arguments.bad("task", "task excludes any and queue"));
+    }
+    let task = task_named(arguments)?;
+    let plan = plan_of(call, arguments, &task)?;
+    if let Some(why) = which::look(call, &plan, stopped)? {
+        return Ok(nothing(&why));
+    }
+    hold::from_other_session(call, &plan, &task, arguments.flag("take_over")?)?;
+    let (worker, attempt) =
+        which::look(call, &plan, |plan| (hold::worker_of(plan, &task), attempt_of(plan, &task)))?;
+    match worker.map(|worker| hold::whose(call, &worker)) {
+        Some(Whose::Mine) => call.workspace.renew(&plan, &task, attempt, super::LEASE_SECONDS)?,
+        Some(Whose::OtherSession | Whose::Theirs) | None => hold::start(call, &plan, &task, Vec::new())?,
+    }
+    call.remember(&plan)?;
+    which::look(call, &plan, |plan| taken(plan, &task))?
+}
+
+fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, Refused> {
+    TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))
 }
 
 /// Why nobody gets a task of this plan at all.
@@ -146,15 +178,22 @@ fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
 }
 
 /// What keeps a plan from going on.
-fn standstill(call: &Call, plan: &Plan) -> String {
-    let (me, counts) = (call.by.to_string(), plan.counts());
+fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
+    let counts = plan.counts();
     let mut parts = Vec::new();
+    let mut is_elsewhere = false;
     let running: Vec<String> = plan
         .running()
         .take(super::NEXT_MAX)
         .map(|task| {
             let worker = task.state.worker.as_deref().unwrap_or_default();
-            let who = if worker == me { "you" } else { worker };
+            let whose = hold::whose(call, worker);
+            is_elsewhere |= whose == Whose::OtherSession;
+            let who = match whose {
+                Whose::Mine => "you",
+                Whose::OtherSession => "you in another session",
+                Whose::Theirs => worker.split('#').next().unwrap_or_default(),
+            };
             format!("{} by {}", task.spec.id, words::cut(who, 40))
         })
         .collect();
@@ -171,6 +210,10 @@ fn standstill(call: &Call, plan: &Plan) -> String {
     if counts.blocked > 0 {
         parts.push(format!("{} blocked", counts.blocked));
     }
+    if is_elsewhere {
+        parts.push("if that session is gone, task_next with task and take_over: true".to_owned());
+    }
+    parts.extend(elsewhere.iter().cloned());
     if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
 }
 
@@ -194,15 +237,32 @@ const WORDS: [(&str, Word); 6] = [
     ("question", Word::Question),
 ];
 
-const KNOWN: [&str; 11] =
-    ["plan", "task", "status", "text", "result", "output", "error", "reason", "choices", "attempt", "sure"];
+const KNOWN: [&str; 12] = [
+    "plan",
+    "task",
+    "status",
+    "text",
+    "result",
+    "output",
+    "error",
+    "reason",
+    "choices",
+    "attempt",
+    "sure",
+    "take_over",
+];
 
 pub(super) fn report(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let task = TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))?;
+    let task = task_named(&arguments)?;
     let word = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
     let attempt = arguments.small("attempt")?;
     let plan = plan_of(call, &arguments, &task)?;
+    let take_over = arguments.flag("take_over")?;
+    // Whoever names the attempt has been told of it when the task was taken.
+    if attempt.is_none() {
+        hold::from_other_session(call, &plan, &task, take_over)?;
+    }
     let skipped_before = which::look(call, &plan, |plan| plan.counts().skipped)?;
     let command = match word {
         Word::Progress => progress(call, &plan, &task, attempt, &arguments)?,
@@ -234,6 +294,9 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
     if arguments.value("plan").is_none() {
         let mut leases = call.workspace.leases_of(&call.by)?;
         leases.retain(|lease| lease.task == *task);
+        if leases.iter().any(|lease| hold::whose(call, &lease.worker) == Whose::Mine) {
+            leases.retain(|lease| hold::whose(call, &lease.worker) == Whose::Mine);
+        }
         match leases.as_slice() {
             [one] => return Ok(one.plan.clone()),
             [] => {}
@@ -247,7 +310,7 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
     which::plan(call, arguments)
 }
 
-fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
+pub(super) fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
     plan.task(task.as_str()).map_or(0, |task| task.state.attempt)
 }
 
@@ -265,12 +328,10 @@ fn progress(
     arguments: &Arguments<'_>,
 ) -> Result<Command, Refused> {
     let progress = said(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
-    let (current, worker) = which::look(call, plan, |plan| {
-        let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running);
-        (attempt_of(plan, task), running.and_then(|task| task.state.worker.clone()))
-    })?;
+    let (current, worker) =
+        which::look(call, plan, |plan| (attempt_of(plan, task), hold::worker_of(plan, task)))?;
     // Whoever names no attempt speaks only for what it works on itself.
-    if let (None, Some(worker)) = (attempt, worker.filter(|worker| *worker != call.by.to_string())) {
+    if let (None, Some(worker)) = (attempt, worker.filter(|worker| !call.by.is_worker(worker))) {
         let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
         return Err(WriteError::Refused(refusal).into());
     }
@@ -281,7 +342,9 @@ fn outcome(word: Word, arguments: &Arguments<'_>) -> Result<Outcome, Refused> {
     Ok(match word {
         Word::Failed => {
             let error = said(arguments, "error")?.filter(|error| !error.is_empty());
-            let error = error.ok_or_else(|| arguments.missing("error"))?;
+            let error = error.ok_or_else(|| {
+                Refused::new("a task that failed needs a reason", "give text: what went wrong")
+            })?;
             Outcome::Failed { error, evidence: None }
         }
         Word::Skipped => Outcome::Skipped { reason: said(arguments, "reason")? },

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
-use waypost_engine::{log_path, log_tail};
+use waypost_engine::{FoundLog, find_log};
 
 use super::find;
 use crate::call::Call;
@@ -93,10 +93,11 @@ pub(super) fn log(call: &Call) -> Result<Answer, Refused> {
     let Log { plan, task, attempt, bytes } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = find::task(call, &id, &task)?;
-    let latest = call
-        .workspace
-        .plans
-        .look(&id, |plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
+    let plans = &call.workspace.plans;
+    let (latest, worker) = plans.look(&id, |plan| {
+        let state = plan.task(task.as_str()).map(|task| &task.state);
+        (state.map_or(0, |state| state.attempt), state.and_then(|state| state.worker.clone()))
+    })?;
     let attempt = attempt.unwrap_or(latest);
     if attempt == 0 || attempt > latest {
         let message = match latest {
@@ -105,12 +106,29 @@ pub(super) fn log(call: &Call) -> Result<Answer, Refused> {
         };
         return Err(Refused::new(message, "run_why tells what it waits for"));
     }
-    let path = log_path(&call.workspace.own.join("logs"), &id, &task, attempt);
-    let (log, total) = log_tail(&path, bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX))
+    let worker = worker.filter(|_| attempt == latest);
+    let bytes_max = bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX);
+    let logs = call.workspace.own.join("logs");
+    let found = find_log(plans, &logs, (&id, &task, attempt), worker.as_deref(), bytes_max)
         .map_err(|error| Refused::new(format!("the log of {task} cannot be read: {error}"), "try again"))?;
+    let (log, total, note) = match found {
+        FoundLog::File { text, bytes } => (text, bytes, None),
+        FoundLog::Copy(copy) => (
+            copy.text,
+            copy.bytes,
+            Some(format!("a copy of its end; the file is with worker {}", copy.worker)),
+        ),
+        FoundLog::Nothing { elsewhere: None } => {
+            (String::new(), 0, Some("it has written nothing".to_owned()))
+        }
+        FoundLog::Nothing { elsewhere: Some(worker) } => {
+            let note = format!("it has written nothing yet, or only on the machine of its worker {worker}");
+            (String::new(), 0, Some(note))
+        }
+    };
     let mut answer = json!({ "id": id, "task": task, "attempt": attempt, "log": log, "bytes": total });
-    if total == 0 {
-        answer["note"] = "it has written nothing, or ran on another machine".into();
+    if let Some(note) = note {
+        answer["note"] = note.into();
     }
     Ok(Answer::of(answer))
 }

@@ -1,7 +1,7 @@
 //! The plans and tasks that arguments name, and who is there to run them.
 
 use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
-use waypost_engine::{Config, workers};
+use waypost_engine::{Config, no_worker};
 use waypost_store::WriteError;
 
 use super::status::words;
@@ -15,7 +15,10 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
         Err(candidates) => candidates,
     };
     if candidates.is_empty() {
-        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: None };
+        let near = call.workspace.plans.look(plan, |plan| {
+            waypost_core::nearest(word, plan.tasks().map(|(task, _)| task.spec.id.as_str()))
+        })?;
+        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: near };
         return Err(WriteError::Refused(refusal).into());
     }
     let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
@@ -23,11 +26,11 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
     Err(Refused::new(message, "write more of the id"))
 }
 
-/// How many workers of this machine run plans of the queue that a plan is on.
-pub(super) fn workers_of(call: &Call, plan: &Plan) -> usize {
-    let queue = Config::queue_name(&plan.spec().queue).to_owned();
-    let alive = workers(&call.workspace.own.join("runs"));
-    alive.iter().filter(|worker| worker.queues.contains(&queue)).count()
+/// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
+pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, Refused> {
+    let plans = &call.workspace.plans;
+    let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    Ok(waypost_engine::workers_of(plans, &queue)?.len())
 }
 
 /// What has to happen before anything runs, if it is not up to the agent.
@@ -43,20 +46,31 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
             ))
         }
         Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
-            "a person has to approve it before anything runs, for example with `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
+            "a person has to approve it before anything runs, for example a person runs `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
         )),
+        Phase::Active if !has_machine_work(plan) => Some(
+            "none of the tasks that are left is work for machines: agents and people do them, and nothing runs by itself"
+                .to_owned(),
+        ),
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(
-                "no worker of queue {queue} is known to run on this machine: somebody has to start one (`waypost worker --queue {queue}`) or run the plan (`waypost run {id}`)"
+                "{}: a person runs `waypost worker --queue {queue}`, or for this plan alone a person runs `waypost run {id}`",
+                no_worker(queue)
             ))
         }
-        Phase::Paused => Some(format!("it is paused; `waypost resume {id}` lets it go on")),
+        Phase::Paused => Some(format!("it is paused; to let it go on a person runs `waypost resume {id}`")),
         Phase::Failed | Phase::Cancelled => {
-            Some(format!("it has ended; `waypost retry {id}` sets back what did not succeed"))
+            Some(format!("it has ended; to set back what did not succeed a person runs `waypost retry {id}`"))
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }
+}
+
+/// Whether there is anything left that machines do, or a check that they run.
+fn has_machine_work(plan: &Plan) -> bool {
+    let mut left = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+    left.any(|task| task.spec.work.is_some() || task.spec.check.is_some())
 }
 
 /// Whether somebody works on it, be it on another machine.

@@ -30,6 +30,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
     let Which { plan } = call.arguments()?;
     let id = call.plan(&plan)?;
     let now = now(call)?;
+    let workers = find::workers_of(call, &id)?;
     let answer = call.workspace.plans.look(&id, |plan| {
         let mut answer = standing(plan);
         put_some(&mut answer, "running", running(plan, now));
@@ -38,7 +39,6 @@ pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
         if let Some(seconds) = eta(plan, now) {
             answer.insert("eta_seconds".to_owned(), seconds.into());
         }
-        let workers = find::workers_of(call, plan);
         answer.insert("workers".to_owned(), workers.into());
         if let Some(next) = find::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());

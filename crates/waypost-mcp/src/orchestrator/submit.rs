@@ -84,8 +84,8 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), Refused> {
 }
 
 fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, Refused> {
+    let workers = find::workers_of(call, &entered.plan)?;
     let answer = call.workspace.plans.look(&entered.plan, |plan: &Plan| {
-        let workers = find::workers_of(call, plan);
         let mut answer = Map::new();
         answer.insert("id".to_owned(), entered.plan.as_str().into());
         answer.insert("version".to_owned(), plan.version().into());
@@ -207,9 +207,10 @@ fn not_entered(error: NotEntered) -> Refused {
             let hint = format!("choose another id, or run the one that is there: plan {plan}");
             Refused::new(message, hint).with_fact("plan", plan.as_str())
         }
-        NotEntered::NotForMachines { plan, .. } => {
-            Refused::new(message, format!("a person can say `waypost submit {plan} --yes`"))
-        }
+        NotEntered::NotForMachines { plan, .. } => Refused::new(
+            message,
+            format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
+        ),
         NotEntered::Write(error) => error.into(),
     }
 }

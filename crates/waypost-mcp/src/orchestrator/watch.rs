@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
-use waypost_engine::{Notice, happened_since};
+use waypost_engine::{News, Notice, happened_since};
 
 use super::{find, status};
 use crate::call::Call;
@@ -77,18 +77,19 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
     let happened = happened_since(&call.workspace.plans, id, since)?;
+    let workers = find::workers_of(call, id)?;
     let mut answer = call.workspace.plans.look(id, |plan| {
         let mut answer = status::standing(plan);
-        if let Some(next) = find::next(plan, find::workers_of(call, plan)) {
+        if let Some(next) = find::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
         answer
     })?;
     // The cursor is what was told of, which may be behind the plan.
     answer.insert("version".to_owned(), happened.version.into());
-    let told: Vec<String> = happened.notices.iter().map(words).collect();
-    let left_out = told.len().saturating_sub(HAPPENED_MAX);
-    answer.insert("happened".to_owned(), told[left_out..].into());
+    let lines: Vec<String> = happened.news.iter().map(told).collect();
+    let left_out = lines.len().saturating_sub(HAPPENED_MAX);
+    answer.insert("happened".to_owned(), lines[left_out..].into());
     if left_out > 0 {
         answer.insert("earlier".to_owned(), left_out.into());
     }
@@ -96,6 +97,19 @@ fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
         answer.insert("more".to_owned(), true.into());
     }
     Ok(Answer::of(Value::Object(answer)))
+}
+
+fn told(news: &News) -> String {
+    match news {
+        News::Notice(notice) => words(notice),
+        News::ApprovalRequested => "a person was asked to approve it".to_owned(),
+        News::Approved { by, version } => format!("{by} approved version {version}"),
+        News::Rejected { by, reason } if reason.is_empty() => format!("{by} did not approve it"),
+        News::Rejected { by, reason } => format!("{by} did not approve it: {}", status::words(reason)),
+        News::ApprovalVoided => {
+            "what machines will run has changed, so it has to be approved again".to_owned()
+        }
+    }
 }
 
 fn words(notice: &Notice) -> String {

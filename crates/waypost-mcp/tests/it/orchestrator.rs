@@ -123,7 +123,7 @@ fn a_watch_tells_what_happened_since_and_waits_for_what_comes() {
     worker(&world, start("a"));
     worker(&world, finish("a", done()));
     let told = session.call("run_watch", json!({ "plan": "night", "since": version })).value;
-    assert_eq!(told["happened"], json!(["a started", "a done"]));
+    assert_eq!(told["happened"], json!(["person:ada approved version 2", "a started", "a done"]));
     let since = told["version"].clone();
     let waited = std::thread::scope(|scope| {
         let watch = json!({ "plan": "night", "since": since, "seconds": 60, "until": "end" });
@@ -268,4 +268,34 @@ fn an_answer_about_ten_thousand_tasks_is_as_small_as_one_about_three() {
     let watched = session.call("run_watch", json!({ "plan": "night", "since": 2 }));
     assert_eq!(watched.value["happened"].as_array().unwrap().len(), 20);
     assert!(watched.value["earlier"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn a_watch_tells_what_persons_said() {
+    let world = World::new();
+    let session = orchestrator(&world);
+    let version = session.call("run_submit", json!({ "text": night() })).value["version"].clone();
+    world.person("night", Command::Reject { reason: "not tonight".to_owned() });
+    world.person("night", Command::RequestApproval { message: "tomorrow?".to_owned() });
+    world.approve("night");
+    let told = session.call("run_watch", json!({ "plan": "night", "since": version, "seconds": 0 })).value;
+    let happened: Vec<&str> =
+        told["happened"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
+    let said: Vec<&str> = happened.iter().copied().filter(|line| !line.starts_with("the plan is")).collect();
+    assert_eq!(said[0], "person:ada did not approve it: not tonight", "{happened:?}");
+    assert_eq!(said[1], "a person was asked to approve it");
+    assert!(said[2].starts_with("person:ada approved version "), "{happened:?}");
+}
+
+#[test]
+fn a_run_without_work_for_machines_is_said_to_be_one() {
+    let world = World::new();
+    let session = orchestrator(&world);
+    let words =
+        json!({ "format": "waypost/1", "title": "Talk", "tasks": [{ "id": "a", "description": "talk" }] });
+    let told = session.call("run_submit", json!({ "text": words.to_string() })).value;
+    let next = told["next"].as_str().unwrap();
+    assert!(next.starts_with("none of the tasks that are left is work for machines"), "{told}");
+    let said = session.refused("run_why", json!({ "plan": told["id"], "task": "aa" }));
+    assert!(said.ends_with("did you mean a?"), "{said}");
 }

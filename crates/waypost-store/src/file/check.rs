@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use waypost_core::PlanId;
 
 use super::disk;
+use super::kept;
 use super::known::{Facts, Known, NO_HISTORY, Readable};
-use super::lines::{self, Marks};
+use super::lines::Marks;
 use super::{Layout, StoreFile};
 use crate::store::StoreError;
 
@@ -49,6 +50,9 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
     if let Err(error) = super::session::read_subscriptions(layout) {
         note(&mut wrong, error)?;
     }
+    if let Err(error) = super::session::read_workers(layout) {
+        note(&mut wrong, error)?;
+    }
     for name in disk::names(&layout.edited(), ".json")? {
         let path = layout.edited().join(name + ".json");
         let keeps = "keeps what was written into a plan's file by hand; take it over or delete it";
@@ -70,6 +74,7 @@ fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<(), StoreError> {
         StoreError::Busy
         | StoreError::Files { .. }
         | StoreError::Database(_)
+        | StoreError::Pruned { .. }
         | StoreError::BadLocation(_) => Err(error),
     }
 }
@@ -94,7 +99,7 @@ fn check_plan(
         Readable::Current if known.tail.purged => {}
         // A fingerprint says that the file is what was written; only the events say that this was right.
         Readable::Current => {
-            let truth = Facts::of(&lines::replay(&history, id)?);
+            let truth = Facts::of(&kept::replay(layout, id)?);
             if known.facts.as_ref().is_some_and(|facts| facts.head != truth.head || facts.rows != truth.rows) {
                 wrong.push(format!("{path} differs from what its history says; delete it, and the next write renews it"));
             }

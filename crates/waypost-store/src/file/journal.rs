@@ -24,12 +24,16 @@ pub(super) enum Target {
     Leases,
     /// `subscriptions.json`.
     Subscriptions,
+    /// `workers.json`.
+    Workers,
     /// A plan's readable file.
     Plan(PlanId),
     /// A plan's history, as a whole.
     History(PlanId),
     /// A plan in a form that loads fast.
     Snapshot(PlanId),
+    /// What is kept of a plan in the place of forgotten events.
+    Pruned(PlanId),
     /// What somebody had written into a plan's readable file before this version.
     Edited(PlanId, u64),
 }
@@ -40,9 +44,11 @@ impl Target {
             Self::Store => layout.store(),
             Self::Leases => layout.leases(),
             Self::Subscriptions => layout.subscriptions(),
+            Self::Workers => layout.workers(),
             Self::Plan(id) => layout.plan(id),
             Self::History(id) => layout.history(id),
             Self::Snapshot(id) => layout.snapshot(id),
+            Self::Pruned(id) => layout.pruned_plan(id),
             Self::Edited(id, version) => layout.edited_plan(id, *version),
         }
     }

@@ -8,6 +8,7 @@ use waypost_core::{Draft, Plan, PlanId};
 
 use super::Layout;
 use super::disk::{self, Stamp, corrupt};
+use super::kept;
 use super::lines::{self, Marks, Tail};
 use crate::record::{Entry, Head, IndexRows};
 use crate::store::StoreError;
@@ -72,7 +73,7 @@ impl Known {
         let bytes = match disk::read(&readable) {
             Ok(bytes) => bytes,
             Err(StoreError::Corrupt { detail, .. }) => {
-                let truth = Facts::of(&lines::replay(&history, id)?);
+                let truth = Facts::of(&kept::replay(layout, id)?);
                 return Ok(known(Readable::Broken(detail), Some(Arc::new(truth))));
             }
             Err(error) => return Err(error),
@@ -87,7 +88,7 @@ impl Known {
             return Ok(known(Readable::Current, Some(Arc::new(Facts::of(&plan)))));
         }
         // Whatever the readable file says, the history is the truth.
-        let truth = lines::replay(&history, id)?;
+        let truth = kept::replay(layout, id)?;
         let readable = match draft {
             None => Readable::Missing,
             Some(Err(error)) => Readable::Broken(error.to_string()),

@@ -211,14 +211,13 @@ impl Marks {
     }
 }
 
-/// The plan that a history tells, from its beginning.
-pub(super) fn replay(path: &Path, id: &PlanId) -> Result<Plan, StoreError> {
+/// Moves a plan on to where its history ends.
+pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan, StoreError> {
     const ENTRIES_READ_MAX: usize = 1_000;
     let mut marks = Marks::default();
-    marks.catch_up(path, id)?;
-    let mut plan = Plan::blank(id.clone());
+    marks.catch_up(path, plan.id())?;
     loop {
-        let entries = marks.read(path, id, plan.version(), ENTRIES_READ_MAX)?;
+        let entries = marks.read(path, plan.id(), plan.version(), ENTRIES_READ_MAX)?;
         if entries.is_empty() {
             plan.take_touched();
             return Ok(plan);

@@ -8,20 +8,32 @@ use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
 
 use super::disk::{self, corrupt};
 use super::journal::{self, Intent, Lines, Target};
+use super::kept::Kept;
 use super::known::{Cache, Facts, Known, Readable};
 use super::lines::{self, Tail};
 use super::snapshot::{self, Label};
 use super::{Layout, StoreFile};
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Query, Wait};
-use crate::store::{Append, Read, StoreError, Transaction};
+use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait};
+use crate::store::{Adopted, Append, Pruning, Read, StoreError, Transaction};
 use crate::subscriptions::Subscription;
+use crate::workers::Worker;
 use crate::{clock, list};
 
 /// Until when an attempt is believed to be worked on.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct LeaseEnd {
     attempt: u32,
     until: Timestamp,
+    /// The queue of which it takes a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<String>,
+}
+
+impl LeaseEnd {
+    fn of(lease: &Lease) -> Option<Self> {
+        let (attempt, queue) = (lease.attempt, lease.queue.clone());
+        lease.until.map(|until| Self { attempt, until, queue })
+    }
 }
 
 /// What `leases.json` holds. An end counts as long as its attempt runs.
@@ -29,6 +41,9 @@ type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
 
 /// What `subscriptions.json` holds, by id.
 pub(super) type Subscriptions = BTreeMap<String, Subscription>;
+
+/// What `workers.json` holds, by name.
+pub(super) type Workers = BTreeMap<String, Worker>;
 
 /// What this transaction has done to a plan.
 struct Staged {
@@ -58,7 +73,11 @@ pub(super) struct Session<'a> {
     lease_ends_changed: bool,
     subscriptions: Option<Subscriptions>,
     subscriptions_changed: bool,
+    workers: Option<Workers>,
+    workers_changed: bool,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
+    /// What is to be kept in the place of events that are to be forgotten.
+    kept: BTreeMap<PlanId, Kept>,
 }
 
 impl<'a> Session<'a> {
@@ -72,7 +91,10 @@ impl<'a> Session<'a> {
             lease_ends_changed: false,
             subscriptions: None,
             subscriptions_changed: false,
+            workers: None,
+            workers_changed: false,
             snapshots: BTreeMap::new(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -131,7 +153,7 @@ impl<'a> Session<'a> {
     }
 
     /// The leases of a plan, with their ends.
-    fn leases_of(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
+    fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
         let mut leases = facts.rows.leases.clone();
         if leases.is_empty() {
             return Ok(leases);
@@ -140,6 +162,7 @@ impl<'a> Session<'a> {
             for lease in &mut leases {
                 let end = ends.get(&lease.task).filter(|end| end.attempt == lease.attempt);
                 lease.until = end.map(|end| end.until);
+                lease.queue = end.and_then(|end| end.queue.clone());
             }
         }
         Ok(leases)
@@ -177,6 +200,21 @@ impl<'a> Session<'a> {
         Ok(self.subscriptions.get_or_insert_default())
     }
 
+    fn all_workers(&mut self) -> Result<&mut Workers, StoreError> {
+        if self.workers.is_none() {
+            self.workers = Some(read_workers(self.layout)?);
+        }
+        Ok(self.workers.get_or_insert_default())
+    }
+
+    fn all_leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+        let mut all = Vec::new();
+        for facts in self.all()? {
+            all.extend(self.leases_of_plan(&facts)?);
+        }
+        Ok(all)
+    }
+
     fn next_sequence(&mut self) -> Result<u64, StoreError> {
         let last = match self.sequence {
             Some(last) => last,
@@ -196,6 +234,7 @@ impl<'a> Session<'a> {
         let mut intent = Intent::default();
         let mut learned: Vec<(PlanId, Option<Written>)> = Vec::new();
         self.stage_snapshots(&mut intent)?;
+        self.stage_forgetting(&mut intent)?;
         for (id, staged) in std::mem::take(&mut self.staged) {
             let Staged { base, entries, end } = staged;
             match end {
@@ -217,6 +256,9 @@ impl<'a> Session<'a> {
         }
         if let Some(all) = self.subscriptions.as_ref().filter(|_| self.subscriptions_changed) {
             intent.files.push((Target::Subscriptions, disk::pretty(all)?));
+        }
+        if let Some(all) = self.workers.as_ref().filter(|_| self.workers_changed) {
+            intent.files.push((Target::Workers, disk::pretty(all)?));
         }
         if intent.files.is_empty() {
             return Ok(());
@@ -244,6 +286,24 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
+    /// Empties the lines of forgotten versions, all but the last of which have no readable file beside them.
+    fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+        for (id, kept) in std::mem::take(&mut self.kept) {
+            intent.files.push((Target::Pruned(id.clone()), disk::pretty(&kept)?));
+            intent.removals.extend(snapshot::label(self.layout, &id).map(|_| Target::Snapshot(id.clone())));
+            // What was taken over in this transaction has no events there either.
+            let Some(base) = self.known(&id)? else { continue };
+            let mut text = String::new();
+            for entry in Cache::versions(self.cache, self.layout, &id, 0, usize::MAX)? {
+                let file = base.tail.file.as_deref().filter(|_| entry.version == base.tail.version);
+                let forgotten = entry.version <= kept.pruned.up_to;
+                text.push_str(&lines::line(&if forgotten { entry.pruned() } else { entry }, file)?);
+            }
+            intent.files.push((Target::History(id), text.into_bytes()));
+        }
+        Ok(())
+    }
+
     /// What stays of a purged plan: its history without any content, which keeps its id and its numbers used.
     fn stage_purge(
         &self,
@@ -262,7 +322,8 @@ impl<'a> Session<'a> {
             text.push_str(&lines::line(&entry.purged(), None)?);
         }
         intent.files.push((Target::History(id.clone()), text.into_bytes()));
-        intent.removals.extend([Target::Plan(id.clone()), Target::Snapshot(id.clone())]);
+        let ids = [Target::Plan, Target::Snapshot, Target::Pruned].map(|target| target(id.clone()));
+        intent.removals.extend(ids);
         Ok(())
     }
 }
@@ -273,6 +334,15 @@ pub(super) fn read_subscriptions(layout: &Layout) -> Result<Subscriptions, Store
     match disk::read(&path)? {
         Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
         None => Ok(Subscriptions::new()),
+    }
+}
+
+/// What `workers.json` says.
+pub(super) fn read_workers(layout: &Layout) -> Result<Workers, StoreError> {
+    let path = layout.workers();
+    match disk::read(&path)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
+        None => Ok(Workers::new()),
     }
 }
 
@@ -355,10 +425,23 @@ impl Read for Session<'_> {
         }
         let found =
             snapshot::read(self.layout, plan).filter(|(label, _)| (1..=at_most).contains(&label.version));
-        let Some((label, bytes)) = found else { return Ok(None) };
-        let made_from = self.versions(plan, label.version - 1, 1)?;
-        let shows = made_from.first().is_some_and(|entry| label.shows(entry));
-        Ok(shows.then_some((label.version, bytes)))
+        if let Some((label, bytes)) = found {
+            let made_from = self.versions(plan, label.version - 1, 1)?;
+            // Of a version whose events were forgotten only what was kept then is the truth.
+            let shows = made_from.first().is_some_and(|entry| label.shows(entry) && !entry.is_forgotten());
+            if shows {
+                return Ok(Some((label.version, bytes)));
+            }
+        }
+        let kept = Kept::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.kept.get(plan) {
+            Some(kept) => Ok(Some(kept.pruned.clone())),
+            None => Ok(Kept::read(self.layout, plan)?.map(|kept| kept.pruned)),
+        }
     }
 
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -398,11 +481,7 @@ impl Read for Session<'_> {
     }
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let mut all = Vec::new();
-        for facts in self.all()? {
-            all.extend(self.leases_of(&facts)?);
-        }
-        Ok(list::leases(all.iter(), before, limit))
+        Ok(list::leases(self.all_leases()?.iter(), before, limit))
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
@@ -413,9 +492,13 @@ impl Read for Session<'_> {
         Ok(list::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
     }
 
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(list::waits_on(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent))
+    }
+
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
         let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
-        Ok(IndexRows { leases: self.leases_of(&facts)?, ..facts.rows.clone() })
+        Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
     }
 
     fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
@@ -424,6 +507,22 @@ impl Read for Session<'_> {
 
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         Ok(list::subscriptions(self.all_subscriptions()?.values(), owner, limit))
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        Ok(self.all_workers()?.get(name).cloned())
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        Ok(list::workers(self.all_workers()?.values(), after, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(list::leases_of(self.all_leases()?.iter(), worker, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        Ok(list::slots(self.all_leases()?.iter(), queue, clock::now()))
     }
 
     fn now(&mut self) -> Timestamp {
@@ -451,8 +550,7 @@ impl Transaction for Session<'_> {
             self.set_lease_end(id, task, None)?;
         }
         for (lease, _) in &append.index.started {
-            let end = lease.until.map(|until| LeaseEnd { attempt: lease.attempt, until });
-            self.set_lease_end(id, &lease.task, end)?;
+            self.set_lease_end(id, &lease.task, LeaseEnd::of(lease))?;
         }
         let sequence = self.next_sequence()?;
         let facts = Arc::new(Facts { head: append.head.clone(), rows: IndexRows::of(append.plan) });
@@ -495,15 +593,16 @@ impl Transaction for Session<'_> {
         let Some(lease) = leases.find(|lease| lease.task.as_str() == task && lease.attempt == attempt) else {
             return Ok(false);
         };
-        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until }))?;
+        let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(&lease.task));
+        let queue = ends.filter(|end| end.attempt == attempt).and_then(|end| end.queue.clone());
+        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until, queue }))?;
         Ok(true)
     }
 
     /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
     fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
         for lease in &rows.leases {
-            let end = lease.until.map(|until| LeaseEnd { attempt: lease.attempt, until });
-            self.set_lease_end(plan, &lease.task, end)?;
+            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
         }
         Ok(())
     }
@@ -521,6 +620,28 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.all_workers()?.insert(worker.name.clone(), worker.clone());
+        self.workers_changed = true;
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        if self.all_workers()?.remove(name).is_some() {
+            self.workers_changed = true;
+        }
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let workers = self.all_workers()?;
+        let count = workers.len();
+        workers.retain(|_, worker| worker.until >= before);
+        let gone = count - workers.len();
+        self.workers_changed |= gone > 0;
+        Ok(gone as u64)
+    }
+
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         if self.facts(plan)?.is_none() {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
@@ -534,5 +655,42 @@ impl Transaction for Session<'_> {
             self.staged.entry(plan.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
         staged.end = End::Purged;
         Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        if self.facts(plan)?.is_none() {
+            return Err(StoreError::Database(format!("plan {plan} has no files")));
+        }
+        self.snapshots.remove(plan);
+        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan));
+        Ok(())
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let last = self.latest()?;
+        for entry in entries {
+            if self.known(&entry.plan)?.is_some() {
+                return Err(StoreError::Database(format!("plan {} has files already", entry.plan)));
+            }
+            let new = || Staged { base: None, entries: Vec::new(), end: End::Purged };
+            self.staged.entry(entry.plan.clone()).or_insert_with(new).entries.push(entry.clone());
+        }
+        let most = entries.iter().map(|entry| entry.sequence).max().unwrap_or_default();
+        self.sequence = Some(last.max(most));
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let Some(Adopted { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
+        let facts = Facts { head: Head::of(becomes), rows: IndexRows::of(becomes) };
+        if let Some(staged) = self.staged.get_mut(plan) {
+            staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
+        }
+        self.replace_index(plan, &Head::of(becomes), rows)?;
+        match pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
 
+use super::kept::{Kept, keep};
+use crate::record::{Entry, Pruned, Wait};
 use crate::store::{Read, StoreError};
 
 /// Plans that a process keeps in memory at the most.
@@ -26,15 +28,30 @@ pub(super) struct Cached {
     pub(super) replayed: u64,
     /// What its latest version means to other plans.
     pub(super) news: Option<News>,
+    /// Its versions since somebody who follows it asked.
+    pub(super) kept: Option<Kept>,
 }
 
 /// What a version means to tasks that wait for tasks of other plans.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Tasks that ended.
-    pub(crate) finished: Vec<TaskId>,
+    /// Tasks whose end is not what it was.
+    pub(crate) outcomes: Vec<TaskId>,
+    /// Whether the plan itself is not what it was to others.
+    pub(crate) whole: bool,
     /// Tasks that now wait for something elsewhere.
     pub(crate) waits: Vec<(TaskId, Vec<Elsewhere>)>,
+    /// Of a plan that was purged.
+    pub(crate) purged: Option<Purged>,
+}
+
+/// Who waited for a plan that is no more.
+#[derive(Debug)]
+pub(crate) struct Purged {
+    /// Those who did.
+    pub(crate) waits: Vec<Wait>,
+    /// The tasks that it had, of those that they wait for.
+    pub(crate) tasks: Vec<TaskId>,
 }
 
 impl Cache {
@@ -48,7 +65,8 @@ impl Cache {
 
     pub(super) fn put(&mut self, plan: Plan, replayed: u64) {
         self.uses += 1;
-        self.plans.insert(plan.id().clone(), Cached { plan, used: self.uses, replayed, news: None });
+        self.plans
+            .insert(plan.id().clone(), Cached { plan, used: self.uses, replayed, news: None, kept: None });
         if self.plans.len() > PLANS_CACHED_MAX {
             let oldest = self.plans.iter().min_by_key(|(_, cached)| cached.used).map(|(id, _)| id.clone());
             if let Some(oldest) = oldest {
@@ -70,7 +88,8 @@ pub(crate) fn catch_up(
     match cache.plans.get_mut(id) {
         Some(cached) if cached.plan.version() <= version => {
             cached.used = uses;
-            let caught_up = replay(read, &mut cached.plan, version);
+            let Cached { plan, kept, .. } = cached;
+            let caught_up = replay_each(read, plan, version, |entry| keep(kept, || entry));
             cached.plan.take_touched();
             if caught_up.is_err() {
                 cache.plans.remove(id);
@@ -104,6 +123,15 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
             },
         }
     };
+    if plan.version() == 0
+        && let Some(Pruned { up_to, at, .. }) = read.pruned(id)?
+    {
+        if version < up_to {
+            return Err(StoreError::Pruned { plan: id.clone(), up_to, at });
+        }
+        let what = format!("what is kept of plan {id} in the place of versions 1 to {up_to}");
+        return Err(StoreError::Corrupt { what, detail: "it cannot be read".to_owned() });
+    }
     let replayed = version.saturating_sub(plan.version());
     replay(read, &mut plan, version)?;
     plan.take_touched();
@@ -112,16 +140,28 @@ fn load_counting(read: &mut dyn Read, id: &PlanId, version: u64) -> Result<(Plan
 
 /// Brings a plan to a later version.
 pub(crate) fn replay(read: &mut dyn Read, plan: &mut Plan, version: u64) -> Result<(), StoreError> {
+    replay_each(read, plan, version, drop)
+}
+
+/// The same, and hands on each version.
+fn replay_each(
+    read: &mut dyn Read,
+    plan: &mut Plan,
+    version: u64,
+    mut each: impl FnMut(Entry),
+) -> Result<(), StoreError> {
     while plan.version() < version {
         let missing = usize::try_from(version - plan.version()).unwrap_or(usize::MAX);
         let entries = read.versions(plan.id(), plan.version(), missing.min(VERSIONS_READ_MAX))?;
-        for entry in &entries {
+        let begun = plan.version();
+        for entry in entries {
             if entry.version != plan.version() + 1 {
                 break;
             }
             plan.advance(&entry.events, entry.at);
+            each(entry);
         }
-        if entries.first().is_none_or(|entry| entry.version > plan.version()) {
+        if plan.version() == begun {
             return Err(StoreError::Corrupt {
                 what: format!("the history of plan {}", plan.id()),
                 detail: format!("version {} is missing", plan.version() + 1),

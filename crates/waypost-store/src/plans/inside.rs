@@ -2,15 +2,19 @@
 //! one version. Knows nothing of other writers: it is alone while it runs.
 
 use waypost_core::{
-    Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, Timestamp, differences,
+    Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp, differences,
 };
 
-use super::cache::{Cache, Cached, News, VERSIONS_READ_MAX, catch_up, load};
+use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
+use super::kept::keep;
+use super::room::Room;
 use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::across::no_ring;
 use crate::deliver::deliver;
-use crate::record::{Head, HeldLock, IndexChanges};
+use crate::record::{Entry, Head, HeldLock, IndexChanges, Terms, Wait};
 use crate::store::{Append, StoreError, Transaction};
+use crate::whereabouts::{Whereabouts, check_waits};
+use crate::workers::Slots;
 
 /// Bytes of versions after which a snapshot is worth its while even for a small plan.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
@@ -39,14 +43,15 @@ pub(super) fn create(
     let events = plan.decide(by, at, command)?;
     plan.advance(&events, at);
     no_ring(transaction, &plan, &events)?;
-    let mut cached = Cached { plan, used: 0, replayed: 0, news: None };
-    let committed = append(transaction, &mut cached, by, command.name(), &events, None, at)?;
+    let missing = check_waits(transaction, &plan, &events)?;
+    let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
+    let committed = append(transaction, &mut cached, by, command.name(), &events, Terms::default(), at)?;
     let (id, news) = (cached.plan.id().clone(), cached.news.take());
     cache.put(cached.plan, cached.replayed);
     if let Some(made) = cache.plans.get_mut(&id) {
         made.news = news;
     }
-    Ok(committed)
+    Ok(Committed { missing, ..committed })
 }
 
 /// Lets other plans hear of what was written.
@@ -71,6 +76,7 @@ pub(crate) fn write_possible(
     transaction: &mut dyn Transaction,
     cache: &mut Cache,
     request: &WriteRequest,
+    slots: Option<&Slots>,
 ) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
     let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
@@ -79,10 +85,12 @@ pub(crate) fn write_possible(
     let plan = &mut cached.plan;
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
     let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut room = Room::of(request, slots);
     for (place, command) in request.commands.iter().enumerate() {
         let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
         let possible = decided.and_then(|events| {
             locks_are_free(transaction, plan, &events)?;
+            room.take(transaction, place, command)?;
             Ok(events)
         });
         match possible {
@@ -104,16 +112,23 @@ pub(crate) fn write_possible(
     if all.is_empty() {
         plan.take_touched();
         let plan = request.plan.clone();
-        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out });
+        return Ok(Committed { left_out, ..Committed::unchanged(plan, version) });
     }
-    if let Err(error) = no_ring(transaction, plan, &all) {
-        cache.plans.remove(&request.plan);
-        return Err(error.into());
-    }
+    let checked = no_ring(transaction, plan, &all).and_then(|()| check_waits(transaction, plan, &all));
+    let missing = match checked {
+        Ok(missing) => missing,
+        Err(error) => {
+            cache.plans.remove(&request.plan);
+            return Err(error.into());
+        }
+    };
     plan.seal(at);
     let name = joined(names);
-    let committed = append(transaction, cached, &request.by, &name, &all, request.lease_seconds, at)?;
-    Ok(Committed { left_out, ..committed })
+    let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
+    let (version, sequence) = (committed.version, committed.sequence);
+    let (plan, actor) = (request.plan.clone(), request.by.clone());
+    keep(&mut cached.kept, || Entry { sequence, plan, version, at, actor, command: name, events: all });
+    Ok(Committed { left_out, missing, ..committed })
 }
 
 /// A long list of small edits is named once each.
@@ -127,7 +142,12 @@ fn joined(all: Vec<&str>) -> String {
     names.join("+")
 }
 
-pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, request: &WriteRequest) -> Done {
+pub(super) fn write(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    slots: Option<&Slots>,
+) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
     let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
     catch_up(transaction, cache, &request.plan, version)?;
@@ -138,9 +158,9 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     let plan = &mut cached.plan;
     // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
-    let decided = decide(transaction, plan, request, at);
-    let events = match decided {
-        Ok(events) => events,
+    let decided = decide(transaction, plan, request, slots, at);
+    let (events, missing) = match decided {
+        Ok(decided) => decided,
         Err((evolved, error)) => {
             if evolved {
                 // A command after the first was refused: what the first did to this copy never happened.
@@ -152,32 +172,44 @@ pub(super) fn write(transaction: &mut dyn Transaction, cache: &mut Cache, reques
     if events.is_empty() {
         plan.take_touched();
         let plan = request.plan.clone();
-        return Ok(Committed { plan, version, sequence: 0, changed: false, left_out: Vec::new() });
+        return Ok(Committed::unchanged(plan, version));
     }
     plan.seal(at);
     let name = joined(request.commands.iter().map(Command::name).collect());
-    append(transaction, cached, &request.by, &name, &events, request.lease_seconds, at)
+    let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
+    Ok(Committed { missing, ..committed })
 }
+
+fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> Terms<'a> {
+    Terms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
+}
+
+/// What follows from commands, and what it makes tasks wait for that is not there so far.
+type Decided = (Vec<Event>, Vec<(Wait, Whereabouts)>);
 
 /// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
 fn decide(
     transaction: &mut dyn Transaction,
     plan: &mut Plan,
     request: &WriteRequest,
+    slots: Option<&Slots>,
     at: Timestamp,
-) -> Result<Vec<Event>, (bool, WriteError)> {
+) -> Result<Decided, (bool, WriteError)> {
     let mut all = Vec::new();
-    for command in &request.commands {
+    let mut room = Room::of(request, slots);
+    for (place, command) in request.commands.iter().enumerate() {
         let events =
             plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
         locks_are_free(transaction, plan, &events).map_err(|error| (!all.is_empty(), error))?;
+        room.take(transaction, place, command).map_err(|error| (!all.is_empty(), error))?;
         for event in &events {
             plan.evolve(event, at);
         }
         all.extend(events);
     }
     no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
-    Ok(all)
+    let missing = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
+    Ok((all, missing))
 }
 
 /// Locks are global, so that no single plan can decide about them.
@@ -225,15 +257,15 @@ fn append(
     by: &Actor,
     command: &str,
     events: &[Event],
-    lease_seconds: Option<u32>,
+    terms: Terms<'_>,
     at: Timestamp,
 ) -> Done {
     let plan = &mut cached.plan;
     let mut touched = plan.take_touched();
-    let finished = std::mem::take(&mut touched.finished);
-    let index = IndexChanges::of(plan, touched, lease_seconds, at);
+    let (outcomes, whole) = (std::mem::take(&mut touched.outcomes), touched.whole);
+    let index = IndexChanges::of(plan, touched, terms, at);
     let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
-    cached.news = Some(News { finished, waits });
+    cached.news = Some(News { outcomes, whole, waits, purged: None });
     let head = Head::of(plan);
     let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
     let sequence = transaction.append(&append).map_err(Trouble::OfTheStore)?;
@@ -251,7 +283,7 @@ fn append(
         cached.replayed = 0;
     }
     let (id, version) = (plan.id().clone(), plan.version());
-    Ok(Committed { plan: id, version, sequence, changed: true, left_out: Vec::new() })
+    Ok(Committed { sequence, changed: true, ..Committed::unchanged(id, version) })
 }
 
 fn conflict(
@@ -264,7 +296,12 @@ fn conflict(
     let current = cache.plans.get(id).map(|cached| cached.plan.to_draft());
     let mut found = Vec::new();
     if let Some(current) = current.filter(|_| (1..version).contains(&known)) {
-        found = differences(&load(transaction, id, known)?.to_draft(), &current);
+        match load(transaction, id, known) {
+            Ok(plan) => found = differences(&plan.to_draft(), &current),
+            // What differed is not known any more; that the plan has moved on is.
+            Err(StoreError::Pruned { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     let mut writers: Vec<Actor> = Vec::new();
     for entry in transaction.versions(id, known, VERSIONS_READ_MAX)? {
@@ -289,10 +326,23 @@ pub(super) fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: 
         return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
     }
     let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
+    let purged = purged(transaction, cache, &head)?;
     transaction.purge(plan).map_err(Trouble::OfTheStore)?;
     cache.plans.remove(plan);
-    let (plan, version) = (plan.clone(), head.version);
-    Ok(Committed { plan, version, sequence: 0, changed: true, left_out: Vec::new() })
+    deliver(transaction, cache, by, plan, News { purged: Some(purged), ..News::default() })?;
+    Ok(Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) })
+}
+
+/// Who waits for a plan that is to be purged.
+fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &Head) -> Result<Purged, StoreError> {
+    let mut waits = transaction.waits_on(&head.id, &head.owner)?;
+    waits.retain(|wait| wait.plan != head.id);
+    let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
+    // What cannot be read any more can be purged all the same.
+    let is_known = !tasks.is_empty() && catch_up(transaction, cache, &head.id, head.version).is_ok();
+    let plan = cache.get(&head.id).filter(|_| is_known);
+    tasks.retain(|task| plan.is_some_and(|plan| plan.task(task.as_str()).is_some()));
+    Ok(Purged { waits, tasks })
 }
 
 /// Ten random characters that are easy to read aloud.

@@ -61,10 +61,9 @@ pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
 }
 
 /// The number of a plan's rows, and what a reader has to replay; a plan that is new gets its row.
-pub(super) fn take_up(connection: &Connection, head: &Head) -> Result<(i64, u64), StoreError> {
+pub(super) fn take_up(connection: &Connection, plan: &PlanId) -> Result<(i64, u64), StoreError> {
     let mut statement = connection.prepare_cached("SELECT key, replay_bytes FROM plans WHERE id = ?1")?;
-    let found =
-        statement.query_row([head.id.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
+    let found = statement.query_row([plan.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)? as u64)));
     if let Some(found) = found.optional()? {
         return Ok(found);
     }
@@ -73,7 +72,7 @@ pub(super) fn take_up(connection: &Connection, head: &Head) -> Result<(i64, u64)
             total, ready, blocked, running, done, failed, skipped, cancelled)
          VALUES (?1, 0, '', '', 'draft', '', '', 0, 0, 0, 0, 0, 0, 0, 0, 0, 0) RETURNING key",
     )?;
-    Ok((insert.query_row([head.id.as_str()], |row| row.get(0))?, 0))
+    Ok((insert.query_row([plan.as_str()], |row| row.get(0))?, 0))
 }
 
 /// Writes a head into its row.
@@ -209,6 +208,21 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>
     Ok(Page { items, total: total as u64, next })
 }
 
+/// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
+pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue";
+
+pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
+    Ok(Lease {
+        plan: plan_id(row.get(0)?)?,
+        task: task_id(row.get(1)?)?,
+        attempt: row.get(2)?,
+        worker: row.get(3)?,
+        until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
+        since: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
+        queue: row.get(6)?,
+    })
+}
+
 pub(super) fn held_lock(row: &Row<'_>) -> Result<HeldLock, StoreError> {
     Ok(HeldLock {
         lock: waypost_core::Lock { key: row.get(0)?, mode: mode(row.get(1)?) },
@@ -250,10 +264,12 @@ pub(super) fn drop_waits(connection: &Connection, key: i64, task: &TaskId) -> Re
 
 pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    let until = lease.until.map(Timestamp::as_micros);
-    statement.execute(params![key, lease.task.as_str(), lease.attempt, lease.worker, until])?;
+    let (until, since) = (lease.until.map(Timestamp::as_micros), lease.since.map(Timestamp::as_micros));
+    let (task, attempt) = (lease.task.as_str(), lease.attempt);
+    statement.execute(params![key, task, attempt, lease.worker, until, since, lease.queue])?;
     Ok(())
 }
 
@@ -286,16 +302,12 @@ pub(super) fn put_wait(
 
 /// All rows beside one plan, sorted.
 pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows, StoreError> {
-    let id: String = connection.query_row("SELECT id FROM plans WHERE key = ?1", [key], |row| row.get(0))?;
-    let id = plan_id(id)?;
     let mut rows = IndexRows::default();
-    let mut statement =
-        connection.prepare_cached("SELECT task, attempt, worker, until FROM leases WHERE plan = ?1")?;
+    let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
     let mut found = statement.query([key])?;
     while let Some(row) = found.next()? {
-        let until = row.get::<_, Option<i64>>(3)?.map(Timestamp::from_micros);
-        let (task, attempt, worker) = (task_id(row.get(0)?)?, row.get(1)?, row.get(2)?);
-        rows.leases.push(Lease { plan: id.clone(), task, attempt, worker, until });
+        rows.leases.push(lease(row)?);
     }
     let mut statement = connection.prepare_cached(
         "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1",

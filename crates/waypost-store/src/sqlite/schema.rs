@@ -99,6 +99,37 @@ const STEPS: &[&str] = &["
         trouble TEXT
     ) WITHOUT ROWID;
     CREATE INDEX subscriptions_by_owner ON subscriptions (owner);
+",
+"
+    -- Since when, and of which queue a lease takes a slot; who works on the store, as JSON; the ends of attempts' logs.
+    ALTER TABLE leases ADD COLUMN since INTEGER;
+    ALTER TABLE leases ADD COLUMN queue TEXT;
+    CREATE TABLE workers (
+        name TEXT PRIMARY KEY,
+        until INTEGER NOT NULL,
+        record TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE attempt_logs (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (plan, task, attempt)
+    );
+",
+"
+    -- What is kept in the place of events that were forgotten.
+    CREATE TABLE pruned (
+        plan INTEGER PRIMARY KEY REFERENCES plans (key),
+        up_to INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        bytes BLOB NOT NULL
+    );
 "];
 
 /// The schema that this build writes.

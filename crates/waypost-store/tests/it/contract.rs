@@ -2,6 +2,8 @@
 
 mod across;
 mod happenings;
+mod hearing;
+mod keeping;
 mod lists;
 mod log;
 mod names;
@@ -10,6 +12,7 @@ mod tables;
 mod together;
 mod versions;
 mod watching;
+mod workers;
 
 use crate::place::Place;
 
@@ -33,7 +36,7 @@ macro_rules! promises {
 }
 
 promises! {
-    memory file sqlite;
+    memory file sqlite postgres;
     {
         versions::a_plan_that_was_made_can_be_read_back
         versions::every_write_makes_one_version_and_what_changes_nothing_makes_none
@@ -55,6 +58,7 @@ promises! {
         lists::a_text_is_found_in_ids_and_titles_whatever_the_case
         lists::the_archive_is_a_shelf_of_its_own
         lists::heads_say_what_the_plans_say
+        lists::totals_add_up_what_the_heads_say
         log::the_log_has_no_gaps_and_follows_the_commits
         log::the_log_can_be_read_by_plan_by_actor_and_page_by_page
         log::the_log_tells_which_plans_were_written_since
@@ -78,6 +82,15 @@ promises! {
         across::who_waits_for_an_agent_waits_for_the_plan_that_goes_on
         across::what_failed_and_is_done_after_all_is_told_again
         across::of_commands_for_themselves_only_the_refused_are_left_out
+        hearing::a_second_result_reaches_whoever_has_not_begun
+        hearing::what_is_set_back_is_waited_for_again_by_whoever_has_not_begun
+        hearing::plans_that_ended_for_a_failure_elsewhere_go_on_when_it_is_put_right
+        hearing::a_plan_that_is_named_with_its_agent_must_be_that_agents
+        hearing::what_can_never_be_is_refused_and_what_may_yet_be_is_named
+        hearing::a_plan_that_ends_without_the_task_is_heard_of
+        hearing::plans_that_are_put_away_or_purged_are_heard_of
+        hearing::what_would_close_a_ring_is_not_set_back
+        hearing::whoever_has_not_begun_knows_how_things_stand
         happenings::events_come_one_by_one_in_the_order_of_the_log
         happenings::what_followed_from_an_event_is_told_with_it
         happenings::filters_choose_by_agent_kind_plan_and_task
@@ -94,6 +107,20 @@ promises! {
         subscribers::a_purged_plan_breaks_no_subscription
         subscribers::what_was_given_up_is_told_by_the_doctor_until_it_is_put_right
         subscribers::nobody_is_woken_by_subscriptions
+        workers::a_worker_is_found_again_until_it_is_dropped_or_forgotten
+        workers::workers_come_by_name_and_page_by_page
+        workers::a_worker_is_alive_silent_and_dead_by_the_stores_clock
+        workers::whoever_is_asked_to_drain_finds_that_in_its_own_row
+        workers::leases_tell_who_works_on_what_since_when_and_in_which_slot
+        workers::a_queue_has_so_many_slots_for_all_workers_together
+        workers::what_ends_within_its_version_and_what_agents_do_takes_no_slot
+        workers::the_copy_of_a_log_is_found_again_where_copies_are_kept
+        workers::nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them
+        keeping::forgotten_events_leave_the_plan_and_the_numbers_of_the_log
+        keeping::a_plan_whose_events_were_forgotten_can_be_gone_on_with
+        keeping::only_plans_that_ended_long_ago_are_pruned_and_only_by_a_person
+        keeping::what_a_subscription_has_not_read_is_held_back
+        keeping::a_copy_has_everything_that_the_store_has
         watching::a_write_by_another_wakes
         watching::no_write_is_missed_between_reading_and_waiting
         watching::an_idle_store_wakes_nobody_nor_do_readers_and_renewed_leases

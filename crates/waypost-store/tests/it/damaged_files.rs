@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use waypost_core::{Command, Draft, Plan, Timestamp};
 use waypost_store::{
-    Append, FileStore, Head, IndexChanges, NewPlan, Plans, StoreError, Transaction, WriteError,
+    Append, FileStore, Head, IndexChanges, NewPlan, Plans, StoreError, Terms, Transaction, WriteError,
 };
 use waypost_testkit::chain;
 
@@ -73,7 +73,7 @@ fn the_files_have_exactly_this_shape() {
         (root(&place).join("leases.json"), include_str!("../fixtures/file-store/leases.json")),
         (
             root(&place).join(".gitignore"),
-            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\n.relay-*\n",
+            ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n",
         ),
     ];
     for (path, expected) in shapes {
@@ -409,7 +409,7 @@ fn append(transaction: &mut dyn Transaction, plan: &mut Plan, command: &Command)
     let events = plan.decide(&ada(), at, command).unwrap();
     plan.advance(&events, at);
     let touched = plan.take_touched();
-    let index = IndexChanges::of(plan, touched, None, at);
+    let index = IndexChanges::of(plan, touched, Terms::default(), at);
     let (head, actor) = (Head::of(plan), ada());
     transaction.append(&Append {
         head: &head,

@@ -137,6 +137,7 @@ fn files_of_every_older_schema_open() {
         include_str!("../fixtures/schema-1.sql"),
         include_str!("../fixtures/schema-2.sql"),
         include_str!("../fixtures/schema-3.sql"),
+        include_str!("../fixtures/schema-4.sql"),
     ];
     for (dump, schema) in dumps.iter().zip(1..) {
         let place = Place::sqlite();

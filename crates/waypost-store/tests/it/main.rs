@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod contract;
+mod copying;
 mod damaged_files;
 mod damaged_rows;
 mod faults;
 mod kit;
 mod place;
+mod postgres;
 mod processes;
 mod wrapped;

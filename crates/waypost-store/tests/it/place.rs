@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use waypost_store::{Durability, FileStore, MemoryStore, Plans, SqliteStore, Store};
+use waypost_store::{Durability, FileStore, MemoryStore, Plans, PostgresStore, SqliteStore, Store};
+use waypost_testkit::postgres::PostgresDatabase;
 
 /// A folder of its own that is gone when the test is over.
 pub(crate) struct Folder(PathBuf);
@@ -35,8 +36,11 @@ pub(crate) struct Place {
     pub(crate) location: String,
     /// Whether heads, ready tasks, leases, locks and waits stand in tables that can be wrong.
     pub(crate) has_tables: bool,
+    /// Random histories that it is taken through: fewer where every answer comes from afar or is slow to make durable.
+    pub(crate) histories: u64,
     open: Box<dyn Fn() -> Arc<dyn Store> + Send + Sync>,
     folder: Option<Folder>,
+    database: Option<PostgresDatabase>,
 }
 
 impl Place {
@@ -44,7 +48,14 @@ impl Place {
     pub(crate) fn memory() -> Self {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
         let open = Box::new(move || Arc::clone(&store));
-        Self { location: "memory:".to_owned(), has_tables: true, open, folder: None }
+        Self {
+            location: "memory:".to_owned(),
+            has_tables: true,
+            histories: 30,
+            open,
+            folder: None,
+            database: None,
+        }
     }
 
     pub(crate) fn file() -> Self {
@@ -52,7 +63,7 @@ impl Place {
         let path = folder.path().join("plans");
         let location = format!("file:{}", path.display());
         let open = Box::new(move || Arc::new(FileStore::open(&path).unwrap()) as Arc<dyn Store>);
-        Self { location, has_tables: false, open, folder: Some(folder) }
+        Self { location, has_tables: false, histories: 3, open, folder: Some(folder), database: None }
     }
 
     pub(crate) fn sqlite() -> Self {
@@ -62,7 +73,17 @@ impl Place {
         let open = Box::new(move || {
             Arc::new(SqliteStore::open(&path, Durability::Relaxed).unwrap()) as Arc<dyn Store>
         });
-        Self { location, has_tables: true, open, folder: Some(folder) }
+        Self { location, has_tables: true, histories: 30, open, folder: Some(folder), database: None }
+    }
+
+    pub(crate) fn postgres() -> Self {
+        let database = PostgresDatabase::new();
+        let location = database.url().to_owned();
+        let url = location.clone();
+        let open = Box::new(move || {
+            Arc::new(PostgresStore::open(&url, Durability::Relaxed).unwrap()) as Arc<dyn Store>
+        });
+        Self { location, has_tables: true, histories: 6, open, folder: None, database: Some(database) }
     }
 
     /// Opens it.
@@ -73,6 +94,11 @@ impl Place {
     /// Opens it as another process would: with nothing in memory.
     pub(crate) fn plans(&self) -> Plans {
         Plans::new(self.store())
+    }
+
+    /// The database that everything lies in.
+    pub(crate) fn database(&self) -> &PostgresDatabase {
+        self.database.as_ref().expect("this place is a database")
     }
 
     /// The folder that everything lies in.

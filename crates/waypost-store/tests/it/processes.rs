@@ -99,6 +99,11 @@ fn sixty_four_processes_on_one_folder_lose_nothing() {
     sixty_four_processes_lose_nothing(&Place::file());
 }
 
+#[test]
+fn sixty_four_processes_on_one_postgres_database_lose_nothing() {
+    sixty_four_processes_lose_nothing(&Place::postgres());
+}
+
 /// Whoever watches hears of everything that another process writes, also of what it wrote last before it was killed.
 fn the_writes_of_another_process_wake(place: &Place) {
     let plans = place.plans();
@@ -130,6 +135,11 @@ fn the_writes_of_another_process_to_a_folder_wake() {
     the_writes_of_another_process_wake(&Place::file());
 }
 
+#[test]
+fn the_writes_of_another_process_to_a_postgres_database_wake() {
+    the_writes_of_another_process_wake(&Place::postgres());
+}
+
 /// Processes open a store at the same moment that none of them has made.
 fn a_store_can_be_made_by_many_at_once(place: &Place) {
     // Without a plan they fail, but only after all have opened, and perhaps made, the store.
@@ -150,6 +160,11 @@ fn a_sqlite_file_can_be_made_by_many_at_once() {
 #[test]
 fn a_folder_can_be_made_by_many_at_once() {
     a_store_can_be_made_by_many_at_once(&Place::file());
+}
+
+#[test]
+fn a_postgres_database_can_be_filled_by_many_at_once() {
+    a_store_can_be_made_by_many_at_once(&Place::postgres());
 }
 
 /// Four writers at a time, each killed after some number of acknowledged writes: in the middle of the next one.
@@ -210,4 +225,9 @@ fn killed_writers_on_a_sqlite_file_lose_nothing_that_they_acknowledged() {
 #[test]
 fn killed_writers_on_a_folder_lose_nothing_that_they_acknowledged() {
     killed_writers_lose_nothing_that_they_acknowledged(&Place::file(), 2);
+}
+
+#[test]
+fn killed_writers_on_a_postgres_database_lose_nothing_that_they_acknowledged() {
+    killed_writers_lose_nothing_that_they_acknowledged(&Place::postgres(), 3);
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use waypost_core::{PlanId, Timestamp};
+use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Append, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Query, Read, Store, StoreError,
-    Subscription, Transaction, Wait, Work,
+    Adopted, Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Pruned,
+    Pruning, Query, Reach, Read, Store, StoreError, Subscription, Transaction, Wait, Work, Worker,
 };
 
 /// A moment at which a fault can happen.
@@ -28,6 +28,7 @@ pub(crate) struct Wrapped {
     pub(crate) inner: Arc<dyn Store>,
     pub(crate) fault: Box<Fault>,
     pub(crate) clock: Option<Box<Clock>>,
+    pub(crate) reach: Option<Reach>,
 }
 
 impl Wrapped {
@@ -36,7 +37,7 @@ impl Wrapped {
         inner: Arc<dyn Store>,
         clock: impl Fn() -> Timestamp + Send + Sync + 'static,
     ) -> Arc<dyn Store> {
-        Arc::new(Self { inner, fault: Box::new(|_| Ok(())), clock: Some(Box::new(clock)) })
+        Arc::new(Self { inner, fault: Box::new(|_| Ok(())), clock: Some(Box::new(clock)), reach: None })
     }
 
     /// Around `inner`, asking `fault` at each moment whether it should fail.
@@ -44,7 +45,7 @@ impl Wrapped {
         inner: Arc<dyn Store>,
         fault: impl Fn(Moment) -> Result<(), StoreError> + Send + Sync + 'static,
     ) -> Arc<dyn Store> {
-        Arc::new(Self { inner, fault: Box::new(fault), clock: None })
+        Arc::new(Self { inner, fault: Box::new(fault), clock: None, reach: None })
     }
 }
 
@@ -68,6 +69,10 @@ impl Store for Wrapped {
 
     fn watch(&self) -> Result<Box<dyn waypost_store::Watch>, StoreError> {
         self.inner.watch()
+    }
+
+    fn reach(&self) -> Reach {
+        self.reach.unwrap_or_else(|| self.inner.reach())
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -99,6 +104,9 @@ impl Read for Within<'_> {
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
         self.inner.snapshot(plan, at_most)
     }
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        self.inner.pruned(plan)
+    }
     fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
         self.inner.log(after, filter, limit)
     }
@@ -108,6 +116,10 @@ impl Read for Within<'_> {
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
         self.inner.locks(keys)
     }
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        self.inner.waits_on(plan, agent)
+    }
+
     fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
         self.inner.waits(plan, agent, task)
     }
@@ -119,6 +131,26 @@ impl Read for Within<'_> {
     }
     fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
         self.inner.subscriptions(owner, limit)
+    }
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        self.inner.worker(name)
+    }
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        self.inner.workers(after, limit)
+    }
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.inner.leases_of(worker, limit)
+    }
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        self.inner.slots(queue)
+    }
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        self.inner.attempt_log(plan, task, attempt)
     }
     fn now(&mut self) -> Timestamp {
         match &self.around.clock {
@@ -157,7 +189,29 @@ impl Transaction for Within<'_> {
     fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
         self.inner.drop_subscription(id)
     }
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.inner.put_worker(worker)
+    }
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.inner.drop_worker(name)
+    }
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        self.inner.forget_workers(before)
+    }
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        self.inner.put_attempt_log(log)
+    }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.inner.purge(plan)
+    }
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        self.inner.prune(pruning)
+    }
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        (self.around.fault)(Moment::Append)?;
+        self.inner.adopt(entries)
+    }
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        self.inner.settle(plan, adopted)
     }
 }

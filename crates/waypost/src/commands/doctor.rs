@@ -1,11 +1,20 @@
-//! `waypost doctor`: does every plan follow from its history, and do the tables beside it agree?
+//! `waypost doctor`: does every plan follow from its history, do the tables beside it agree, and does the cluster answer
+//! that the configuration names?
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use waypost_engine::look_at_slurm;
+use waypost_store::{Lease, Plans};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
 use crate::view::text;
+
+/// Leases that are told of.
+const LEASES_TOLD_MAX: usize = 20;
+/// Seconds by which clocks may differ before it is told.
+const CLOCK_SECONDS_TOLD: i64 = 2;
 
 // Whether to put right what can be.
 #[derive(Debug, Args)]
@@ -17,20 +26,57 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        // A mistake in the configuration is told after the store, which can be looked at without it.
+        let config = setup::config(&folders, None);
+        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));
+        let cluster = cluster.unwrap_or_default();
         let place = context.place()?;
         if place.is_absent() {
             if context.out.json {
-                return context.out.value(&json!({ "store": place.location, "findings": [] }));
+                let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
+                context.out.value(&json!({ "store": place.shown(), "findings": found }))?;
+            } else {
+                context.out.say(format!("there is no store at {} yet", place.shown()));
             }
-            context.out.say(format!("there is no store at {} yet", place.location));
-            return Ok(());
+            config?;
+            return tell_of_cluster(context, &cluster);
         }
         let plans = context.plans()?;
+        // As the store shows itself: what it was opened by may hold a password.
+        let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
+        let about = plans.store().about()?;
+        let (overdue, clock) = look(&plans)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
-            context.out.value(&json!({ "store": place.location, "findings": findings }))?;
+            let found = findings.iter().map(|finding| json!(finding));
+            let found: Vec<Value> = found.chain(cluster.iter().map(of_cluster)).collect();
+            let about: serde_json::Map<_, _> =
+                about.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+            context.out.value(&json!({
+                "store": location,
+                "findings": found,
+                "about": about,
+                "leases_overdue": overdue,
+                "clock_ahead_seconds": clock,
+            }))?;
         } else {
+            for (name, value) in about {
+                context.out.say(format!("{name}: {value}"));
+            }
+            for lease in &overdue {
+                let until = lease.until.map(text::moment).unwrap_or_default();
+                context.out.say(format!(
+                    "{} of plan {} was last heard of by {}, whose lease ended at {until}; a worker of its queue starts it again",
+                    lease.task, lease.plan, lease.worker
+                ));
+            }
+            if clock.abs() >= CLOCK_SECONDS_TOLD {
+                context.out.say(format!(
+                    "the clock of this machine is {clock} s ahead of the store's; the store's decides"
+                ));
+            }
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
                 let repaired = if finding.repaired { " (put right)" } else { "" };
@@ -46,8 +92,36 @@ impl Doctor {
             return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
-            context.out.say(format!("{} is sound", place.location));
+            context.out.say(format!("{location} is sound"));
         }
-        Ok(())
+        config?;
+        tell_of_cluster(context, &cluster)
     }
+}
+
+fn of_cluster((what, hint): &(String, String)) -> Value {
+    json!({ "what": what, "hint": hint, "repaired": false })
+}
+
+/// What is wrong with the cluster that the configuration names.
+fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outcome {
+    let Some((_, hint)) = cluster.first() else { return Ok(()) };
+    if !context.out.json {
+        for (what, _) in cluster {
+            context.out.line(what);
+        }
+    }
+    let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
+    Err(Failure::failed(what, hint))
+}
+
+/// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
+fn look(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
+    let (mut overdue, mut now) = (Vec::new(), text::now());
+    plans.store().read(&mut |read| {
+        now = read.now();
+        overdue = read.leases(Some(now), LEASES_TOLD_MAX)?;
+        Ok(())
+    })?;
+    Ok((overdue, (text::now().as_micros() - now.as_micros()) / 1_000_000))
 }

@@ -128,7 +128,11 @@ fn line(for_programs: bool, entry: &Entry) -> String {
     if for_programs {
         return json!(entry).to_string();
     }
-    let what = text::one_line(&summary(&entry.events));
+    let what = match entry.is_forgotten() {
+        true if entry.command == "purged" => "(its plan was purged)".to_owned(),
+        true => format!("{} (its events were pruned)", entry.command),
+        false => text::one_line(&summary(&entry.events)),
+    };
     format!(
         "{} {} {} v{} {}: {what}",
         entry.sequence,
@@ -147,7 +151,7 @@ fn single(
     after: Option<Cursor>,
     limit: Option<usize>,
 ) -> Outcome {
-    let mut left = limit;
+    let (mut left, mut forgotten) = (limit, 0);
     let mut cursor = match after {
         Some(after) => after,
         None if limit.is_some() => Cursor::default(),
@@ -159,6 +163,7 @@ fn single(
             None => plans.wait_for_events(cursor, filter, VERSIONS_PAGE, FOLLOW_WAIT)?,
         };
         cursor = page.cursor;
+        forgotten += page.forgotten;
         let mut stdout = io::stdout().lock();
         for event in &page.events {
             if writeln!(stdout, "{}", event_line(context.out.json, event)).is_err() {
@@ -173,6 +178,10 @@ fn single(
         let Some(left) = &mut left else { continue };
         *left -= page.events.len();
         if *left == 0 || !page.more {
+            if forgotten > 0 {
+                let versions = text::count(forgotten as usize, "version");
+                context.out.say(format!("{versions} had nothing to tell: pruned, or of purged plans"));
+            }
             if page.more {
                 context.out.say(format!("more: waypost events --after {cursor}"));
             }

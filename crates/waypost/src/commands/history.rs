@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_engine::summary;
-use waypost_store::{Entry, HISTORY_PAGE};
+use waypost_store::{Entry, HISTORY_PAGE, Pruned};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -46,14 +46,18 @@ impl History {
         })?;
         let last = self.before.map_or(current, |before| before.saturating_sub(1).min(current));
         let after = last.saturating_sub(self.limit as u64);
+        let pruned = found.plans.pruned(&found.id)?;
         let mut entries = found.plans.history(&found.id, after, (last - after) as usize)?;
         entries.reverse();
         if context.out.json {
             let versions: Vec<Value> = entries.iter().map(|entry| entry_json(entry, self.events)).collect();
             let more = (after > 0).then_some(after + 1);
-            return context
-                .out
-                .value(&json!({ "id": found.id, "version": current, "versions": versions, "before": more }));
+            let mut answer =
+                json!({ "id": found.id, "version": current, "versions": versions, "before": more });
+            if let Some(pruned) = &pruned {
+                answer["pruned"] = json!(pruned);
+            }
+            return context.out.value(&answer);
         }
         let now = text::now();
         let rows: Vec<Vec<Cell>> = entries
@@ -63,16 +67,25 @@ impl History {
                     Cell::plain(format!("v{}", entry.version)),
                     Cell::looking(text::age(Some(entry.at), now), Look::Dim),
                     Cell::plain(text::short(&entry.actor.to_string(), 24)),
-                    Cell::plain(summary(&entry.events)),
+                    Cell::plain(words(entry)),
                 ]
             })
             .collect();
         table::print(&mut context.out, &["VER", "AGE", "WHO", "WHAT"], &rows);
+        if let Some(Pruned { up_to, at, by }) = pruned.filter(|pruned| after < pruned.up_to) {
+            let versions = if up_to == 1 { "version 1".to_owned() } else { format!("versions 1 to {up_to}") };
+            context.out.say(format!("the events of {versions} were pruned on {} by {by}", text::moment(at)));
+        }
         if after > 0 {
             context.out.say(format!("earlier: waypost history {} --before {}", found.id, after + 1));
         }
         Ok(())
     }
+}
+
+/// What happened, or what is left of it.
+fn words(entry: &Entry) -> String {
+    if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
 }
 
 fn entry_json(entry: &Entry, with_events: bool) -> Value {
@@ -81,7 +94,7 @@ fn entry_json(entry: &Entry, with_events: bool) -> Value {
         "at": entry.at,
         "actor": entry.actor,
         "command": entry.command,
-        "summary": summary(&entry.events),
+        "summary": words(entry),
     });
     if with_events {
         value["events"] = json!(entry.events);

@@ -178,6 +178,7 @@ fn put(
         }
         answer => answer?,
     };
+    context.warn(&committed);
     if !running.is_empty() {
         let count = running.len();
         let mut names = running;

@@ -1,11 +1,10 @@
-//! `waypost log`: what the worker of a task wrote while it worked. Reads the file that the run kept.
-
-use std::fs;
-use std::io;
+//! `waypost log`: what the worker of a task wrote while it worked. Reads the file that the run kept, or the copy that the
+//! store has of it.
 
 use clap::Args;
 use serde_json::json;
-use waypost_engine::log_path;
+use waypost_engine::{FoundLog, NoLog, find_log, log_path};
+use waypost_store::AttemptLog;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -40,23 +39,44 @@ impl Log {
                 format!("`waypost why {} {task}` tells what it waits for", found.id),
             ));
         }
-        let path = log_path(&Folders::find(context)?.logs(), &found.id, &task, attempt);
-        let text = match fs::read(&path) {
-            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                context.out.say(format!(
-                    "attempt {attempt} of {task} has written nothing (or ran on another machine)"
-                ));
-                String::new()
+        let logs = Folders::find(context)?.logs();
+        let path = log_path(&logs, &found.id, &task, attempt);
+        let worker = state.worker.as_deref().filter(|_| attempt == state.attempt);
+        let log = find_log(&found.plans, &logs, (&found.id, &task, attempt), worker, u64::MAX);
+        let (text, bytes, copied_from) = match log {
+            Ok(FoundLog::File { text, bytes }) => (text, bytes, None),
+            Ok(FoundLog::Copy(copy)) => {
+                context.out.say(said_of(&copy));
+                (copy.text, copy.bytes, Some(copy.worker))
             }
-            Err(error) => return Err(Failure::file(&path, &error)),
+            Ok(FoundLog::Nothing { elsewhere }) => {
+                let mut words = format!("attempt {attempt} of {task} has written nothing");
+                if let Some(worker) = elsewhere {
+                    words.push_str(&format!(" yet, or only on the machine of its worker {worker}"));
+                }
+                context.out.say(words);
+                (String::new(), 0, None)
+            }
+            Err(NoLog::File(error)) => return Err(Failure::file(&path, &error)),
+            Err(NoLog::Store(error)) => return Err(error.into()),
         };
         if context.out.json {
-            let answer =
-                json!({ "id": found.id, "task": task, "attempt": attempt, "path": path, "log": text });
+            let answer = json!({ "id": found.id, "task": task, "attempt": attempt, "path": path, "log": text,
+                "bytes": bytes, "copied_from": copied_from });
             return context.out.value(&answer);
         }
         context.out.text(&text);
         Ok(())
     }
+}
+
+/// What a reader of a copy should know.
+fn said_of(copy: &AttemptLog) -> String {
+    let AttemptLog { worker, bytes, text, ended, .. } = copy;
+    let part = match *bytes > text.len() as u64 {
+        true => format!("the last {} of {bytes} bytes", text.len()),
+        false => "all of it".to_owned(),
+    };
+    let until = if *ended { "" } else { ", as far as it had come at its last sign of life" };
+    format!("a copy ({part}{until}); the file is with worker {worker}")
 }

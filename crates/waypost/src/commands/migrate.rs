@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
-use waypost_store::{Durability, SqliteStore, open};
+use waypost_store::{Durability, PostgresStore, SqliteStore, StoreError, open};
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -13,33 +13,42 @@ use crate::error::Outcome;
 #[derive(Debug, Args)]
 pub(crate) struct Migrate {}
 
+/// The schema of a store as it stands; nothing for stores that have no schema.
+fn schema_of(location: &str) -> Option<Result<Option<u32>, StoreError>> {
+    match location.split_once(':') {
+        Some(("sqlite", path)) => Some(SqliteStore::schema_of(Path::new(path))),
+        Some(("postgres" | "postgresql", _)) => Some(PostgresStore::schema_of(location)),
+        Some(_) | None => None,
+    }
+}
+
 impl Migrate {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let place = context.place()?;
-        let database = place.location.strip_prefix("sqlite:").map(Path::new);
-        let Some(database) = database else {
+        let shown = place.shown();
+        let Some(from) = schema_of(&place.location) else {
             open(&place.location, Durability::default())?;
             if context.out.json {
-                return context.out.value(&json!({ "store": place.location, "changed": false }));
+                return context.out.value(&json!({ "store": shown, "changed": false }));
             }
-            context.out.line(format!("{} has no schema to bring up to date", place.location));
+            context.out.line(format!("{shown} has no schema to bring up to date"));
             return Ok(());
         };
-        let from = SqliteStore::schema_of(database)?;
+        let from = from?;
         place.prepare()?;
-        // Opening brings the file up to date; it is closed again before anybody looks.
+        // Opening brings the store up to date; it is closed again before anybody looks.
         drop(open(&place.location, Durability::default())?);
-        let to = SqliteStore::schema_of(database)?;
+        let to = schema_of(&place.location).transpose()?.flatten();
         if context.out.json {
             return context
                 .out
-                .value(&json!({ "store": place.location, "from": from, "to": to, "changed": from != to }));
+                .value(&json!({ "store": shown, "from": from, "to": to, "changed": from != to }));
         }
         let to = to.unwrap_or_default();
         context.out.line(match from {
-            Some(from) if from == to => format!("{} is at schema {to} already", place.location),
-            Some(from) => format!("{}: schema {from} → {to}", place.location),
-            None => format!("{}: made, schema {to}", place.location),
+            Some(from) if from == to => format!("{shown} is at schema {to} already"),
+            Some(from) => format!("{shown}: schema {from} → {to}"),
+            None => format!("{shown}: made, schema {to}"),
         });
         Ok(())
     }

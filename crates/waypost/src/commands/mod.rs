@@ -3,6 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod completions;
+pub(crate) mod copy;
 pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod edit;
@@ -21,6 +22,7 @@ pub(crate) mod migrate;
 pub(crate) mod new;
 pub(crate) mod next;
 pub(crate) mod phase;
+pub(crate) mod prune;
 pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod schema;
@@ -39,6 +41,7 @@ pub(crate) mod watch;
 pub(crate) mod why;
 pub(crate) mod work;
 pub(crate) mod worker;
+pub(crate) mod workers;
 
 use crate::cli::{Command, Task};
 use crate::context::Context;
@@ -52,6 +55,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Run(asked) => asked.run(context),
         Command::Submit(asked) => asked.run(context),
         Command::Worker(asked) => asked.run(context),
+        Command::Workers(asked) => asked.run(context),
         Command::Mcp(asked) => asked.run(context),
         Command::Serve(asked) => asked.run(context),
         Command::Token(asked) => asked.run(context),
@@ -94,6 +98,8 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Validate(asked) => asked.run(context),
         Command::Schema(asked) => asked.run(context),
         Command::Migrate(asked) => asked.run(context),
+        Command::Copy(asked) => asked.run(context),
+        Command::Prune(asked) => asked.run(context),
         Command::Doctor(asked) => asked.run(context),
         Command::Init(asked) => asked.run(context),
         Command::Instructions(asked) => asked.run(context),

@@ -61,7 +61,8 @@ impl Next {
     }
 
     fn take_first(&self, context: &mut Context, plans: &Plans, plan: Option<&PlanId>, by: &Actor) -> Outcome {
-        let wanted = Claim { by, plan, queue: self.queue.as_deref(), lease_seconds: lease(self.lease) };
+        let (worker, queue) = (by.to_string(), self.queue.as_deref());
+        let wanted = Claim { by, worker: &worker, plan, queue, lease_seconds: lease(self.lease) };
         let reasons = match claim(plans, &wanted)? {
             Claimed::Taken { committed, task } => return taken(context, plans, &committed, &task),
             Claimed::Nothing { reasons } => reasons,

@@ -9,8 +9,11 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use tokio::sync::oneshot;
 use waypost_core::ActorKind;
-use waypost_http::{Api, BODY_BYTES_MAX, Gate, Mount, Mounted, Role, Site, TokenError, Tokens, serve};
+use waypost_http::{
+    Api, BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
+};
 use waypost_mcp::{Server, http_service};
+use waypost_store::Store;
 
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
@@ -20,7 +23,7 @@ use crate::view::text;
 
 const EXAMPLES: &str = "\
 Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
-Agents speak the Model Context Protocol at /mcp; /health answers everybody.
+Agents speak the Model Context Protocol at /mcp; /metrics is for Prometheus; /health answers everybody.
 
 Examples:
   waypost serve
@@ -45,7 +48,7 @@ pub(crate) struct Serve {
     origins: Vec<String>,
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
     port.or_else(|_| text.parse())
         .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
@@ -73,7 +76,8 @@ impl Serve {
         let server = Server::new(tools.options(None, open));
         let mount =
             Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
-        let site = Site::new(gate, tokens, vec![mount]).with_api(api);
+        let store = Arc::clone(api.plans.store());
+        let site = Site::new(gate, tokens, vec![mount, metrics(store)]).with_api(api);
         let stop = stopped()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
@@ -105,6 +109,46 @@ fn mounted(server: &Server) -> Mounted {
     let service = http_service(server, BODY_BYTES_MAX);
     let ends = service.clone();
     Mounted::new(service, move || ends.close())
+}
+
+/// Serves the metrics of a worker until it ends.
+pub(crate) struct Metrics {
+    stop: Option<oneshot::Sender<()>>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Metrics {
+    /// Begins to, at this address.
+    pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
+        let site = Site::new(
+            gate(listen, &[], &[])?,
+            Tokens::of(&Folders::find(context)?.own),
+            vec![metrics(store)],
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
+        let listener = listener.and_then(|listener| listener.local_addr().map(|at| (listener, at)));
+        let (listener, at) = listener
+            .map_err(|error| Failure::failed(format!("{listen}: {error}"), "choose another --metrics"))?;
+        context.out.say(format!("metrics at http://{at}{METRICS_PATH}"));
+        let (stop, stopped) = oneshot::channel();
+        runtime.spawn(serve(listener, site, async {
+            let _worker_is_gone = stopped.await;
+        }));
+        Ok(Self { stop: Some(stop), runtime: Some(runtime) })
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ended_already = stop.send(());
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {

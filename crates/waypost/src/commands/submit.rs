@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use waypost_core::{Command, Phase};
 use waypost_dialects::Dialect;
-use waypost_engine::{Config, submit, workers};
+use waypost_engine::{Config, no_worker, submit, workers_of};
 use waypost_store::Committed;
 
 use super::run::begin::{self, Approval, Begin};
@@ -95,20 +95,13 @@ impl Submit {
         }
         let (version, queue) = found.look(|plan| (plan.version(), plan.spec().queue.clone()))?;
         let queue = Config::queue_name(&queue).to_owned();
-        let all = workers(&folders.own.join("runs"));
-        let alive = all.iter().filter(|worker| worker.queues.contains(&queue)).count();
+        let alive = workers_of(&found.plans, &queue)?.len();
         if runs && alive == 0 {
-            context.out.note(format!(
-                "no worker of queue {queue} is known to run on this machine: `waypost worker --queue {queue}` starts one"
-            ));
+            let nobody = no_worker(&queue);
+            context.out.note(format!("{nobody}: `waypost worker --queue {queue}` starts one"));
         }
-        let committed = Committed {
-            plan: found.id.clone(),
-            version,
-            sequence: 0,
-            changed: entered.made,
-            left_out: Vec::new(),
-        };
+        let committed =
+            Committed { changed: entered.made, ..Committed::unchanged(found.id.clone(), version) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());

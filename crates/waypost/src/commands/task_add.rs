@@ -93,6 +93,7 @@ impl Add {
                     if said.is_none() && tried < TRIES_MAX && is_taken(&problems, &spec.id) => {}
                 answer => {
                     let committed = answer?;
+                    context.warn(&committed);
                     let id = spec.id.clone();
                     if !context.out.json {
                         context.out.line(id.as_str());

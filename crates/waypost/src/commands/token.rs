@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::ActorKind;
-use waypost_http::{Role, Tokens};
+use waypost_http::{METRICS_PATH, Role, Tokens};
 
 use super::mcp;
 use super::serve::failure;
@@ -18,7 +18,8 @@ The token is shown this once; what is kept cannot be turned back into it.
 Examples:
   waypost token new --agent planner
   waypost token new --agent planner --json
-  waypost token new --role person --name ada";
+  waypost token new --role person --name ada
+  waypost token new --agent prometheus --only-metrics";
 
 // What to do with them.
 #[derive(Debug, Subcommand)]
@@ -43,6 +44,9 @@ pub(crate) struct New {
     /// What they may do: person (everything, approve included), agent, worker, reader (look only)
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
     role: Role,
+    /// It opens /metrics, and nothing else
+    #[arg(long)]
+    only_metrics: bool,
 }
 
 fn role(word: &str) -> Result<Role, String> {
@@ -77,7 +81,10 @@ impl New {
         if by.kind == ActorKind::Person {
             Folders::find(context)?.prepare()?;
         }
-        let made = tokens.make_for(self.role, &self.agent, &by, text::now());
+        let made = match self.only_metrics {
+            true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
+            false => tokens.make_for(self.role, &self.agent, &by, text::now()),
+        };
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {
             return context.out.value(
@@ -112,21 +119,23 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         let tokens: Vec<_> = tokens
             .iter()
             .map(|token| {
-                let waypost_http::Token { id, agent, role, created_at, created_by, .. } = token;
-                json!({ "id": id, "agent": agent, "role": role, "created_at": created_at, "created_by": created_by })
+                let waypost_http::Token { id, agent, role, created_at, created_by, only, .. } = token;
+                let mut told = json!({ "id": id, "agent": agent, "role": role, "created_at": created_at, "created_by": created_by });
+                if let Some(only) = only {
+                    told["only"] = only.as_str().into();
+                }
+                told
             })
             .collect();
         return context.out.value(&json!({ "tokens": tokens }));
     }
     for token in &tokens {
         let age = text::age(Some(token.created_at), text::now());
-        context.out.line(format!(
-            "{}  {}  {}  {age} ago by {}",
-            token.id,
-            token.agent,
-            token.role.word(),
-            token.created_by
-        ));
+        let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
+        let role = token.role.word();
+        context
+            .out
+            .line(format!("{}  {} ({role}){only}  {age} ago by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");

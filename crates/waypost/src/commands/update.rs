@@ -2,13 +2,16 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use waypost_core::{Command, DiffStat, Draft, differences};
+use waypost_core::{Command, DiffStat, Draft, TaskId, differences, set_back};
 use waypost_dialects::{Dialect, NoUpdate, Written};
 
 use crate::cli::{Guard, dialect};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+
+/// Tasks that are to be done again that are named.
+const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
 A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
@@ -46,7 +49,21 @@ impl Update {
         let stat = DiffStat::of(&differences(&before, &after));
         let mut more = Map::new();
         more.insert("changes".to_owned(), json!(stat));
-        context.answer(&found, &committed, &format!("updated: {}", stat.words()), None, more)
+        let mut said = format!("updated: {}", stat.words());
+        let again = set_back(&before, &after);
+        if !again.is_empty() {
+            let named: Vec<&str> = again.iter().take(AGAIN_NAMED_MAX).map(TaskId::as_str).collect();
+            said.push_str(&format!("; to be done again: {}", named.join(", ")));
+            if again.len() > named.len() {
+                said.push_str(&format!(" and {} more", again.len() - named.len()));
+            }
+            more.insert("again".to_owned(), json!(again));
+        }
+        if before.state.approval.is_some() && after.state.approval.is_none() {
+            said.push_str("; its approval is void: it has to be approved again");
+            more.insert("approval".to_owned(), json!("needed"));
+        }
+        context.answer(&found, &committed, &said, None, more)
     }
 
     fn command(&self, context: &mut Context, text: &str, before: &Draft) -> Outcome<Command> {

@@ -66,13 +66,7 @@ impl Start {
             Err(WriteError::Refused(Refusal::AlreadyRunning { worker: holder, .. })) if holder == worker => {
                 renew(&found, &task, self.lease)?;
                 let version = found.look(waypost_core::Plan::version)?;
-                waypost_store::Committed {
-                    plan: found.id.clone(),
-                    version,
-                    sequence: 0,
-                    changed: false,
-                    left_out: Vec::new(),
-                }
+                waypost_store::Committed::unchanged(found.id.clone(), version)
             }
             answer => answer?,
         };

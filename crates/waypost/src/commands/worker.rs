@@ -1,6 +1,7 @@
 //! `waypost worker`: runs the active plans of its queues, whoever submits them, until it is told to stop.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,12 @@ use clap::Args;
 use serde_json::json;
 use waypost_core::Status;
 use waypost_engine::{
-    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Runner, Takes, View, Watcher,
+    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
 };
 
 use super::run::report::{self, Scope};
 use super::run::{Signals, failed_run, listen};
+use super::serve::Metrics;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::setup::{self, Folders};
@@ -22,7 +24,8 @@ use crate::view::text;
 const EXAMPLES: &str = "\
 A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
 Tasks of executors that it does not know, or does not take, are left to other workers.
-Ctrl-C or SIGTERM once: start nothing new and wait for what runs; again: stop the work. Exit code 0, or 130 when stopped.
+Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start nothing new and wait for what runs; again: stop
+the work, which goes back to the queue at once. Exit code 0, or 130 when stopped. `waypost workers` lists all workers.
 
 Examples:
   waypost worker
@@ -46,6 +49,9 @@ pub(crate) struct Worker {
     /// End when nothing is left to do
     #[arg(long)]
     until_idle: bool,
+    /// Tell Prometheus how it goes at this address (needs a token, as `waypost serve` does): ADDR:PORT, or a port here
+    #[arg(long, value_name = "ADDR:PORT", value_parser = super::serve::address)]
+    metrics: Option<SocketAddr>,
     /// A file of configuration over all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -75,6 +81,10 @@ impl Worker {
         let executors =
             (!self.executor.is_empty()).then(|| self.executor.iter().cloned().collect::<BTreeSet<String>>());
         let plans = Arc::new(context.plans_to_add_to()?);
+        let _metrics = match self.metrics {
+            Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
+            None => None,
+        };
         let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
         let options = Options {
             follow: Follow::Queues(queues.clone()),
@@ -144,6 +154,9 @@ impl Watcher for Counting {
     }
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.inner.remarked(remark);
     }
     fn look(&mut self, view: &View<'_>) {
         self.inner.look(view);

@@ -16,6 +16,8 @@ mod serve;
 #[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
+mod slurm;
+mod traces;
 mod transcript;
 mod webhook;
 mod workers;
@@ -137,6 +139,16 @@ fn events_are_chosen_by_kind_task_and_agent() {
 #[test]
 fn the_store_is_looked_after() {
     check("store");
+}
+
+#[test]
+fn a_store_is_copied_with_everything_in_it() {
+    check("copy");
+}
+
+#[test]
+fn what_ended_long_ago_is_forgotten_when_a_person_says_so() {
+    check("prune");
 }
 
 #[test]

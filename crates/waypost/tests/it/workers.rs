@@ -246,3 +246,112 @@ fn a_task_that_waits_for_another_plan_starts_when_another_process_has_done_that(
     let started = lines.find(|line| line.starts_with("start    app/"));
     assert_eq!(started.as_deref(), Some("start    app/t0"));
 }
+
+/// The workers as the program lists them.
+fn listed(workspace: &Workspace) -> Vec<serde_json::Value> {
+    let (out, err) = text(&workspace.waypost(&["workers", "--json"]));
+    let answer: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+    answer["workers"].as_array().unwrap().clone()
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what} does not come about");
+        std::thread::yield_now();
+    }
+}
+
+/// Tasks that note their attempt and wait until a file is there.
+const PATIENT: &str = "[executors.run]\nkind = \"process\"\nshell = true\n\
+    command = [\"echo $WAYPOST_TASK.$WAYPOST_ATTEMPT >> noted; while [ ! -e go ]; do sleep 0.02; done\"]\n";
+
+#[test]
+fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
+    let workspace = Workspace::new();
+    configure(&workspace, PATIENT);
+    put(&workspace, "p.json", &plan("p", 2, "run"));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let (why, _) = text(&workspace.waypost(&["why", "p", "t0"]));
+    assert!(why.contains("no worker of queue default is alive"), "{why}");
+    let mut worker = Running::start(&workspace, &["worker", "-j", "1"]);
+    let mut lines = worker.lines();
+    until("its first task", || listed(&workspace).first().is_some_and(|one| one["running"][0].is_object()));
+    let one = listed(&workspace).remove(0);
+    assert_eq!(
+        (&one["state"], &one["capacity"], &one["kind"]),
+        (&"alive".into(), &1.into(), &"worker".into())
+    );
+    assert_eq!(
+        (&one["running"][0]["plan"], &one["running"][0]["attempt"]),
+        (&"p".into(), &1.into()),
+        "{one}"
+    );
+    let (why, _) = text(&workspace.waypost(&["why", "p", "t1"]));
+    assert!(!why.contains("no worker"), "{why}");
+    let name = one["name"].as_str().unwrap();
+    let refused = workspace.waypost(&["--as", "agent:x", "workers", "drain", name]);
+    assert!(text(&refused).1.contains("only a person can drain a worker"), "{refused:?}");
+    assert_eq!(workspace.waypost(&["workers", "drain", "nobody"]).status.code(), Some(5));
+    let drained = workspace.waypost(&["workers", "drain", name]);
+    assert!(text(&drained).0.contains("takes nothing new"), "{drained:?}");
+    assert_eq!(listed(&workspace)[0]["state"], "draining");
+    assert!(lines.any(|line| line.contains("somebody asked this worker to drain")), "it hears of it");
+    put(&workspace, "go", "");
+    assert_eq!(worker.ends(), Some(0));
+    assert_eq!(fs::read_to_string(workspace.work().join("noted")).unwrap().lines().count(), 1);
+    assert_eq!(listed(&workspace).len(), 0, "it has said farewell");
+}
+
+#[test]
+fn a_second_signal_gives_the_work_back_at_once() {
+    let workspace = Workspace::new();
+    configure(&workspace, PATIENT);
+    put(&workspace, "p.json", &plan("p", 1, "run"));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let mut worker = Running::start(&workspace, &["worker"]);
+    let mut lines = worker.lines();
+    assert_eq!(lines.next().as_deref(), Some("start    p/t0"));
+    worker.signal(Signal::TERM);
+    assert!(lines.next().unwrap().starts_with("ending   nothing new starts"));
+    worker.signal(Signal::TERM);
+    assert!(lines.any(|line| line.starts_with("back     t0 is given back")));
+    assert_eq!(worker.ends(), Some(130));
+    let (show, _) = text(&workspace.waypost(&["show", "p", "--json"]));
+    let shown: serde_json::Value = serde_json::from_str(&show).unwrap();
+    assert_eq!((&shown["counts"]["ready"], &shown["counts"]["running"]), (&1.into(), &0.into()));
+}
+
+#[test]
+fn a_worker_that_slept_longer_than_its_lease_drops_what_it_lost_and_goes_on() {
+    let workspace = Workspace::new();
+    configure(&workspace, &format!("{PATIENT}[lease]\nseconds = 2\nheartbeat_seconds = 1\n"));
+    put(&workspace, "p.json", &plan("p", 1, "run"));
+    assert!(workspace.waypost(&["submit", "p.json"]).status.success());
+    let mut sleeper = Running::start(&workspace, &["worker"]);
+    let mut told = sleeper.lines();
+    assert_eq!(told.next().as_deref(), Some("start    p/t0"));
+    let noted = || fs::read_to_string(workspace.work().join("noted")).unwrap_or_default();
+    until("its program", || noted().contains("t0.1"));
+    sleeper.signal(Signal::STOP);
+    let mut other = Running::start(&workspace, &["worker"]);
+    until("the next attempt", || noted().contains("t0.2"));
+    let dead = listed(&workspace).into_iter().filter(|one| one["state"] == "dead").count();
+    assert_eq!(dead, 1, "its time is over");
+    sleeper.signal(Signal::CONT);
+    let words = told.next().unwrap();
+    assert!(words.starts_with("note     the lease of p/t0 (attempt 1) is over"), "{words}");
+    put(&workspace, "go", "");
+    until("the end of the plan", || {
+        let (show, _) = text(&workspace.waypost(&["show", "p", "--json"]));
+        show.contains("\"phase\":\"completed\"")
+    });
+    put(&workspace, "q.json", &plan("q", 1, "run"));
+    other.signal(Signal::TERM);
+    assert_eq!(other.ends(), Some(0));
+    assert!(workspace.waypost(&["submit", "q.json"]).status.success());
+    assert!(told.any(|line| line.starts_with("done     q/t0")), "it goes on as a worker");
+    sleeper.signal(Signal::TERM);
+    assert_eq!(sleeper.ends(), Some(0));
+    assert_eq!(noted().lines().collect::<Vec<_>>(), ["t0.1", "t0.2", "t0.1"]);
+}

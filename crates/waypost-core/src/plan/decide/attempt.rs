@@ -303,7 +303,7 @@ fn works_on(by: &Actor, state: &TaskState) -> bool {
     match by.kind {
         ActorKind::Person | ActorKind::System => true,
         ActorKind::Agent | ActorKind::Worker => {
-            state.worker.as_ref().is_some_and(|worker| *worker == by.name || *worker == by.to_string())
+            state.worker.as_ref().is_some_and(|worker| by.is_worker(worker))
         }
     }
 }

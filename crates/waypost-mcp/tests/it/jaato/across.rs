@@ -120,7 +120,7 @@ fn who_waits_for_an_agent_without_a_plan_waits_until_it_has_one() {
     started(&world, &main, "M", &["a"]);
     assert_eq!(wait_for(&main, "later", "step_2")["status"], "blocked");
     let why = main.call("getBlockedSteps", json!({})).value["blocked_steps"][0]["why"].clone();
-    assert_eq!(why, json!(["later:step_2: later has no step step_2 yet"]));
+    assert_eq!(why, json!(["later:step_2: agent later has no plan so far"]));
     let later = agent(&world, "later");
     world.wait(1);
     let plan = text(&later.call("createPlan", json!({ "title": "L", "steps": ["x", "y"] })).value["plan_id"]);
@@ -202,5 +202,76 @@ fn an_agent_that_restarts_finds_its_plan_its_subscriptions_and_what_it_has_not_h
     assert_eq!(
         (&listed["count"], &listed["subscriptions"][0]["subscription_id"]),
         (&json!(1), &subscription)
+    );
+}
+
+#[test]
+fn what_is_not_there_so_far_is_said_at_once_and_what_can_never_be_is_refused() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    let added = wait_for(&main, "later", "step_9");
+    assert_eq!(added["message"], "Step added with 1 dependencies (BLOCKED)");
+    assert_eq!(
+        added["warning"],
+        "later:step_9: agent later has no plan so far. See that the names are right."
+    );
+    let colon = wait_for(&main, "kid:x", "step_1");
+    assert_eq!(
+        colon["warning"],
+        "kid:x:step_1: agent kid:x has no plan so far, and no agent that calls has a colon in its name. \
+         See that the names are right."
+    );
+    let told =
+        main.refused("addDependentStep", json!({ "description": "d", "depends_on": on("*", "step_1") }));
+    assert!(told.contains("*:step_1, which can never be: \"*\" names no agent"), "{told}");
+    started(&world, &child, "C", &["b"]);
+    let theirs = child.call("getPlanStatus", json!({})).value["plan_id"].clone();
+    let wrong = json!([{ "agent_id": "other", "plan_id": theirs, "step_id": "step_1" }]);
+    let told = main.refused("addDependentStep", json!({ "description": "d", "depends_on": wrong }));
+    assert!(told.contains("belongs to child, not to other"), "{told}");
+    set(&child, "step_1", "completed");
+    let missing = json!([{ "agent_id": "child", "plan_id": theirs, "step_id": "step_7" }]);
+    let told = main.refused("addDependentStep", json!({ "description": "d", "depends_on": missing }));
+    assert!(told.contains("has ended, and has no task step_7"), "{told}");
+}
+
+#[test]
+fn a_completed_step_that_is_set_back_is_waited_for_again_and_a_second_output_replaces_the_first() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &child, "C", &["b", "c"]);
+    wait_for(&main, "child", "step_1");
+    let output = |n: u64| json!({ "step_id": "step_1", "output": { "n": n } });
+    child.call("completeStepWithOutput", output(1));
+    child.call("completeStepWithOutput", output(2));
+    let waiting = step(&main, "step_2");
+    assert_eq!(
+        (&waiting["status"], &waiting["received_outputs"]["child:step_1"]),
+        (&json!("pending"), &json!({ "n": 2 }))
+    );
+    set(&child, "step_1", "in_progress");
+    let waiting = step(&main, "step_2");
+    assert_eq!((&waiting["status"], waiting.get("received_outputs")), (&json!("blocked"), None));
+    child.call("completeStepWithOutput", output(3));
+    assert_eq!(step(&main, "step_2")["received_outputs"]["child:step_1"], json!({ "n": 3 }));
+}
+
+#[test]
+fn a_plan_that_ended_for_a_failure_of_another_agent_goes_on_when_that_is_put_right() {
+    let world = World::new();
+    let (main, child) = (agent(&world, "main"), agent(&world, "child"));
+    started(&world, &main, "M", &["a"]);
+    started(&world, &child, "C", &["b", "c"]);
+    wait_for(&main, "child", "step_1");
+    set(&main, "step_1", "completed");
+    set(&child, "step_1", "failed");
+    assert_eq!(main.call("getPlanStatus", json!({})).value["status"], "failed");
+    child.call("completeStepWithOutput", json!({ "step_id": "step_1", "output": { "n": 1 } }));
+    let status = main.call("getPlanStatus", json!({})).value;
+    assert_eq!(
+        (&status["status"], &status["steps"][1]["status"]),
+        (&json!("in_progress"), &json!("pending"))
     );
 }

@@ -31,6 +31,16 @@ fn what_is_missing_or_wrong_is_named() {
             ("createPlan", json!({ "title": "T" }), "steps must be a non-empty array"),
             ("createPlan", json!({ "title": "T", "steps": [] }), "steps must be a non-empty array"),
             ("createPlan", json!({ "title": "T", "steps": ["a", 1] }), "all steps must be strings"),
+            (
+                "createPlan",
+                json!({ "title": "T", "steps": ["a", " "] }),
+                "steps must not be empty: step 2 is",
+            ),
+            (
+                "completeStepWithOutput",
+                json!({ "step_id": "step_1", "output": "done" }),
+                "output must be an object, such as {\"result\": ...}",
+            ),
             ("setStepStatus", json!({ "status": "failed" }), "step_id is required"),
             ("setStepStatus", json!({ "step_id": "step_1" }), "status is required"),
             (
@@ -200,4 +210,50 @@ fn a_refusal_of_the_plan_itself_is_an_error_of_the_same_shape() {
             "task step_1 waits for b:step_1; finish those first",
         )],
     );
+}
+
+#[test]
+fn a_step_that_is_not_there_comes_with_one_whose_name_is_close() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "T", &["a"]);
+    check(
+        &main,
+        &[
+            (
+                "setStepStatus",
+                json!({ "step_id": "stp_1", "status": "completed" }),
+                "Step not found: stp_1. Did you mean step_1?",
+            ),
+            ("setStepStatus", json!({ "step_id": "zzz", "status": "completed" }), "Step not found: zzz"),
+        ],
+    );
+}
+
+#[test]
+fn why_a_person_said_no_is_shown_as_long_as_it_stands() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    let made = main.call("createPlan", json!({ "title": "T", "steps": ["a"] })).value;
+    main.call("startPlan", json!({ "timeout": 0 }));
+    let plan = made["plan_id"].as_str().unwrap();
+    world.person(plan, waypost_core::Command::Reject { reason: "too soon".to_owned() });
+    assert_eq!(main.call("getPlanStatus", json!({})).value["rejection_reason"], "too soon");
+    world.approve(plan);
+    assert_eq!(main.call("getPlanStatus", json!({})).value.get("rejection_reason"), None);
+}
+
+#[test]
+fn what_a_step_waits_for_is_named_up_to_a_bound() {
+    let world = World::new();
+    let main = agent(&world, "main");
+    started(&world, &main, "T", &["a"]);
+    let on: Vec<Value> =
+        (0..30).map(|number| json!({ "agent_id": "b", "step_id": format!("s{number}") })).collect();
+    main.call("addDependentStep", json!({ "description": "wait", "depends_on": on }));
+    let blocked = main.call("getBlockedSteps", json!({})).value;
+    let step = &blocked["blocked_steps"][0];
+    let count = |name: &str| step[name].as_array().unwrap().len();
+    assert_eq!((count("depends_on"), count("blocked_by"), count("why")), (20, 20, 21));
+    assert_eq!(step["why"][20], "10 more; getPlanStatus has them all");
 }

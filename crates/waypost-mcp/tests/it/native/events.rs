@@ -28,7 +28,7 @@ fn a_subscription_is_read_once_and_outlives_its_session() {
     assert_eq!(kinds(&told.value), ["task_done"]);
     assert_eq!(told.value["events"][0]["task"], "a");
     assert!(
-        told.text.starts_with(&format!("task_done {id}/a by agent:main: {{\"result\":\"ok\"}}\ncursor ")),
+        told.text.starts_with(&format!("task_done {id}/a by agent:main: result ok\ncursor ")),
         "{}",
         told.text
     );
@@ -91,7 +91,8 @@ fn filters_and_limits_are_checked() {
     assert!(refused(json!({ "wait": 601 })).starts_with("wait: must be at most 600 seconds"));
     assert!(refused(json!({ "cursor": "x" })).starts_with("cursor: \"x\" is no place in the log"));
     assert!(
-        refused(json!({ "action": "listen" })).starts_with("action cannot be \"listen\"; write one of read")
+        refused(json!({ "action": "listen" }))
+            .starts_with("action cannot be \"listen\"; did you mean list? write one of read")
     );
     assert!(refused(json!({ "plans": ["nope"] })).starts_with("no plan is called nope"));
     assert!(!session.ask("events", json!({ "limit": 100 })).is_error);

@@ -53,7 +53,10 @@ fn the_name_of_a_file_speaks_of_its_format() {
     let said = session.refused("plan_export", json!({ "file": "x", "format": "beads" }));
     assert!(said.contains("beads can be read but not written"), "{said}");
     let said = session.refused("plan_export", json!({ "file": "x", "format": "markdwn" }));
-    assert!(said.starts_with("format cannot be \"markdwn\"; write one of native, clido"), "{said}");
+    assert!(
+        said.starts_with("format cannot be \"markdwn\"; did you mean markdown? write one of native"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -70,10 +70,8 @@ fn one_task_is_told_in_full_with_what_it_gets_and_what_it_waits_for() {
     });
     assert_eq!(told, expected);
     let a = session.call("plan_get", json!({ "task": "a" })).value;
-    assert_eq!(
-        (&a["result"], &a["output"], &a["worker"]),
-        (&json!("three"), &json!({ "files": 3 }), &json!("agent:main"))
-    );
+    assert_eq!((&a["result"], &a["output"]), (&json!("three"), &json!({ "files": 3 })));
+    assert!(a["worker"].as_str().unwrap().starts_with("agent:main#"), "{a}");
     assert_eq!(session.refused("plan_get", json!({ "task": "bb" })), "no task is called bb; did you mean b?");
 }
 

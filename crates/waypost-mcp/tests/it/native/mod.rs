@@ -7,9 +7,11 @@ mod exchange;
 mod fuzz;
 mod get;
 mod reference;
+mod sessions;
 mod start;
 mod tokens;
 mod transcript;
+mod words;
 mod work;
 
 use serde_json::{Value, json};

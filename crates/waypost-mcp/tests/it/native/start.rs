@@ -23,11 +23,11 @@ fn a_person_is_asked_and_nobody_else_answers() {
     let session = world.session(Toolset::Native, "main");
     let id = plan(&session, json!(["a"]));
     let told = session.call("plan_start", json!({ "message": "please", "wait": 0 }));
-    let then = format!("a person decides (waypost approve {id}); plan_start again waits for it");
+    let then = format!("a person runs `waypost approve {id}`; plan_start again waits for it");
     assert_eq!(told.value, json!({ "phase": "awaiting_approval", "then": then }));
     assert_eq!(
         told.text,
-        format!("awaiting_approval: a person decides (waypost approve {id}); plan_start again waits for it")
+        format!("awaiting_approval: a person runs `waypost approve {id}`; plan_start again waits for it")
     );
     assert_eq!(
         session.call("task_next", json!({})).text,

@@ -121,7 +121,7 @@ fn reports_that_say_too_little_are_refused() {
     plan(&session, json!(["a"]));
     take(&session);
     let refused = |status: &str| session.refused("task_report", json!({ "task": "t1", "status": status }));
-    assert_eq!(refused("failed"), "error is missing; give error");
+    assert_eq!(refused("failed"), "a task that failed needs a reason; give text: what went wrong");
     assert_eq!(refused("progress"), "text is missing; give text");
     assert_eq!(refused("question"), "text is missing; give text");
     assert_eq!(
@@ -204,7 +204,8 @@ fn whoever_is_not_heard_of_loses_the_task_and_cannot_end_it_for_another() {
     assert_eq!((&taken["task"], &taken["attempt"]), (&json!("t1"), &json!(2)));
     for status in ["done", "progress", "release"] {
         let said = session.refused("task_report", json!({ "task": "t1", "status": status, "text": "x" }));
-        assert_eq!(said, "task t1 is being worked on by agent:other; take another task", "{status}");
+        assert!(said.starts_with("task t1 is being worked on by agent:other#"), "{status}: {said}");
+        assert!(said.ends_with("; task_next gives you another"), "{status}: {said}");
     }
     let stale = json!({ "task": "t1", "status": "done", "attempt": 1 });
     let said = session.refused("task_report", stale);
@@ -236,4 +237,31 @@ fn a_task_that_failed_is_tried_again_as_its_author_says() {
     assert_eq!(session.call("task_report", failed).text, "t1 failed; plan failed");
     session.call("plan_edit", json!({ "ops": [{ "op": "status", "task": "t1", "status": "pending" }] }));
     assert_eq!(take(&session), "t1", "a plan that has ended is the default where none is open");
+}
+
+#[test]
+fn what_a_task_waits_for_elsewhere_is_named_and_that_it_is_not_there_so_far() {
+    let (world, session) = begin();
+    let tasks = json!([{ "id": "link", "description": "link", "depends_on": ["builder:build"] }]);
+    let made = session.call("plan_create", json!({ "title": "App", "tasks": tasks }));
+    let missing = "link waits for builder:build: agent builder has no plan so far";
+    assert_eq!(made.value["notes"], json!([missing]));
+    let none = session.call("task_next", json!({})).text;
+    assert_eq!(none, format!("nothing: 1 blocked, {missing}"));
+    let overview = session.call("plan_get", json!({})).value;
+    assert_eq!(overview["waits"], missing);
+    let task = session.call("plan_get", json!({ "task": "link" })).value;
+    assert_eq!(task["waits_for"], json!(["builder:build (agent builder has no plan so far)"]));
+    let all = session.call("plan_get", json!({ "full": true })).value;
+    assert_eq!(all["tasks"][0]["waits_for"], json!(["agent builder has no plan so far"]));
+    let on_lib = json!([{ "op": "revise", "task": "link", "depends_also_on": ["lib/build"] }]);
+    let edited = session.call("plan_edit", json!({ "ops": on_lib })).value;
+    assert_eq!(edited["notes"], json!(["link waits for lib/build: there is no plan lib so far"]));
+    // It comes, and is named as it stands.
+    let builder = world.session(Toolset::Native, "builder");
+    builder
+        .call("plan_create", json!({ "title": "Lib", "tasks": [{ "id": "build", "description": "build" }] }));
+    let none = session.call("task_next", json!({})).text;
+    assert!(none.contains("link waits for lib/build: there is no plan lib so far"), "{none}");
+    assert!(none.contains("link waits for builder:build (ready; its plan is not started)"), "{none}");
 }

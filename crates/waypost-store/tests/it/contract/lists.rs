@@ -147,3 +147,30 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
     let untitled = page.items.iter().find(|head| head.id == plan("untitled")).unwrap();
     assert_eq!(untitled.title, "reach it", "a plan without a title is listed by its goal");
 }
+
+pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
+    let plans = place.plans();
+    for name in ["a", "b", "c", "d"] {
+        create_small(&plans, name);
+        write(&plans, name, add("second")).unwrap();
+    }
+    write(&plans, "a", waypost_core::Command::Activate).unwrap();
+    write(&plans, "b", waypost_core::Command::Activate).unwrap();
+    let leased =
+        waypost_store::WriteRequest { lease_seconds: Some(3_600), ..request("b", vec![start("first")]) };
+    plans.write(leased).unwrap();
+    write(&plans, "c", waypost_core::Command::Archive).unwrap();
+    plans.purge(&plan("d"), &ada()).unwrap();
+    let store = place.store();
+    let totals = look(&store, |read| read.totals());
+    let phases =
+        waypost_core::Phase::ALL.map(|phase| if phase == waypost_core::Phase::Active { 2 } else { 0 });
+    assert_eq!((totals.plans, totals.archived), (phases, 1));
+    assert_eq!((totals.tasks.total, totals.tasks.ready, totals.tasks.running), (4, 3, 1));
+    assert_eq!((totals.leases, totals.leases_overdue), (1, 0));
+    assert_eq!(
+        totals.ready_since,
+        head(&store, "a").unwrap().updated_at,
+        "the one that was left alone longest"
+    );
+}

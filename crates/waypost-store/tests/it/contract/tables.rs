@@ -87,7 +87,7 @@ fn any_command(dice: &mut Dice, current: &Plan, round: usize) -> Command {
         16 => Command::RetryPlan,
         17 => {
             let status = *dice.pick(&[Status::Done, Status::Failed]);
-            let received = Received { status, output: None, provides: None };
+            let received = Received { status, output: None, ..Received::default() };
             Command::ReceiveOutput {
                 task: any(dice),
                 from: elsewhere(&format!("e{}", dice.below(3))),
@@ -137,9 +137,7 @@ fn check_tables(plans: &Plans, name: &str, seed: u64, last: &[Command]) {
 }
 
 pub(super) fn the_tables_follow_random_histories(place: &Place) {
-    // Files are slow to make durable, and their tables are not kept but worked out.
-    let seeds = if place.has_tables { 30 } else { 3 };
-    for seed in 0..seeds {
+    for seed in 0..place.histories {
         let mut dice = Dice::new(seed);
         let name = format!("p-{seed}");
         let mut plans = place.plans();
@@ -350,10 +348,23 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     assert_eq!(waits("app", "tester", "build"), ["other-agent", "other-plan"]);
     assert_eq!(waits("lib", "builder", "test"), Vec::<String>::new());
     let from = Elsewhere { agent: None, plan: Some(plan("lib")), task: id("build") };
-    let received = Received { status: Status::Done, output: None, provides: None };
+    let received = Received { status: Status::Done, output: None, ..Received::default() };
     write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received }).unwrap();
+    assert_eq!(waits("lib", "", "build"), ["by-plan"], "whoever has heard may hear otherwise");
+    let all = |on: &str, agent: &str| -> Vec<String> {
+        let found = look(plans.store(), |read| read.waits_on(&plan(on), agent));
+        found.iter().map(|wait| wait.task.to_string()).collect()
+    };
+    assert_eq!(all("lib", "builder"), ["by-agent", "by-both", "by-plan"]);
+    assert_eq!(
+        all("lib", "tester"),
+        ["by-both", "by-plan", "other-agent"],
+        "whoever owns the plan that is named"
+    );
+    assert_eq!(all("none", "nobody"), Vec::<String>::new());
+    write(&plans, "w", start("by-plan")).unwrap();
     write(&plans, "w", Command::CancelTask { task: id("by-both"), reason: String::new() }).unwrap();
-    assert_eq!(waits("lib", "builder", "build"), ["by-agent"], "whoever has heard, or ended, waits no more");
+    assert_eq!(waits("lib", "builder", "build"), ["by-agent"], "whoever has begun, or ended, waits no more");
 }
 
 pub(super) fn the_doctor_finds_a_wrong_index_and_puts_it_right(place: &Place) {

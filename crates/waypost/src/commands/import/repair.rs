@@ -17,6 +17,7 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         Wrong::DuplicateId
         | Wrong::BadId { .. }
         | Wrong::Cycle { .. }
+        | Wrong::NeverElsewhere { .. }
         | Wrong::ParentCycle { .. }
         | Wrong::WorkOnParent
         | Wrong::WrongType { .. }
@@ -73,6 +74,7 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | Wrong::DuplicateId
             | Wrong::BadId { .. }
             | Wrong::Cycle { .. }
+            | Wrong::NeverElsewhere { .. }
             | Wrong::ParentCycle { .. }
             | Wrong::WorkOnParent
             | Wrong::WrongType { .. }

@@ -9,6 +9,8 @@ use toml::de::{DeTable, DeValue};
 
 use crate::instructions::{BEGIN, END};
 
+/// Characters of a line that cannot be read that are shown.
+const LINE_SHOWN_MAX: usize = 60;
 /// The name that our server has in every host.
 pub(super) const NAME: &str = "waypost";
 
@@ -70,8 +72,27 @@ impl Entry {
     }
 }
 
+/// The mark with which some editors let a file begin.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Merges what stands behind such a mark, which stays.
+fn behind_mark(
+    old: Option<&str>,
+    merge: impl Fn(Option<&str>) -> Result<Merged, Unmergeable>,
+) -> Result<Merged, Unmergeable> {
+    let Some(plain) = old.and_then(|old| old.strip_prefix(BYTE_ORDER_MARK)) else { return merge(old) };
+    match merge(Some(plain))? {
+        Merged::Text(text) => Ok(Merged::Text(format!("{BYTE_ORDER_MARK}{text}"))),
+        other @ (Merged::Same | Merged::Kept(_)) => Ok(other),
+    }
+}
+
 /// A JSON file with our entry among its `servers`.
 pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
+    behind_mark(old, |old| plain_json(old, servers, entry))
+}
+
+fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
     let whole = format!("{{\n  \"{servers}\": {{\n    \"{NAME}\": {}\n  }}\n}}\n", entry.json("  ", 2));
     let Some(old) = old.filter(|old| !old.trim().is_empty()) else { return Ok(Merged::Text(whole)) };
     let unmergeable = |why: String| {
@@ -82,8 +103,8 @@ pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Me
     if let Some(kept) = kept_json(&plain, servers, entry) {
         return Ok(kept);
     }
-    let value: Value = serde_json::from_str(old)
-        .map_err(|error| unmergeable(format!("it is not plain JSON, as comments are not ({error})")))?;
+    let value: Value =
+        serde_json::from_str(old).map_err(|error| unmergeable(not_json(old, &plain, &error)))?;
     let Some(fields) = value.as_object() else { return Err(unmergeable("it is no JSON object".to_owned())) };
     let unit = indent(old);
     let text = if let Some(at) = span(old, &[servers, NAME, "command"]) {
@@ -99,6 +120,22 @@ pub(super) fn json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Me
         with_field(old, all, unit, 1, &field)
     };
     Ok(Merged::Text(with_line_ends_of(old, text)))
+}
+
+/// Why a text cannot be read as JSON, and where.
+fn not_json(old: &str, plain: &str, error: &serde_json::Error) -> String {
+    let (line, column) = (error.line(), error.column());
+    if serde_json::from_str::<Value>(plain).is_ok() {
+        return format!(
+            "line {line} has a comment, or a comma after the last item, so it is not plain JSON and is left as it is"
+        );
+    }
+    let end = if error.is_eof() { "it ends too early, as if it was cut off" } else { "it is not JSON" };
+    let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
+    let shown: String = first.chars().take(LINE_SHOWN_MAX).collect();
+    format!(
+        "line {line}, column {column} ({shown:?}): {end}; it is left as it is: mend it there and run this again, or mend it"
+    )
 }
 
 /// What there is to say about an entry of ours that stands there already, unless it is to be changed.
@@ -120,11 +157,20 @@ fn own_entry() -> String {
 
 /// A TOML file with our entry among its `servers`.
 pub(super) fn toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
+    behind_mark(old, |old| plain_toml(old, servers, entry))
+}
+
+fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged, Unmergeable> {
     let table = entry.toml(servers);
     let old = old.unwrap_or_default();
     let unmergeable = |why: String| Unmergeable { why, paste: table.clone() };
     let parsed = DeTable::parse(old).map_err(|error| {
-        unmergeable(format!("it is not TOML: {}; put this into it yourself", error.message()))
+        let at = error.span().map_or(0, |span| span.start);
+        let line = old.get(..at).unwrap_or_default().matches('\n').count() + 1;
+        let what = error.message();
+        unmergeable(format!(
+            "line {line}: it is not TOML: {what}; it is left as it is: mend it there and run this again, or put this into it yourself"
+        ))
     })?;
     let ours = match parsed.get_ref().get(servers).map(|one| one.get_ref()) {
         Some(DeValue::Table(servers)) => servers.get(NAME),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
 use waypost_dialects::{Dialect, Form, Unreadable, write};
-use waypost_engine::{Control, Notice, View, Watcher};
+use waypost_engine::{Control, Notice, Remark, View, Watcher};
 
 use crate::commands::export::loss_lines;
 use crate::context::Context;
@@ -150,6 +150,9 @@ impl Watcher for Writing<'_> {
     }
     fn asked_to_end(&mut self, control: Control) {
         self.inner.asked_to_end(control);
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.inner.remarked(remark);
     }
     fn look(&mut self, view: &View<'_>) {
         self.inner.look(view);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_engine::config::{Report, Reporter};
-use waypost_engine::{Config, Control, Notice, View, Watcher, reports};
+use waypost_engine::{Config, Control, Notice, Remark, View, Watcher, reports};
 
 use crate::context::Context;
 use crate::output::Look;
@@ -224,6 +224,10 @@ impl Watcher for Programs {
         self.0.speak();
     }
     fn asked_to_end(&mut self, _: Control) {}
+    fn remarked(&mut self, remark: &Remark) {
+        let line = serde_json::json!({ "event": remark.word(), "message": remark.to_string() });
+        self.0.say(&line.to_string());
+    }
     fn look(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {
         WORD_INTERVAL
@@ -271,6 +275,9 @@ impl Watcher for Lines {
     }
     fn asked_to_end(&mut self, control: Control) {
         self.voice.say(&format!("{:<8} {}", "ending", ending_words(control)));
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.voice.say(&format!("{:<8} {}", "note", text::one_line(&remark.to_string())));
     }
     fn look(&mut self, view: &View<'_>) {
         if view.waits
@@ -387,6 +394,11 @@ impl Watcher for Terminal {
     fn asked_to_end(&mut self, control: Control) {
         let erased = self.erase();
         let _gone = writeln!(io::stderr().lock(), "{erased}{}", ending_words(control));
+    }
+
+    fn remarked(&mut self, remark: &Remark) {
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", text::one_line(&remark.to_string()));
     }
 
     fn look(&mut self, view: &View<'_>) {

@@ -99,6 +99,31 @@ fn what_is_not_plain_json_is_left_to_its_owner() {
 }
 
 #[test]
+fn what_cannot_be_read_is_named_with_its_line() {
+    let why = |old: &str| json(Some(old), "mcpServers", &entry()).unwrap_err().why;
+    let cut = why("{\n  \"mcpServers\": {\n    \"other\": {");
+    assert!(cut.starts_with("line 3, column ") && cut.contains("as if it was cut off"), "{cut}");
+    assert!(cut.ends_with("mend it; put this into its \"mcpServers\" yourself"), "{cut}");
+    let wrong = why("{\n  mcpServers: {}\n}");
+    assert!(wrong.starts_with("line 2, column 3 (\"mcpServers: {}\"): it is not JSON;"), "{wrong}");
+    let comment = why("{\n  \"a\": 1, // mine\n  \"b\": 2\n}");
+    assert!(comment.starts_with("line 2 has a comment"), "{comment}");
+    let table = toml(Some("a = 1\nb = = 2\n"), "mcp_servers", &entry()).unwrap_err().why;
+    assert!(table.starts_with("line 2: it is not TOML: "), "{table}");
+}
+
+#[test]
+fn a_mark_at_the_beginning_stays_and_is_in_nobodys_way() {
+    let merged = json(Some("\u{feff}{\"a\": 1}"), "mcpServers", &entry());
+    let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };
+    let plain = text.strip_prefix('\u{feff}').unwrap();
+    assert_eq!(serde_json::from_str::<Value>(plain).unwrap()["mcpServers"]["waypost"]["command"], "waypost");
+    assert_eq!(json(Some(&text), "mcpServers", &entry()), Ok(Merged::Same));
+    let Ok(Merged::Text(text)) = toml(Some("\u{feff}a = 1\n"), "mcp_servers", &entry()) else { panic!() };
+    assert!(text.starts_with("\u{feff}a = 1\n") && text.contains("[mcp_servers.waypost]"), "{text:?}");
+}
+
+#[test]
 fn lines_that_end_as_on_windows_stay_so() {
     let merged = json(Some("{\r\n  \"a\": 1\r\n}\r\n"), "mcpServers", &entry());
     let Ok(Merged::Text(text)) = merged else { panic!("{merged:?}") };

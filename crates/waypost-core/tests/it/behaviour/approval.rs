@@ -1,0 +1,123 @@
+//! What a person has to allow first.
+
+use super::*;
+
+fn agents_plan() -> Desk {
+    Desk::made_by(&agent(), plan_of([by_machine("a", &[]), task("b", &["a"])]))
+}
+
+#[test]
+fn an_agents_plan_with_work_for_machines_runs_nothing_until_a_person_approves() {
+    let mut desk = agents_plan();
+    assert_eq!(desk.refuses(Command::Activate), Refusal::NeedsApproval {});
+    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(desk.plan.waiting("a", desk.now), [Waiting::Approval]);
+    for by in [agent(), worker(), system()] {
+        let only_a_person = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
+        assert_eq!(desk.asks(&by, approve(&desk)).unwrap_err(), only_a_person);
+    }
+    desk.does(approve(&desk));
+    let approval = desk.plan.state().approval.clone().unwrap();
+    assert_eq!(approval, Approval { by: ada(), at: desk.now, version: 1, note: "fine".into() });
+    desk.asks(&worker(), ask::start("a")).unwrap();
+}
+
+#[test]
+fn an_agents_plan_without_work_for_machines_and_a_persons_plan_need_no_approval() {
+    let mut desk = Desk::made_by(&agent(), plan_of([task("a", &[])]));
+    desk.asks(&agent(), ask::start("a")).unwrap();
+    let mut desk = Desk::made_by(&ada(), plan_of([by_machine("a", &[])]));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+}
+
+#[test]
+fn a_draft_cannot_bring_its_own_approval() {
+    let mut draft = plan_of([by_machine("a", &[])]);
+    draft.state.phase = Phase::Active;
+    draft.state.approval = Some(Approval { by: ada(), at: at(0), version: 0, note: String::new() });
+    draft.state.approval_required = false;
+    let mut desk = Desk::made_by(&agent(), draft);
+    assert_eq!(desk.plan.state().approval, None);
+    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+}
+
+#[test]
+fn approval_is_of_the_version_that_was_looked_at() {
+    let mut desk = agents_plan();
+    let looked_at = approve(&desk);
+    desk.asks(&agent(), ask::revise("a", TaskChanges { notes: Some("!".into()), ..TaskChanges::default() }))
+        .unwrap();
+    assert_eq!(desk.refuses(looked_at), Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 });
+}
+
+#[test]
+fn a_rejected_plan_runs_nothing_even_if_nobody_had_to_be_asked() {
+    let mut desk = Desk::made_by(&ada(), plan_of([by_machine("a", &[])]));
+    desk.does(Command::Reject { reason: "too bold".into() });
+    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    assert_eq!(desk.plan.state().reason, "too bold");
+    desk.asks(&agent(), Command::RequestApproval { message: "better now".into() }).unwrap();
+    desk.does(approve(&desk));
+}
+
+#[test]
+fn changing_what_machines_run_after_approval_asks_again() {
+    let voids = |by: &Actor, command: Command| {
+        let mut desk = agents_plan();
+        desk.does(approve(&desk));
+        let events = desk.asks(by, command).unwrap();
+        assert_eq!(
+            events.contains(&Event::ApprovalVoided {}),
+            desk.plan.state().phase == Phase::AwaitingApproval
+        );
+        desk.plan.state().approval.is_none()
+    };
+    let other = TaskChanges {
+        work: Some(Some(waypost_core::Work { executor: "other".into(), ..*work() })),
+        ..TaskChanges::default()
+    };
+    let depends_on = TaskChanges { depends_on: Some(Vec::new()), ..TaskChanges::default() };
+    let words = TaskChanges { description: Some("!".into()), ..TaskChanges::default() };
+    let notes = TaskChanges { notes: Some("!".into()), ..TaskChanges::default() };
+    let provides = TaskChanges { provides: Some(Some("!".into())), ..TaskChanges::default() };
+    let renamed = || PlanChanges { title: Some("!".into()), ..PlanChanges::default() };
+    let status = PlanChanges { status: Some("!".into()), ..PlanChanges::default() };
+    assert!(voids(&agent(), ask::revise("a", other.clone())));
+    assert!(voids(&ada(), ask::revise("a", other)), "the person who approved sees what it is now");
+    assert!(voids(&agent(), add(vec![by_machine("c", &[])])));
+    assert!(voids(&agent(), ask::remove("a", true)));
+    assert!(
+        voids(&agent(), ask::revise("a", words.clone())),
+        "whoever does the work is told the description"
+    );
+    assert!(voids(&agent(), ask::revise("a", notes)), "and the notes");
+    assert!(voids(&agent(), Command::RevisePlan(Box::new(renamed()))), "and what the plan is about");
+    assert!(!voids(&agent(), ask::revise("a", provides)));
+    assert!(!voids(&agent(), ask::revise("b", words)), "no machine is told of b");
+    assert!(!voids(&agent(), Command::RevisePlan(Box::new(status))));
+    assert!(!voids(&agent(), ask::revise("b", depends_on)), "no machine runs b");
+    assert!(!voids(&agent(), add(vec![task("c", &[])])));
+}
+
+#[test]
+fn an_agent_that_gives_machines_work_in_a_persons_plan_asks() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[])]));
+    desk.does(add(vec![by_machine("b", &[])]));
+    assert_eq!(desk.plan.state().phase, Phase::Active, "the person is the one who would be asked");
+    desk.asks(&agent(), add(vec![by_machine("c", &[])])).unwrap();
+    assert_eq!(desk.plan.state().phase, Phase::AwaitingApproval);
+    assert_eq!(desk.asks(&worker(), ask::start("a")).unwrap_err(), Refusal::NeedsApproval {});
+    desk.does(approve(&desk));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+}
+
+#[test]
+fn what_runs_goes_on_while_a_person_is_asked_again_and_the_plan_ends_after_it() {
+    let mut desk = agents_plan();
+    desk.does(approve(&desk));
+    desk.asks(&worker(), ask::start("a")).unwrap();
+    desk.asks(&agent(), add(vec![by_machine("c", &[])])).unwrap();
+    desk.asks(&worker(), ask::finish("a", done())).unwrap();
+    assert_eq!(desk.standings(), "a:done b:ready c:ready");
+    assert_eq!(desk.asks(&agent(), ask::start("b")).unwrap_err(), Refusal::NeedsApproval {});
+}

@@ -1,0 +1,132 @@
+//! Cancelling, pausing and the end of a plan.
+
+use super::*;
+
+#[test]
+fn a_cancelled_group_stops_all_that_is_left_of_it() {
+    let draft = plan_of([
+        task("p", &[]),
+        child("x", "p", &[]),
+        child("y", "p", &["x"]),
+        child("z", "p", &[]),
+        task("w", &["p"]),
+    ]);
+    let mut desk = Desk::with(draft);
+    desk.does(ask::finish("z", done()));
+    desk.does(ask::start("x"));
+    desk.plan.take_touched();
+    let events = desk.does(ask::cancel("p"));
+    assert_eq!(events.len(), 1);
+    assert_eq!(desk.standings(), "p:cancelled x:cancelled y:cancelled z:done w:skipped");
+    assert_eq!(desk.plan.take_touched().stopped, [id("x")]);
+    assert_eq!(desk.plan.state().phase, Phase::Cancelled);
+    assert!(matches!(desk.refuses(ask::cancel("p")), Refusal::WrongStatus { .. }));
+}
+
+#[test]
+fn a_cancelled_task_stays_so_whatever_its_worker_reports() {
+    let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[])]));
+    desk.does(ask::start("a"));
+    desk.does(ask::cancel("a"));
+    let report = Command::FinishTask { task: id("a"), attempt: Some(1), outcome: done(), retry: None };
+    assert!(matches!(
+        desk.asks(&worker(), report),
+        Err(Refusal::WrongStatus { status: Status::Cancelled, .. })
+    ));
+}
+
+#[test]
+fn a_paused_plan_starts_nothing_new_and_what_runs_goes_on() {
+    let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &[]), task("c", &["a"])]));
+    desk.does(ask::start("a"));
+    desk.does(Command::Pause { reason: "lunch".into() });
+    assert!(matches!(desk.refuses(ask::start("b")), Refusal::WrongPhase { phase: Phase::Paused, .. }));
+    desk.does(ask::finish("a", done()));
+    assert_eq!(desk.plan.waiting("c", desk.now), [Waiting::Phase(Phase::Paused)]);
+    desk.does(Command::Resume);
+    desk.does(ask::start("c"));
+}
+
+#[test]
+fn a_plan_ends_with_its_last_task_and_goes_on_when_it_gets_another() {
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(ask::finish("a", done()));
+    assert_eq!(desk.plan.state().phase, Phase::Completed);
+    assert!(desk.plan.state().finished_at.is_some());
+    desk.does(add(vec![task("b", &["a"])]));
+    assert_eq!(desk.plan.state().phase, Phase::Active);
+    assert_eq!(desk.plan.state().finished_at, None);
+}
+
+#[test]
+fn ending_a_plan_cancels_what_is_left_and_keeps_the_summary() {
+    let finish = |phase| Command::FinishPlan { phase, summary: "enough".into() };
+    let mut desk =
+        Desk::with(plan_of([task("a", &[]), task("b", &["a"]), task("p", &[]), child("c", "p", &[])]));
+    desk.does(ask::start("a"));
+    assert_eq!(desk.refuses(finish(Phase::Completed)), Refusal::StillRunning { running: vec!["a".into()] });
+    assert!(matches!(desk.refuses(finish(Phase::Active)), Refusal::WrongPhase { .. }));
+    desk.does(finish(Phase::Failed));
+    assert_eq!(desk.standings(), "a:cancelled b:cancelled p:cancelled c:cancelled");
+    assert_eq!((desk.plan.state().phase, desk.plan.state().summary.as_str()), (Phase::Failed, "enough"));
+    assert_eq!(desk.does(finish(Phase::Failed)), [], "it is so already");
+    assert!(matches!(desk.refuses(finish(Phase::Completed)), Refusal::WrongPhase { .. }));
+}
+
+#[test]
+fn an_archived_plan_changes_only_when_it_is_taken_out_again() {
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(ask::start("a"));
+    assert!(matches!(desk.refuses(Command::Archive), Refusal::StillRunning { .. }));
+    desk.does(ask::finish("a", done()));
+    desk.does(Command::Archive);
+    assert_eq!(desk.does(Command::Archive), []);
+    assert_eq!(desk.refuses(ask::retry("a")), Refusal::Archived {});
+    desk.does(Command::Unarchive);
+    desk.does(ask::retry("a"));
+}
+
+#[test]
+fn a_plan_is_made_once_and_before_anything_else() {
+    let mut desk = Desk { plan: Plan::blank(plan_id()), now: at(0) };
+    assert_eq!(desk.refuses(ask::start("a")), Refusal::NotCreated {});
+    desk.does(ask::create(plan_of([task("a", &[])])));
+    assert_eq!(desk.refuses(ask::create(plan_of([]))), Refusal::AlreadyExists {});
+    assert_eq!(desk.plan.version(), 1);
+}
+
+#[test]
+fn an_imported_plan_keeps_what_was_done_but_nobody_works_on_it_yet() {
+    let mut draft = plan_of([task("a", &[]), task("b", &["a"]), task("p", &[]), child("x", "p", &[])]);
+    draft.state.phase = Phase::Active;
+    draft.tasks[0].state.status = Status::Running;
+    draft.tasks[2].state.status = Status::Running;
+    draft.tasks[3].state.status = Status::Done;
+    let desk = Desk::made_by(&ada(), draft);
+    assert_eq!(desk.standings(), "a:ready b:blocked p:done x:done");
+}
+
+#[test]
+fn a_plan_that_has_ended_is_not_cancelled_and_one_that_was_stays_so() {
+    let cancel = |summary: &str| Command::FinishPlan { phase: Phase::Cancelled, summary: summary.to_owned() };
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(ask::finish("a", done()));
+    let ended = Refusal::WrongPhase { phase: Phase::Completed, wanted: "cancelled" };
+    assert_eq!(desk.refuses(cancel("")), ended);
+    assert!(ended.hint().starts_with("nothing of it is left to stop"));
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(cancel("no time"));
+    assert_eq!(desk.does(cancel("")), []);
+    assert_eq!(desk.plan.state().summary, "no time");
+}
+
+#[test]
+fn an_agent_speaks_for_what_it_works_on_in_any_of_its_sessions() {
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    let by = Actor::agent("planner");
+    let start = Command::StartTask { task: id("a"), worker: by.in_session("k3f9") };
+    desk.asks(&by, start).unwrap();
+    assert!(desk.asks(&Actor::agent("plan"), ask::finish("a", done())).is_err());
+    assert!(desk.asks(&Actor::agent("planner#k3f9x"), ask::finish("a", done())).is_err());
+    desk.asks(&by, ask::finish("a", done())).unwrap();
+}

@@ -1,0 +1,81 @@
+//! What a plan does, as examples: the name of each is the sentence that is true.
+
+mod approval;
+mod attempts;
+mod edits;
+mod elsewhere;
+mod ending;
+mod failure;
+mod groups;
+mod questions;
+mod readiness;
+
+use waypost_core::{
+    Actor, Approval, Command, Dependency, Digest, Draft, Elsewhere, Event, Json, Outcome, Phase, Plan,
+    PlanChanges, PlanId, Received, Refinement, Refusal, Retry, Standing, Status, Task, TaskChanges, TaskSpec,
+    Waiting, When, Where, differences,
+};
+use waypost_testkit::{chain, fan_out, id, plan_of, task};
+
+use crate::kit::{Desk, ada, agent, ask, at, done, failed, plan_id, skipped, system, work, worker};
+
+pub(super) fn child(name: &str, parent: &str, depends_on: &[&str]) -> TaskSpec {
+    TaskSpec { parent: Some(id(parent)), ..task(name, depends_on) }
+}
+
+pub(super) fn when(when: When, name: &str, depends_on: &[&str]) -> TaskSpec {
+    TaskSpec { when, ..task(name, depends_on) }
+}
+
+pub(super) fn passed_over(name: &str, depends_on: &[&str]) -> TaskSpec {
+    TaskSpec { skip: true, ..task(name, depends_on) }
+}
+
+pub(super) fn by_machine(name: &str, depends_on: &[&str]) -> TaskSpec {
+    TaskSpec { work: Some(work()), ..task(name, depends_on) }
+}
+
+pub(super) fn trying(attempts: u32, name: &str) -> TaskSpec {
+    let retry = Retry { attempts, backoff_seconds: 10, backoff_seconds_max: 30 };
+    TaskSpec { retry: Some(Box::new(retry)), ..by_machine(name, &[]) }
+}
+
+pub(super) fn there(agent: Option<&str>, plan: Option<&str>, task: &str) -> Elsewhere {
+    Elsewhere {
+        agent: agent.map(str::to_owned),
+        plan: plan.map(|plan| PlanId::new(plan).unwrap()),
+        task: id(task),
+    }
+}
+
+pub(super) fn after(name: &str, from: Elsewhere) -> TaskSpec {
+    TaskSpec { depends_on: vec![Dependency::Elsewhere(Box::new(from))], ..task(name, &[]) }
+}
+
+pub(super) fn withdraw(task: &str, from: &Elsewhere) -> Command {
+    Command::WithdrawOutput { task: id(task), from: from.clone() }
+}
+
+pub(super) fn hear(task: &str, from: Elsewhere, status: Status, output: Option<Json>) -> Command {
+    Command::ReceiveOutput {
+        task: id(task),
+        from,
+        received: Received { status, output, ..Received::default() },
+    }
+}
+
+pub(super) fn add(tasks: Vec<TaskSpec>) -> Command {
+    Command::AddTasks { tasks, place: Where::Last }
+}
+
+pub(super) fn order(desk: &Desk) -> String {
+    desk.plan
+        .tasks()
+        .map(|(task, depth)| format!("{}{}", "-".repeat(depth), task.spec.id))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+pub(super) fn approve(desk: &Desk) -> Command {
+    Command::Approve { version: desk.plan.version(), note: "fine".into() }
+}

@@ -1,0 +1,110 @@
+//! What a plan can be asked.
+
+use super::*;
+
+#[test]
+fn outputs_come_under_the_name_that_they_are_provided_as() {
+    let named = TaskSpec { provides: Some("schema".into()), ..task("a", &[]) };
+    let mut desk = Desk::with(plan_of([named, task("b", &[]), task("c", &["b", "a"]), task("d", &[])]));
+    desk.does(ask::finish("a", Outcome::Done { result: None, output: Some(Json::of(&"x")), evidence: None }));
+    desk.does(ask::finish("b", Outcome::Done { result: None, output: Some(Json::of(&2)), evidence: None }));
+    let wanted = [("b".to_owned(), Json::of(&2)), ("schema".to_owned(), Json::of(&"x"))];
+    assert_eq!(desk.plan.outputs_for("c"), wanted);
+    assert_eq!(desk.plan.outputs_for("d"), []);
+    assert_eq!(desk.plan.outputs_for("nobody"), []);
+}
+
+#[test]
+fn everything_that_keeps_a_task_from_starting_is_said() {
+    let draft = plan_of([task("a", &[]), task("p", &["a"]), child("x", "p", &["b"]), task("b", &[])]);
+    let mut desk = Desk::made_by(&ada(), draft);
+    let on = |name: &str| Waiting::Dependencies(vec![name.to_owned()]);
+    assert_eq!(desk.plan.waiting("x", desk.now), [on("b"), on("a")]);
+    desk.does(Command::RequestApproval { message: "?".into() });
+    assert_eq!(desk.plan.waiting("x", desk.now), [Waiting::Approval, on("b"), on("a")]);
+    desk.does(approve(&desk));
+    desk.does(ask::finish("a", done()));
+    assert_eq!(desk.plan.waiting("x", desk.now), [on("b")]);
+    desk.does(ask::finish("b", done()));
+    assert_eq!(desk.plan.waiting("x", desk.now), []);
+    assert_eq!(desk.plan.waiting("a", desk.now), [], "what has ended waits for nothing");
+}
+
+#[test]
+fn who_waits_for_all_to_finish_does_not_wait_for_what_failed() {
+    let mut desk =
+        Desk::with(plan_of([task("a", &[]), task("b", &[]), when(When::AllFinished, "c", &["a", "b"])]));
+    desk.does(ask::finish("a", failed()));
+    assert_eq!(desk.plan.waiting("c", desk.now), [Waiting::Dependencies(vec!["b".into()])]);
+}
+
+#[test]
+fn a_free_id_is_one_that_no_task_has_had() {
+    let mut desk = Desk::with(plan_of([task("t1", &[]), task("t7", &[]), task("t09", &[]), task("x", &[])]));
+    assert_eq!(desk.plan.free_task_id(), id("t8"));
+    desk.does(add(vec![task("t8", &[])]));
+    desk.does(ask::remove("t8", false));
+    assert_eq!(desk.plan.free_task_id(), id("t9"));
+    let again = Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
+    assert_eq!(again.free_task_id(), id("t9"));
+}
+
+#[test]
+fn a_task_is_found_by_its_name_or_an_unambiguous_beginning() {
+    let desk = Desk::with(plan_of([task("build", &[]), task("build-all", &[]), task("test", &[])]));
+    assert_eq!(desk.plan.resolve("te"), Ok(id("test")));
+    assert_eq!(desk.plan.resolve("build"), Ok(id("build")), "the whole name wins");
+    assert_eq!(desk.plan.resolve("bu"), Err(vec![id("build"), id("build-all")]));
+    assert_eq!(desk.plan.resolve("x"), Err(vec![]));
+}
+
+#[test]
+fn an_unknown_task_comes_with_the_nearest_name() {
+    let mut desk = Desk::with(plan_of([task("build", &[])]));
+    let refusal = desk.refuses(ask::start("buil"));
+    assert_eq!(refusal.to_string(), "no task is called buil");
+    assert_eq!(refusal.hint(), "did you mean build?");
+}
+
+#[test]
+fn counts_and_dependants_are_kept() {
+    let mut desk = Desk::with(fan_out(3));
+    desk.does(ask::finish("root", done()));
+    desk.does(ask::start("m0"));
+    let counts = desk.plan.counts();
+    assert_eq!((counts.total, counts.done, counts.running, counts.ready, counts.blocked), (5, 1, 1, 2, 1));
+    assert_eq!(counts.finished(), 1);
+    let names: Vec<&str> = desk.plan.dependants("root").iter().map(|task| task.spec.id.as_str()).collect();
+    assert_eq!(names, ["m0", "m1", "m2"]);
+    assert_eq!((desk.plan.len(), desk.plan.is_empty()), (5, false));
+    assert_eq!(desk.plan.children("root"), Vec::<&Task>::new());
+}
+
+#[test]
+fn a_tower_of_groups_has_a_standing_without_recursion() {
+    let levels = waypost_core::limits::DEPTH_MAX;
+    let mut desk = Desk::with(plan_of((0..=levels).map(|level| match level {
+        0 => task("t0", &[]),
+        level => child(&format!("t{level}"), &format!("t{}", level - 1), &[]),
+    })));
+    assert_eq!(desk.standing("t0"), Standing::Ready);
+    desk.does(ask::start(&format!("t{levels}")));
+    assert_eq!(desk.standing("t0"), Standing::Running);
+    desk.does(ask::finish(&format!("t{levels}"), done()));
+    assert_eq!(desk.standing("t0"), Standing::Done);
+}
+
+#[test]
+fn what_differs_between_two_states_is_said_in_words() {
+    let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &["a"])]));
+    let before = desk.plan.to_draft();
+    assert_eq!(differences(&before, &before), []);
+    desk.does(ask::finish("a", done()));
+    desk.does(add(vec![task("c", &[])]));
+    let found = serde_json::to_value(differences(&before, &desk.plan.to_draft())).unwrap();
+    let wanted = serde_json::json!([
+        { "change": "task", "task": "a", "field": "status", "before": "pending", "after": "done" },
+        { "change": "added", "task": "c", "description": "do c" },
+    ]);
+    assert_eq!(found, wanted);
+}

@@ -1,0 +1,142 @@
+//! What Slurm says of jobs, and what that means for an attempt. Pure: no program is called.
+
+use std::fmt;
+
+/// What `squeue` is asked for, divided by bars: the job, the number in its array, its state, its node, the reason.
+pub(super) const FORMAT: &str = "%F|%K|%T|%N|%r";
+
+/// Slurm's number of a job, and the number in its array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct JobId {
+    pub(super) job: u64,
+    pub(super) index: Option<u32>,
+}
+
+impl JobId {
+    /// As Slurm writes it: `12` or `12_3`.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text.split_once('_') {
+            Some((job, index)) => Some(Self { job: job.parse().ok()?, index: Some(index.parse().ok()?) }),
+            None => Some(Self { job: text.parse().ok()?, index: None }),
+        }
+    }
+}
+
+impl fmt::Display for JobId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.index {
+            Some(index) => write!(f, "{}_{index}", self.job),
+            None => write!(f, "{}", self.job),
+        }
+    }
+}
+
+/// What is known of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) id: JobId,
+    pub(super) state: String,
+    pub(super) node: String,
+    pub(super) reason: String,
+}
+
+/// The lines of `squeue`, and what it does not say is left out.
+pub(super) fn queue(answer: &str) -> Vec<Seen> {
+    let line = |line: &str| {
+        let mut fields = line.trim().splitn(5, '|');
+        let job = fields.next()?.parse().ok()?;
+        let index = fields.next()?.parse().ok();
+        let [state, node, reason] = [fields.next()?, fields.next()?, fields.next()?].map(str::to_owned);
+        Some(Seen { id: JobId { job, index }, state, node, reason })
+    };
+    answer.lines().filter_map(line).collect()
+}
+
+/// The lines of `sacct --parsable2 --format=JobID,State`.
+pub(super) fn accounts(answer: &str) -> Vec<Seen> {
+    let line = |line: &str| {
+        let (id, state) = line.trim().split_once('|')?;
+        // `CANCELLED by 1000`.
+        let (state, reason) = state.split_once(' ').unwrap_or((state, ""));
+        let (state, reason) = (state.trim_end_matches('+').to_owned(), reason.to_owned());
+        Some(Seen { id: JobId::parse(id)?, state, node: String::new(), reason })
+    };
+    answer.lines().filter_map(line).collect()
+}
+
+/// What a state says about the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It has not begun.
+    Waits,
+    /// It has begun, or ends just now.
+    Runs,
+    /// It has ended by itself: its exit code says how.
+    Ended,
+    /// The cluster lost it or took it away; that says nothing about the work.
+    Lost(&'static str),
+    /// It was ended, and would be again.
+    Stopped(&'static str),
+}
+
+/// What a state means. One that is not known is taken for a job that is still there: a job is not given up for a word.
+pub(super) fn meaning(state: &str) -> Meaning {
+    match state {
+        "PENDING" | "CONFIGURING" | "REQUEUED" | "REQUEUE_FED" | "REQUEUE_HOLD" | "RESV_DEL_HOLD"
+        | "SPECIAL_EXIT" => Meaning::Waits,
+        "COMPLETED" | "FAILED" => Meaning::Ended,
+        "NODE_FAIL" => Meaning::Lost("its node failed"),
+        "BOOT_FAIL" => Meaning::Lost("its node did not start"),
+        "PREEMPTED" => Meaning::Lost("it had to make room for another job"),
+        "REVOKED" => Meaning::Lost("another cluster took it"),
+        "LAUNCH_FAILED" | "RECONFIG_FAIL" => Meaning::Lost("its node could not begin it"),
+        "TIMEOUT" => Meaning::Stopped("it took longer than its time limit in Slurm"),
+        "DEADLINE" => Meaning::Stopped("it could not end before its deadline in Slurm"),
+        "OUT_OF_MEMORY" => Meaning::Stopped("it used more memory than it may"),
+        "CANCELLED" => Meaning::Stopped("somebody cancelled it in Slurm"),
+        _ => Meaning::Runs,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_squeue_and_sacct_say_is_read() {
+        let said =
+            "12|0|RUNNING|node1|None\n12|1|PENDING||Resources\n7|N/A|FAILED|node2|NonZeroExitCode\nnoise\n";
+        let seen: Vec<(String, String, String)> =
+            queue(said).into_iter().map(|seen| (seen.id.to_string(), seen.state, seen.reason)).collect();
+        let expected = [
+            ("12_0", "RUNNING", "None"),
+            ("12_1", "PENDING", "Resources"),
+            ("7", "FAILED", "NonZeroExitCode"),
+        ];
+        assert_eq!(
+            seen,
+            expected.map(|(id, state, reason)| (id.to_owned(), state.to_owned(), reason.to_owned()))
+        );
+        let said = "12_0|COMPLETED\n12_1|CANCELLED by 1000\n12_[2-5]|PENDING\n";
+        let seen: Vec<(String, String)> =
+            accounts(said).into_iter().map(|seen| (seen.id.to_string(), seen.state)).collect();
+        assert_eq!(
+            seen,
+            [("12_0", "COMPLETED"), ("12_1", "CANCELLED")]
+                .map(|(id, state)| (id.to_owned(), state.to_owned()))
+        );
+    }
+
+    #[test]
+    fn what_the_cluster_lost_is_tried_again_and_what_it_stopped_is_not() {
+        for state in ["NODE_FAIL", "BOOT_FAIL", "PREEMPTED"] {
+            assert!(matches!(meaning(state), Meaning::Lost(_)), "{state}");
+        }
+        for state in ["TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "DEADLINE"] {
+            assert!(matches!(meaning(state), Meaning::Stopped(_)), "{state}");
+        }
+        for state in ["RUNNING", "COMPLETING", "SUSPENDED", "STAGE_OUT", "WHATEVER"] {
+            assert_eq!(meaning(state), Meaning::Runs, "{state}");
+        }
+    }
+}

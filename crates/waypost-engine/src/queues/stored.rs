@@ -1,0 +1,153 @@
+//! Slots of queues that the store counts, for stores that several machines share: the write of a start takes its slot, or is
+//! refused. This keeps what a run was told, so that it asks again only when something may have changed.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use waypost_store::{Plans, StoreError, WORKERS_PAGE_MAX};
+
+use crate::scheduler::SlotKeeper;
+
+/// How long a worker keeps a slot for its own tasks, one after another, while another waits that has none.
+const TURN: Duration = Duration::from_secs(1);
+/// How long a worker that gave a slot to another leaves the queue alone: the other has to hear of it first.
+const MANNERS: Duration = Duration::from_millis(500);
+
+/// What a worker knows of one queue.
+#[derive(Debug, Default)]
+struct Known {
+    concurrency: u32,
+    /// Slots that this worker counts on.
+    own: u32,
+    /// Whether others have all slots, as far as is known.
+    full: bool,
+    /// Since when this worker has had slots without a long break or a look at others.
+    since: Option<Instant>,
+    /// Since when it has had none.
+    idle: Option<Instant>,
+    /// When it last gave one to another.
+    gave: Option<Instant>,
+}
+
+/// The slots of the queues of one store, as one worker sees them.
+#[derive(Clone)]
+pub(crate) struct StoredSlots {
+    plans: Arc<Plans>,
+    worker: String,
+    queues: Arc<Mutex<BTreeMap<String, Known>>>,
+}
+
+impl std::fmt::Debug for StoredSlots {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StoredSlots").field("worker", &self.worker).finish_non_exhaustive()
+    }
+}
+
+impl StoredSlots {
+    pub(crate) fn new(plans: Arc<Plans>, worker: String) -> Self {
+        Self { plans, worker, queues: Arc::default() }
+    }
+
+    fn queues(&self) -> MutexGuard<'_, BTreeMap<String, Known>> {
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues of which this worker wants a slot and has none: others are told, so that they let it have one.
+    pub(crate) fn waits_for(&self) -> Vec<String> {
+        let queues = self.queues();
+        let waits = queues.iter().filter(|(_, known)| known.full && known.own == 0);
+        waits.map(|(queue, _)| queue.clone()).collect()
+    }
+
+    /// Looks whether queues that were full have a slot again.
+    pub(crate) fn look_again(&self) -> Result<(), StoreError> {
+        let full: Vec<String> =
+            self.queues().iter().filter(|(_, known)| known.full).map(|(queue, _)| queue.clone()).collect();
+        for queue in full {
+            let mut taken = Vec::new();
+            self.plans.store().read(&mut |read| {
+                taken = read.slots(&queue)?;
+                Ok(())
+            })?;
+            let others = taken.iter().filter(|(worker, _)| *worker != self.worker);
+            let others: u32 = others.map(|(_, count)| *count).sum();
+            if let Some(known) = self.queues().get_mut(&queue) {
+                known.full = others.saturating_add(known.own) >= known.concurrency;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether another worker waits for a slot of this queue that has none.
+    fn others_wait(&self, queue: &str) -> Result<bool, StoreError> {
+        let mut wait = false;
+        self.plans.store().read(&mut |read| {
+            let (now, have) = (read.now(), read.slots(queue)?);
+            let workers = read.workers(None, WORKERS_PAGE_MAX)?.items;
+            wait = workers.iter().any(|worker| {
+                worker.name != self.worker
+                    && worker.until >= now
+                    && worker.waits_for.iter().any(|waited| waited == queue)
+                    && !have.iter().any(|(name, _)| *name == worker.name)
+            });
+            Ok(())
+        })?;
+        Ok(wait)
+    }
+}
+
+impl SlotKeeper for StoredSlots {
+    fn take(&mut self, queue: &str, concurrency: u32) -> bool {
+        {
+            let mut queues = self.queues();
+            let known = queues.entry(queue.to_owned()).or_default();
+            known.concurrency = concurrency;
+            if known.full || known.gave.is_some_and(|at| at.elapsed() < MANNERS) {
+                return false;
+            }
+            if known.idle.is_some_and(|at| at.elapsed() >= MANNERS) {
+                known.since = None;
+            }
+            if known.since.get_or_insert_with(Instant::now).elapsed() < TURN {
+                known.own += 1;
+                known.idle = None;
+                return true;
+            }
+        }
+        // It has had its turn. Who cannot be asked about is not waited for.
+        let wanted = self.others_wait(queue).unwrap_or(false);
+        let mut queues = self.queues();
+        let known = queues.entry(queue.to_owned()).or_default();
+        known.since = Some(Instant::now());
+        known.gave = wanted.then(Instant::now);
+        known.own += u32::from(!wanted);
+        if !wanted {
+            known.idle = None;
+        }
+        !wanted
+    }
+
+    fn give(&mut self, queue: &str) {
+        let mut queues = self.queues();
+        let Some(known) = queues.get_mut(queue) else { return };
+        known.own = known.own.saturating_sub(1);
+        if known.own == 0 {
+            known.idle = Some(Instant::now());
+        }
+    }
+
+    fn is_wanted(&mut self, _: &str) -> bool {
+        false
+    }
+
+    fn counts_starts(&self) -> bool {
+        true
+    }
+
+    fn was_refused(&mut self, queue: &str) {
+        if let Some(known) = self.queues().get_mut(queue) {
+            known.full = true;
+        }
+    }
+}

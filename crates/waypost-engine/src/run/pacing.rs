@@ -1,0 +1,80 @@
+//! How often a run looks at what others have written. Each of many workers is told of each write of all others, and most of
+//! these say nothing to it.
+
+use std::time::{Duration, Instant};
+
+/// Between two looks, when the look before brought nothing to do: doubled each time, up to the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(2);
+const PAUSE_MAX: Duration = Duration::from_millis(32);
+
+#[derive(Debug)]
+pub(super) struct Pacing {
+    looked: Instant,
+    pause: Duration,
+    /// Whether the run has had something to write since it looked.
+    wrote: bool,
+}
+
+impl Pacing {
+    pub(super) fn new() -> Self {
+        Self { looked: Instant::now(), pause: Duration::ZERO, wrote: true }
+    }
+
+    /// The run has written. While it is busy, its own writes of a plan that it shares tell it of the writes of others.
+    pub(super) fn wrote(&mut self, is_busy: bool) {
+        self.wrote = true;
+        if is_busy {
+            (self.looked, self.pause) = (Instant::now(), PAUSE_MAX);
+        }
+    }
+
+    /// The run looks now.
+    pub(super) fn looked(&mut self) {
+        let was_quiet = self.looked.elapsed() >= 2 * PAUSE_MAX;
+        self.pause = match std::mem::take(&mut self.wrote) || was_quiet {
+            true => Duration::ZERO,
+            false => (self.pause * 2).clamp(PAUSE_MIN, PAUSE_MAX),
+        };
+        self.looked = Instant::now();
+    }
+
+    /// When it looks next, if it is told of something.
+    pub(super) fn next_look(&self) -> Instant {
+        self.looked + self.pause
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(pacing: &Pacing) -> Duration {
+        pacing.next_look() - pacing.looked
+    }
+
+    #[test]
+    fn looks_that_bring_nothing_become_rare_and_one_that_does_is_followed_at_once() {
+        let mut pacing = Pacing::new();
+        pacing.looked();
+        assert_eq!(pause(&pacing), Duration::ZERO);
+        let mut pauses = Vec::new();
+        for _ in 0..6 {
+            // As if it had been a moment ago, however slow this machine is.
+            pacing.looked = Instant::now();
+            pacing.looked();
+            pauses.push(pause(&pacing).as_millis());
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 32]);
+        pacing.wrote(false);
+        pacing.looked();
+        assert_eq!(pause(&pacing), Duration::ZERO);
+    }
+
+    #[test]
+    fn who_is_busy_hears_of_others_by_its_own_writes() {
+        let mut pacing = Pacing::new();
+        pacing.wrote(true);
+        assert_eq!(pause(&pacing), PAUSE_MAX);
+        assert!(pacing.next_look() > Instant::now());
+    }
+}

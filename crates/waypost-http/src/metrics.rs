@@ -1,0 +1,223 @@
+//! `/metrics`: what this process counts and how much is in its store, in the text format of Prometheus (0.0.4). Decides
+//! nothing, and never reads a plan. What it tells is at most a second old.
+
+use std::fmt::Write;
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use waypost_core::{Phase, Timestamp};
+use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, meters};
+
+use crate::site::{Mount, Mounted};
+
+/// Where it is.
+pub const METRICS_PATH: &str = "/metrics";
+/// For how long an answer is given again: whoever asks more often costs nothing more.
+const FRESH: Duration = Duration::from_secs(1);
+/// The format, for whoever reads it.
+const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
+/// Ticks of a second in `/proc/self/stat`: the same on every Linux.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Bytes of a page in `/proc/self/statm`.
+const PAGE_BYTES: u64 = 4096;
+
+/// The place with the metrics of this process and this store.
+pub fn metrics(store: Arc<dyn Store>) -> Mount {
+    let told: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
+    let make = move |_: &crate::Token| {
+        let (store, told) = (Arc::clone(&store), Arc::clone(&told));
+        let answer = move || {
+            let (store, told) = (Arc::clone(&store), Arc::clone(&told));
+            async move { answered(store, told).await }
+        };
+        Mounted::new(Router::new().route(METRICS_PATH, get(answer)), || {})
+    };
+    Mount { path: METRICS_PATH, make: Box::new(make) }
+}
+
+async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String)>>>) -> Response {
+    let written = tokio::task::spawn_blocking(move || {
+        // Held while it is made: whoever asks meanwhile gets the same.
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*told {
+            Some((at, text)) if at.elapsed() < FRESH => text.clone(),
+            _ => {
+                let text = text(&*store);
+                *told = Some((Instant::now(), text.clone()));
+                text
+            }
+        }
+    });
+    match written.await {
+        Ok(text) => ([(CONTENT_TYPE, FORMAT)], text).into_response(),
+        Err(_) => axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// All that is told.
+fn text(store: &dyn Store) -> String {
+    let mut page = Page(String::new());
+    page.head("waypost_build_info", "gauge", "What is running.");
+    page.line("waypost_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+    match totals(store) {
+        Ok((totals, latest, now)) => {
+            page.gauge("waypost_store_up", "Whether the store could be read just now.", 1.0);
+            page.store(&totals, latest, now);
+        }
+        Err(error) => {
+            meters().store_errors.with([error.word()], |errors| errors.add(1));
+            page.gauge("waypost_store_up", "Whether the store could be read just now.", 0.0);
+        }
+    }
+    page.process_counts();
+    page.process();
+    page.0
+}
+
+fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
+    let mut found = (Totals::default(), 0, Timestamp::from_micros(0));
+    store.read(&mut |read| {
+        found = (read.totals()?, read.latest()?, read.now());
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// A page while it is written.
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _always = write!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    }
+
+    fn line(&mut self, name: &str, labels: &[(&str, &str)], value: f64) {
+        self.0.push_str(name);
+        for (place, (label, text)) in labels.iter().enumerate() {
+            let text = text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            let _always = write!(self.0, "{}{label}=\"{text}\"", if place == 0 { '{' } else { ',' });
+        }
+        let _always = writeln!(self.0, "{} {value}", if labels.is_empty() { "" } else { "}" });
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) {
+        self.head(name, "gauge", help);
+        self.line(name, &[], value);
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: f64) {
+        self.head(name, "counter", help);
+        self.line(name, &[], value);
+    }
+
+    fn counters<const L: usize>(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: [&str; L],
+        family: &waypost_store::Family<L, Counter>,
+    ) {
+        self.head(name, "counter", help);
+        for (values, count) in family.get(Counter::get) {
+            let labels: Vec<(&str, &str)> =
+                labels.into_iter().zip(values.iter().map(String::as_str)).collect();
+            self.line(name, &labels, count as f64);
+        }
+    }
+
+    fn distribution(&mut self, name: &str, labels: &[(&str, &str)], told: &Distribution) {
+        let (bucket, mut with_bound) = (format!("{name}_bucket"), labels.to_vec());
+        for (bound, count) in &told.buckets {
+            let bound = bound.to_string();
+            let mut labels = with_bound.clone();
+            labels.push(("le", &bound));
+            self.line(&bucket, &labels, *count as f64);
+        }
+        with_bound.push(("le", "+Inf"));
+        self.line(&bucket, &with_bound, told.count as f64);
+        self.line(&format!("{name}_sum"), labels, told.sum);
+        self.line(&format!("{name}_count"), labels, told.count as f64);
+    }
+
+    fn store(&mut self, totals: &Totals, latest: u64, now: Timestamp) {
+        self.head("waypost_plans", "gauge", "Plans that are not put away, by phase.");
+        for (phase, count) in Phase::ALL.iter().zip(totals.plans) {
+            self.line("waypost_plans", &[("phase", phase.word())], count as f64);
+        }
+        self.gauge("waypost_plans_archived", "Plans that are put away.", totals.archived as f64);
+        self.head("waypost_tasks", "gauge", "Tasks of plans that are not put away, by standing.");
+        let tasks = &totals.tasks;
+        for (status, count) in [
+            ("ready", tasks.ready),
+            ("blocked", tasks.blocked),
+            ("running", tasks.running),
+            ("done", tasks.done),
+            ("failed", tasks.failed),
+            ("skipped", tasks.skipped),
+            ("cancelled", tasks.cancelled),
+        ] {
+            self.line("waypost_tasks", &[("status", status)], f64::from(count));
+        }
+        let waited = totals.ready_since.map_or(0, |since| (now.as_micros() - since.as_micros()).max(0));
+        let help =
+            "Since the last change of the active plan with ready tasks that has been left alone longest.";
+        self.gauge("waypost_ready_oldest_seconds", help, waited as f64 / 1e6);
+        self.gauge("waypost_leases", "Tasks that somebody works on.", totals.leases as f64);
+        let help = "Of these, those whose worker has not been heard of for too long.";
+        self.gauge("waypost_leases_overdue", help, totals.leases_overdue as f64);
+        self.counter("waypost_versions_total", "Versions that were ever written.", latest as f64);
+    }
+
+    /// What this process has done since it started.
+    fn process_counts(&mut self) {
+        let meters = meters();
+        let help = "How long commits took, from the first look to the last sync.";
+        self.head("waypost_commit_seconds", "histogram", help);
+        self.distribution("waypost_commit_seconds", &[], &meters.commits.get());
+        self.head("waypost_commit_writers", "histogram", "How many writers were served by one commit.");
+        self.distribution("waypost_commit_writers", &[], &meters.group_sizes.get());
+        let help = "Failures of the store, by kind.";
+        self.counters("waypost_store_errors_total", help, ["kind"], &meters.store_errors);
+        let help = "Events that readers were given.";
+        self.counter("waypost_events_served_total", help, meters.events_served.get() as f64);
+        let help = "Attempts that began here, by executor.";
+        self.counters("waypost_attempts_started_total", help, ["executor"], &meters.attempts_started);
+        let help = "Attempts that ended here, by executor and outcome.";
+        self.counters("waypost_attempts_ended_total", help, ["executor", "outcome"], &meters.attempts_ended);
+        self.head("waypost_attempt_seconds", "histogram", "How long attempts took here, by executor.");
+        for ([executor], told) in meters.attempt_times.get(Times::get) {
+            self.distribution("waypost_attempt_seconds", &[("executor", &executor)], &told);
+        }
+        let help = "Calls of tools over MCP, by tool and outcome.";
+        self.counters("waypost_mcp_calls_total", help, ["tool", "outcome"], &meters.calls);
+        let help = "Spans that were sent to the collector.";
+        self.counter("waypost_spans_sent_total", help, meters.spans_sent.get() as f64);
+        let help = "Spans that could not be sent, or not be kept until they could.";
+        self.counter("waypost_spans_dropped_total", help, meters.spans_dropped.get() as f64);
+    }
+
+    /// What the system says of this process; nothing where it does not.
+    fn process(&mut self) {
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        // The name of the program stands in parentheses and may hold anything.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
+        if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
+            let help = "Time that the processors spent on this process.";
+            self.counter("process_cpu_seconds_total", help, (user + system) / TICKS_PER_SECOND);
+        }
+        let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        if let Some(pages) = pages.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()) {
+            self.gauge(
+                "process_resident_memory_bytes",
+                "Memory that is in use.",
+                (pages * PAGE_BYTES) as f64,
+            );
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Who works on the store, which slots they have, and the logs that they leave.
+
+use std::time::Duration;
+
+use waypost_core::{Actor, Command, Outcome, Refusal, Timestamp};
+use waypost_store::{
+    AttemptLog, Plans, Read, Slots, StoreError, Transaction, WORKER_KEPT_SECONDS, Worker, WorkerKind,
+    WorkerState, WriteRequest,
+};
+use waypost_testkit::{id, plan_of, task};
+
+use crate::kit::*;
+use crate::place::Place;
+
+fn worker_at(name: &str, seen: Timestamp) -> Worker {
+    Worker {
+        name: name.to_owned(),
+        host: "mill".to_owned(),
+        kind: WorkerKind::Worker,
+        queues: vec!["default".to_owned()],
+        plans: Vec::new(),
+        executors: vec!["run".to_owned()],
+        capacity: Some(4),
+        version: "0.1.0".to_owned(),
+        began: seen,
+        seen,
+        until: seen.plus_seconds(60),
+        draining: false,
+        waits_for: Vec::new(),
+    }
+}
+
+fn change(plans: &Plans, mut work: impl FnMut(&mut dyn Transaction) -> Result<(), StoreError>) {
+    plans.store().write(&mut |transaction| work(transaction)).unwrap();
+}
+
+fn seen<R: Default>(plans: &Plans, mut look: impl FnMut(&mut dyn Read) -> Result<R, StoreError>) -> R {
+    let mut found = R::default();
+    plans
+        .store()
+        .read(&mut |read| {
+            found = look(read)?;
+            Ok(())
+        })
+        .unwrap();
+    found
+}
+
+fn names(plans: &Plans) -> Vec<String> {
+    let (page, _) = plans.workers(None, 10).unwrap();
+    page.items.into_iter().map(|worker| worker.name).collect()
+}
+
+pub(super) fn a_worker_is_found_again_until_it_is_dropped_or_forgotten(place: &Place) {
+    let plans = place.plans();
+    let now = Timestamp::from_micros(1_000_000);
+    let mut first = worker_at("mill:1", now);
+    change(&plans, |transaction| {
+        transaction.put_worker(&first)?;
+        transaction.put_worker(&worker_at("mill:2", now.plus_seconds(WORKER_KEPT_SECONDS)))
+    });
+    assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
+    assert_eq!(seen(&plans, |read| read.worker("mill")), None);
+    (first.kind, first.capacity, first.waits_for) = (WorkerKind::Run, None, vec!["nightly".to_owned()]);
+    first.plans = vec![plan("p")];
+    change(&plans, |transaction| transaction.put_worker(&first));
+    assert_eq!(seen(&place.plans(), |read| read.worker("mill:1")), Some(first.clone()));
+    let mut gone = 0;
+    change(&plans, |transaction| {
+        gone = transaction.forget_workers(first.until)?;
+        Ok(())
+    });
+    assert_eq!((gone, names(&plans).len()), (0, 2), "its time is not over before its end");
+    change(&plans, |transaction| {
+        gone = transaction.forget_workers(first.until.plus_seconds(1))?;
+        Ok(())
+    });
+    assert_eq!((gone, names(&place.plans())), (1, vec!["mill:2".to_owned()]));
+    change(&plans, |transaction| {
+        transaction.drop_worker("mill:2")?;
+        transaction.drop_worker("nobody")
+    });
+    assert_eq!(names(&place.plans()), [""; 0]);
+}
+
+pub(super) fn workers_come_by_name_and_page_by_page(place: &Place) {
+    let plans = place.plans();
+    let now = Timestamp::from_micros(1);
+    change(&plans, |transaction| {
+        (0..5).rev().try_for_each(|number| transaction.put_worker(&worker_at(&format!("w{number}"), now)))
+    });
+    let (mut after, mut seen) = (None, Vec::new());
+    loop {
+        let (page, _) = plans.workers(after.as_deref(), 2).unwrap();
+        assert_eq!(page.total, 5);
+        seen.extend(page.items.into_iter().map(|worker| worker.name));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(seen, ["w0", "w1", "w2", "w3", "w4"]);
+    assert_eq!(plans.workers(None, 5).unwrap().0.next, None, "nothing follows a page that is just full");
+}
+
+pub(super) fn a_worker_is_alive_silent_and_dead_by_the_stores_clock(place: &Place) {
+    let plans = place.plans();
+    let now = seen(&plans, |read| Ok(Some(read.now()))).unwrap();
+    let worker = worker_at("w", now);
+    change(&plans, |transaction| transaction.put_worker(&worker));
+    let (page, read_at) = plans.workers(None, 1).unwrap();
+    assert_eq!(page.items[0].state(read_at), WorkerState::Alive);
+    let after = |seconds: u64| page.items[0].state(now.plus_seconds(seconds));
+    assert_eq!(
+        [after(40), after(41), after(60)],
+        [WorkerState::Alive, WorkerState::Silent, WorkerState::Silent]
+    );
+    assert_eq!(after(61), WorkerState::Dead);
+    let draining = Worker { draining: true, ..worker };
+    assert_eq!(draining.state(now), WorkerState::Draining);
+    assert_eq!(draining.state(now.plus_seconds(61)), WorkerState::Dead);
+}
+
+pub(super) fn whoever_is_asked_to_drain_finds_that_in_its_own_row(place: &Place) {
+    let plans = place.plans();
+    change(&plans, |transaction| transaction.put_worker(&worker_at("w", Timestamp::from_micros(1))));
+    assert!(!place.plans().drain("nobody").unwrap());
+    assert!(place.plans().drain("w").unwrap());
+    let found = seen(&plans, |read| read.worker("w")).unwrap();
+    assert_eq!(found, Worker { draining: true, ..worker_at("w", Timestamp::from_micros(1)) });
+}
+
+fn begin(name: &str, worker: &str) -> Command {
+    Command::StartTask { task: id(name), worker: worker.to_owned() }
+}
+
+fn end(name: &str) -> Command {
+    let outcome = Outcome::Done { result: None, output: None, evidence: None };
+    Command::FinishTask { task: id(name), attempt: None, outcome, retry: None }
+}
+
+fn by(worker: &str, name: &str, commands: Vec<Command>) -> WriteRequest {
+    let (by, lease_seconds) = (Actor::worker(worker), Some(60));
+    WriteRequest { by, lease_seconds, ..request(name, commands) }
+}
+
+fn slots(own: u32, concurrency: u32) -> Slots {
+    Slots { queue: "q".to_owned(), own, concurrency: Some(concurrency) }
+}
+
+fn taken(plans: &Plans) -> Vec<(String, u32)> {
+    seen(plans, |read| read.slots("q"))
+}
+
+fn wide(plans: &Plans, name: &str) {
+    create(plans, name, plan_of((0..6).map(|number| task(&format!("t{number}"), &[]))));
+}
+
+pub(super) fn leases_tell_who_works_on_what_since_when_and_in_which_slot(place: &Place) {
+    let plans = place.plans();
+    wide(&plans, "p");
+    let unbounded = Slots { queue: "q".to_owned(), own: 0, concurrency: None };
+    let started = vec![begin("t0", "w1"), begin("t1", "w1")];
+    plans.write_within(by("w1", "p", started), unbounded).unwrap();
+    plans.write(by("bot", "p", vec![begin("t2", "agent:bot")])).unwrap();
+    let at = plans.history(&plan("p"), 1, 1).unwrap()[0].at;
+    for plans in [&plans, &place.plans()] {
+        let leases = plans.leases_of("w1", 10).unwrap();
+        let told = |lease: &waypost_store::Lease| (lease.task.to_string(), lease.attempt, lease.since);
+        let expected = [("t0".to_owned(), 1, Some(at)), ("t1".to_owned(), 1, Some(at))];
+        assert_eq!(leases.iter().map(told).collect::<Vec<_>>(), expected);
+        assert!(leases.iter().all(|lease| lease.queue.as_deref() == Some("q")));
+        assert_eq!(plans.leases_of("w1", 1).unwrap().len(), 1);
+        assert_eq!(plans.leases_of("agent:bot", 10).unwrap()[0].queue, None);
+        assert_eq!(taken(plans), [("w1".to_owned(), 2)]);
+        assert_eq!(seen(plans, |read| read.slots("another")), []);
+    }
+    change(&plans, |transaction| {
+        let until = transaction.now().plus_seconds(600);
+        let held = [(plan("p"), id("t0"), 1), (plan("p"), id("t1"), 2)];
+        assert_eq!(transaction.renew_leases(&held, until)?, [true, false], "there is no second attempt");
+        Ok(())
+    });
+    assert_eq!(taken(&place.plans()), [("w1".to_owned(), 2)], "a renewed lease keeps its slot");
+    plans.write_within(by("w1", "p", vec![end("t0")]), slots(1, 2)).unwrap();
+    assert_eq!(taken(&place.plans()), [("w1".to_owned(), 1)]);
+    change(&plans, |transaction| {
+        transaction.renew_lease(&plan("p"), "t1", 1, Timestamp::from_micros(1)).map(drop)
+    });
+    assert_eq!(taken(&place.plans()), [], "whoever is taken for dead has no slot");
+    assert_eq!(plans.doctor(false).unwrap(), []);
+}
+
+pub(super) fn a_queue_has_so_many_slots_for_all_workers_together(place: &Place) {
+    let (plans, other) = (place.plans(), place.plans());
+    wide(&plans, "p");
+    wide(&plans, "r");
+    plans.write_within(by("w1", "p", vec![begin("t0", "w1"), begin("t1", "w1")]), slots(0, 3)).unwrap();
+    let all = vec![begin("t0", "w2"), begin("t1", "w2")];
+    let full = Refusal::QueueFull { task: "t1".into(), queue: "q".into(), concurrency: 3 };
+    assert_eq!(refusal(other.write_within(by("w2", "r", all.clone()), slots(0, 3))), full);
+    assert_eq!(now(&other, "r").counts().running, 0, "all or none");
+    let written = other.write_what_can_be_within(by("w2", "r", all), slots(0, 3)).unwrap();
+    assert_eq!(written.left_out, [(1, full)]);
+    assert_eq!(now(&plans, "r").counts().running, 1);
+    assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
+    // A worker may pass its own slot on within one version.
+    plans.write_within(by("w1", "p", vec![end("t0"), begin("t2", "w1")]), slots(1, 3)).unwrap();
+    refusal(plans.write_within(by("w1", "p", vec![begin("t3", "w1")]), slots(2, 3)));
+    let another = Slots { queue: "another".to_owned(), ..slots(0, 1) };
+    plans.write_within(by("w1", "p", vec![begin("t3", "w1")]), another).unwrap();
+    assert_eq!(taken(&plans), [("w1".to_owned(), 2), ("w2".to_owned(), 1)]);
+}
+
+pub(super) fn what_ends_within_its_version_and_what_agents_do_takes_no_slot(place: &Place) {
+    let plans = place.plans();
+    wide(&plans, "p");
+    plans.write(by("bot", "p", vec![begin("t0", "agent:bot")])).unwrap();
+    plans.write_within(by("w1", "p", vec![begin("t1", "w1")]), slots(0, 1)).unwrap();
+    let instant = vec![begin("t2", "w2"), end("t2"), begin("t3", "w2"), end("t3")];
+    plans.write_within(by("w2", "p", instant), slots(0, 1)).unwrap();
+    let mixed = vec![begin("t4", "w2"), end("t4"), begin("t5", "w2")];
+    let written = plans.write_what_can_be_within(by("w2", "p", mixed), slots(0, 1)).unwrap();
+    assert_eq!(written.left_out.len(), 1);
+    let counts = now(&plans, "p").counts();
+    assert_eq!((counts.done, counts.running, counts.ready), (3, 2, 1));
+}
+
+pub(super) fn the_copy_of_a_log_is_found_again_where_copies_are_kept(place: &Place) {
+    let plans = place.plans();
+    create_small(&plans, "p");
+    let mut log = AttemptLog {
+        plan: plan("p"),
+        task: id("first"),
+        attempt: 1,
+        worker: "w1".to_owned(),
+        at: Timestamp::from_micros(7),
+        ended: false,
+        bytes: 70_000,
+        text: "so far\n".to_owned(),
+    };
+    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    (log.ended, log.text) = (true, "to the end\n".to_owned());
+    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    let found = |attempt: u32| place.plans().attempt_log(&plan("p"), &id("first"), attempt).unwrap();
+    let is_kept = !place.location.starts_with("file:");
+    assert_eq!(found(1), is_kept.then_some(log.clone()));
+    assert_eq!(found(2), None);
+    plans.purge(&plan("p"), &ada()).unwrap();
+    change(&plans, |transaction| transaction.put_attempt_log(&log));
+    assert_eq!(found(1), None, "what was in it is gone with the plan");
+}
+
+pub(super) fn nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them(place: &Place) {
+    let (plans, other) = (place.plans(), place.plans());
+    create_small(&plans, "p");
+    let mut watch = plans.watch().unwrap();
+    let (text, at) = ("words".to_owned(), Timestamp::from_micros(1));
+    let (plan, task, worker) = (plan("p"), id("first"), "w".to_owned());
+    let log = AttemptLog { plan, task, attempt: 1, worker, at, ended: true, bytes: 5, text };
+    change(&other, |transaction| {
+        transaction.put_worker(&worker_at("w", at))?;
+        transaction.put_attempt_log(&log)
+    });
+    assert!(other.drain("w").unwrap());
+    change(&other, |transaction| transaction.forget_workers(at.plus_seconds(61)).map(drop));
+    assert!(!watch.wait(Duration::from_millis(100)).unwrap());
+    assert_eq!((plans.latest().unwrap(), now(&plans, "p").version()), (1, 1));
+}

@@ -1,0 +1,366 @@
+//! What only a PostgreSQL database can go through: servers that restart, connections that break, writers that are stopped,
+//! certificates, schemas, rows that are damaged. All of it on a real server.
+
+mod proxy;
+
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use waypost_core::Plan;
+use waypost_store::{
+    Durability, LogFilter, NewPlan, Plans, PostgresStore, Store, StoreError, WriteError, open,
+};
+use waypost_testkit::plan_of;
+use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, Tls};
+use waypost_testkit::task;
+
+use self::proxy::{Cut, Proxy};
+use crate::kit::*;
+use crate::place::Place;
+
+/// How long a test waits for what must come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn plans_at(url: &str) -> Plans {
+    Plans::new(open(url, Durability::Full).unwrap())
+}
+
+fn refused(url: &str) -> String {
+    open(url, Durability::Full).err().unwrap_or_else(|| panic!("{url} was opened")).to_string()
+}
+
+#[test]
+fn a_reader_never_sees_a_number_before_the_ones_before_it() {
+    let place = Place::postgres();
+    let (slow, fast, reader) = (place.plans(), place.plans(), place.plans());
+    create_small(&slow, "slow");
+    create_small(&fast, "fast");
+    let (number_taken, taken) = mpsc::channel();
+    let (go_on, told) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let log = || log(&reader).iter().map(|entry| entry.sequence).collect::<Vec<_>>();
+        let slow = scope.spawn(move || {
+            let head = head(slow.store(), "slow").unwrap();
+            let plan = now(&slow, "slow");
+            let mut given = 0;
+            slow.store()
+                .write(&mut |transaction| {
+                    let head = waypost_store::Head { version: 2, ..head.clone() };
+                    let index = waypost_store::IndexChanges::default();
+                    let (at, actor) = (transaction.now(), ada());
+                    let append = waypost_store::Append {
+                        head: &head,
+                        at,
+                        actor: &actor,
+                        command: "slow",
+                        events: &[],
+                        index: &index,
+                        plan: &plan,
+                    };
+                    given = transaction.append(&append)?;
+                    // It stands in the database, and the commit takes its time.
+                    transaction.versions(&head.id, 1, 10)?;
+                    number_taken.send(given).unwrap();
+                    told.recv_timeout(PATIENCE).unwrap();
+                    Ok(())
+                })
+                .unwrap();
+            given
+        });
+        assert_eq!(taken.recv_timeout(PATIENCE).unwrap(), 3);
+        let others = scope.spawn(move || {
+            (0..20).map(|number| write(&fast, "fast", add(&format!("t{number}"))).unwrap().sequence).max()
+        });
+        for _ in 0..50 {
+            assert_eq!(log(), [1, 2], "nothing behind a number that is not committed is seen");
+        }
+        go_on.send(()).unwrap();
+        while !others.is_finished() {
+            let seen = log();
+            assert!(seen.iter().copied().eq(1..=seen.len() as u64), "a gap was seen: {seen:?}");
+        }
+        assert_eq!((slow.join().unwrap(), others.join().unwrap()), (3, Some(23)));
+        assert!(log().into_iter().eq(1..=23));
+    });
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_is_answered_truthfully_and_done_once() {
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let proxy = Proxy::before(server.port());
+    let through = database.url().replace(&format!(":{}/", server.port()), &format!(":{}/", proxy.port));
+    create_small(&plans_at(database.url()), "p");
+    for (round, when) in [Cut::AfterCommit, Cut::BeforeCommit, Cut::AfterCommit].into_iter().enumerate() {
+        let version = 2 + round as u64;
+        let plans = plans_at(&through);
+        proxy.cut(when);
+        let written = write(&plans, "p", add(&format!("t{round}"))).unwrap();
+        assert!(proxy.has_cut(), "{when:?}");
+        assert_eq!((written.version, written.sequence), (version, version), "{when:?}");
+        let subscribing = plans_at(&through);
+        proxy.cut(when);
+        subscribing.subscribe("agent:a", Default::default(), waypost_store::Since::Beginning).unwrap();
+        assert!(proxy.has_cut(), "{when:?}, without a version");
+        let all = plans_at(database.url());
+        assert_eq!(all.history(&plan("p"), 0, 100).unwrap().len() as u64, version, "{when:?}");
+        assert_eq!(all.subscriptions("agent:a").unwrap().len(), 1 + round, "{when:?}");
+        assert_eq!(all.doctor(false).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_writer_that_stands_still_is_thrown_out_and_begins_anew_when_it_wakes() {
+    let place = Place::postgres();
+    let (stopped, other) = (place.plans(), place.plans());
+    create_small(&stopped, "p");
+    let (holding, held) = mpsc::channel();
+    let (wake, woken) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let sleeper = scope.spawn(move || {
+            let mut runs = 0;
+            let outcome = stopped.store().write(&mut |transaction| {
+                runs += 1;
+                let until = transaction.now().plus_seconds(60);
+                transaction.renew_lease(&plan("p"), "first", 1, until)?;
+                if runs == 1 {
+                    holding.send(()).unwrap();
+                    woken.recv_timeout(PATIENCE).unwrap();
+                }
+                Ok(())
+            });
+            (outcome.is_ok(), runs)
+        });
+        held.recv_timeout(PATIENCE).unwrap();
+        let begun = Instant::now();
+        assert_eq!(write(&other, "p", add("while-it-slept")).unwrap().sequence, 2);
+        assert!(begun.elapsed() > Duration::from_secs(5), "it had the row until then");
+        wake.send(()).unwrap();
+        assert_eq!(sleeper.join().unwrap(), (true, 2), "what it did before it slept never happened");
+    });
+    assert_eq!(place.plans().doctor(false).unwrap(), []);
+}
+
+#[test]
+fn a_server_that_crashes_and_comes_back_loses_nothing_and_nobody_notices() {
+    let server = PostgresServer::start().unwrap();
+    let database = server.database();
+    let (plans, other) = (plans_at(database.url()), plans_at(database.url()));
+    create_small(&plans, "p");
+    let mut watch = other.watch().unwrap();
+    let mut version = 1;
+    for round in 0..2 {
+        for number in 0..5 {
+            version = write(&plans, "p", add(&format!("r{round}-{number}"))).unwrap().version;
+        }
+        while now(&other, "p").version() < version {
+            assert!(watch.wait(PATIENCE).unwrap());
+        }
+        while watch.wait(Duration::from_millis(100)).unwrap() {}
+        server.control(&["-m", "immediate", "restart"]).unwrap();
+        assert!(watch.wait(PATIENCE).unwrap(), "something may have been missed");
+        assert_eq!(now(&other, "p").version(), version);
+    }
+    assert_eq!(write(&plans, "p", add("last")).unwrap().version, version + 1);
+    assert!(watch.wait(PATIENCE).unwrap());
+    assert_eq!(other.doctor(false).unwrap(), []);
+}
+
+#[test]
+fn a_write_takes_two_round_trips_however_many_commands_it_has_and_a_look_takes_one() {
+    let place = Place::postgres();
+    let store = std::sync::Arc::new(PostgresStore::open(&place.location, Durability::Relaxed).unwrap());
+    let plans = Plans::new(store.clone());
+    let tasks = (0..600).map(|number| task(&format!("t{number}"), &[]));
+    create(&plans, "p", plan_of(tasks));
+    let starting = |from: usize| -> Vec<_> {
+        let starts = (from..from + 50).map(|number| request("p", vec![start(&format!("t{number}"))]));
+        starts.collect()
+    };
+    // Twice, so that all statements are known to the connection.
+    for from in [0, 50] {
+        assert!(plans.write_each(starting(from)).iter().all(Result::is_ok));
+        now(&plans, "p");
+    }
+    let before = store.traffic();
+    assert!(plans.write_each(starting(100)).iter().all(Result::is_ok));
+    let written = store.traffic();
+    assert_eq!(written.round_trips - before.round_trips, 2);
+    assert!(written.statements - before.statements <= 12, "{}", written.statements - before.statements);
+    assert_eq!(now(&plans, "p").version(), 151);
+    assert_eq!(store.traffic().round_trips - written.round_trips, 1);
+    // What another process wrote is read along.
+    let other = place.plans();
+    write(&other, "p", add("new")).unwrap();
+    let before = store.traffic();
+    write(&plans, "p", start("new")).unwrap();
+    assert_eq!(store.traffic().round_trips - before.round_trips, 2);
+    assert_eq!(store.traffic().connections, 1, "who does one thing at a time needs one connection");
+}
+
+#[test]
+fn certificates_are_checked_as_carefully_as_asked() {
+    let server = PostgresServer::start_with("", Tls::Offered).unwrap();
+    let database = server.database();
+    let ca = server.folder().join("ca.pem");
+    let readable = std::env::temp_dir().join(format!("waypost-ca-{}.pem", std::process::id()));
+    let url = |host: &str, rest: &str| {
+        let (_, name) = database.url().split_once(&format!("{}/", server.port())).unwrap();
+        let name = name.split('?').next().unwrap();
+        format!("postgres://postgres@{host}:{}/{name}?{rest}", server.port())
+    };
+    // The folder belongs to the server's user alone.
+    let copied = std::fs::copy(&ca, &readable);
+    assert!(copied.is_ok(), "{}: {copied:?}", ca.display());
+    let believed = format!("sslrootcert={}", readable.display());
+    create_small(&plans_at(&url("localhost", &format!("sslmode=verify-full&{believed}"))), "p");
+    let encrypted = "SELECT count(*) FROM pg_stat_ssl s JOIN pg_stat_activity a USING (pid)
+         WHERE s.ssl AND a.datname = current_database() AND a.pid <> pg_backend_pid()";
+    for (host, rest) in [
+        ("127.0.0.1", format!("sslmode=verify-ca&{believed}")),
+        ("127.0.0.1", "sslmode=require".to_owned()),
+        ("localhost", "sslmode=prefer".to_owned()),
+    ] {
+        let store = open(&url(host, &rest), Durability::Full).unwrap();
+        assert_eq!(head(&store, "p").unwrap().version, 1, "{rest}");
+        assert_eq!(database.sql(encrypted), ["1"], "{rest}");
+        drop(store);
+        let gone = Instant::now() + PATIENCE;
+        while database.sql(encrypted) != ["0"] {
+            assert!(Instant::now() < gone);
+        }
+    }
+    let wrong_host = refused(&url("127.0.0.1", &format!("sslmode=verify-full&{believed}")));
+    assert!(wrong_host.contains("certificate") && wrong_host.contains("127.0.0.1"), "{wrong_host}");
+    let unknown = refused(&url("localhost", "sslmode=verify-full"));
+    assert!(unknown.contains("certificate"), "{unknown}");
+    let missing = refused(&url("localhost", "sslmode=verify-full&sslrootcert=/nowhere/ca.pem"));
+    assert!(missing.contains("/nowhere/ca.pem"), "{missing}");
+    std::fs::remove_file(readable).unwrap();
+}
+
+#[test]
+fn whoever_cannot_be_reached_is_named_without_the_password() {
+    let database = PostgresDatabase::new();
+    let with = |change: &str| database.url().replace("postgres@", change);
+    let nobody = refused(&with("nobody:s3cret@"));
+    assert!(nobody.contains("user nobody") && nobody.contains("does not exist"), "{nobody}");
+    let plain = refused(&with("postgres:s3cret@").replace("sslmode=disable", "sslmode=require"));
+    assert!(plain.contains("does not support TLS"), "{plain}");
+    let (start, _) = database.url().split_once("/t").unwrap();
+    let none = refused(&format!("{}/none?sslmode=disable", start.replace("postgres@", "postgres:s3cret@")));
+    assert!(none.contains("database \"none\" does not exist"), "{none}");
+    let silent = refused("postgres://ada:s3cret@127.0.0.1:1/plans");
+    assert!(
+        silent.contains("PostgreSQL at 127.0.0.1:1 (database plans, user ada) does not answer"),
+        "{silent}"
+    );
+    let typo = refused("postgress://ada:s3cret@127.0.0.1/plans");
+    assert!(typo.contains("names no store"), "{typo}");
+    for error in [nobody, plain, none, silent, typo] {
+        assert!(!error.contains("s3cret"), "{error}");
+    }
+    let store = PostgresStore::open(&with("postgres:s3cret@"), Durability::Full).unwrap();
+    assert_eq!(store.location(), database.url());
+}
+
+#[test]
+fn schemas_of_one_database_are_stores_of_their_own() {
+    let place = Place::postgres();
+    let at = |schema: &str| format!("{}&options=-csearch_path%3D{schema}", place.location);
+    let (team, other) = (plans_at(&at("team")), plans_at(&at("other")));
+    create_small(&team, "p");
+    create_small(&other, "p");
+    write(&team, "p", add("second")).unwrap();
+    assert_eq!((now(&team, "p").version(), now(&other, "p").version()), (2, 1));
+    assert_eq!(now(&plans_at(&at("team")), "p").version(), 2);
+    let tables =
+        "SELECT count(*) FROM pg_tables WHERE tablename = 'waypost_log' AND schemaname IN ('team', 'other')";
+    assert_eq!(place.database().sql(tables), ["2"]);
+    let mut watch = other.watch().unwrap();
+    write(&other, "p", add("second")).unwrap();
+    assert!(watch.wait(PATIENCE).unwrap());
+}
+
+#[test]
+fn the_clock_of_the_database_decides() {
+    let place = Place::postgres();
+    place.database().sql(
+        "CREATE SCHEMA clocks; CREATE FUNCTION clocks.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+         AS $$ SELECT '2001-02-03 04:05:06Z'::timestamptz $$",
+    );
+    let url = format!("{}&options=-csearch_path%3Dpublic,clocks,pg_catalog", place.location);
+    let plans = plans_at(&url);
+    create_small(&plans, "p");
+    let at = plans.history(&plan("p"), 0, 1).unwrap()[0].at;
+    assert!(at.to_string().starts_with("2001-02-03T04:05:06"), "{at}");
+    let seen = look(plans.store(), |read| Ok(read.now()));
+    assert!(seen.to_string().starts_with("2001-02-03T04:05:06"), "{seen}");
+}
+
+#[test]
+fn a_database_that_a_newer_waypost_wrote_is_left_alone() {
+    let place = Place::postgres();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    place.database().sql("UPDATE waypost_control SET schema = 99");
+    let known = PostgresStore::schema_of(&place.location).unwrap();
+    assert_eq!(known, Some(99));
+    let error = open(&place.location, Durability::Full).err().unwrap();
+    assert!(matches!(error, StoreError::TooNew { found: 99, .. }), "{error}");
+    // Who had it open before does not write into it either.
+    let error = write(&plans, "p", add("a")).unwrap_err();
+    assert!(matches!(error, WriteError::Store(StoreError::TooNew { found: 99, .. })), "{error}");
+    assert_eq!(place.database().sql("SELECT count(*) FROM waypost_log"), ["1"]);
+    assert_eq!(PostgresStore::schema_of(PostgresDatabase::new().url()).unwrap(), None);
+}
+
+#[test]
+fn damaged_rows_are_named_and_left_alone() {
+    let place = Place::postgres();
+    let plans = place.plans();
+    create_small(&plans, "p");
+    create_small(&plans, "q");
+    write(&plans, "p", add("a")).unwrap();
+    place.database().sql("UPDATE waypost_log SET events = '[{' WHERE sequence = 3");
+    let fresh = place.plans();
+    let error = fresh.look(&plan("p"), Plan::version).unwrap_err().to_string();
+    assert!(error.starts_with("version 2 of plan p is damaged"), "{error}");
+    assert!(matches!(write(&fresh, "p", add("b")), Err(WriteError::Store(StoreError::Corrupt { .. }))));
+    assert_eq!(write(&fresh, "q", add("b")).unwrap().version, 2, "other plans go on");
+    assert_eq!(list(&fresh, &everything()), ["q", "p"], "and all are listed");
+    place.database().sql("UPDATE waypost_plans SET phase = 'odd' WHERE id = 'q'");
+    let error = place.plans().heads(&everything()).unwrap_err().to_string();
+    assert!(error.starts_with("the row of plan q is damaged"), "{error}");
+    place.database().sql("DELETE FROM waypost_log WHERE sequence = 2");
+    let wrong = plans.store().check().unwrap();
+    assert!(
+        wrong.len() == 1 && wrong[0].contains("1 of the latest numbers of the log are missing"),
+        "{wrong:?}"
+    );
+    place.database().sql("DELETE FROM waypost_log WHERE sequence = 4");
+    let wrong = plans.store().check().unwrap();
+    assert!(wrong[0].contains("the log ends at number 3, and waypost_control says 4"), "{wrong:?}");
+}
+
+#[test]
+fn signs_that_the_database_cannot_hold_come_back() {
+    let place = Place::postgres();
+    let plans = place.plans();
+    let mut draft = plan_of([task("first", &[])]);
+    draft.spec.title = "a\0b".to_owned();
+    let new = NewPlan { id: Some(plan("p")), by: ada(), draft, approval_required: None };
+    match plans.create(new) {
+        Ok(_) => {
+            let fresh = place.plans();
+            assert_eq!(now(&fresh, "p").spec().title, "a\0b");
+            assert_eq!(head(fresh.store(), "p").unwrap().title, "a\0b");
+            assert_eq!(fresh.doctor(false).unwrap(), []);
+            let query = waypost_store::Query { text: Some("A\0".to_owned()), ..everything() };
+            assert_eq!(list(&fresh, &query), ["p"]);
+        }
+        Err(error) => panic!("{error}"),
+    }
+    let by_plan = LogFilter { plan: Some(plan("p")), ..LogFilter::default() };
+    assert_eq!(plans.log(0, &by_plan, 10).unwrap().len(), 1);
+}

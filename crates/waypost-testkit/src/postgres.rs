@@ -1,0 +1,275 @@
+//! A real PostgreSQL for tests: a private cluster in a private folder, gone when whoever started it is gone, however it
+//! ended. Never the system's cluster. Knows nothing of Waypost's tables.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Holds the URL of a server that the test command has started; without it, a test process starts one for itself.
+pub const POSTGRES: &str = "WAYPOST_TEST_POSTGRES";
+
+/// What is missing when there is no PostgreSQL.
+const MISSING: &str = "these tests need PostgreSQL 14 or later, and neither /usr/lib/postgresql/*/bin nor PATH has \
+     `initdb`: run `cargo xtask test`, which installs it, or install Debian's package postgresql";
+
+/// Runs as a user who may run a server. It ends, and takes the cluster along, when its standard input does: that also
+/// happens when the process that holds the other end is killed.
+const SUPERVISOR: &str = r#"
+set -eu
+folder=$1 port=$2 settings=$3 tls=$4
+mkdir -m 700 "$folder"
+cd "$folder"
+trap 'pg_ctl -D "$folder/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
+initdb -D data -U postgres -A trust -E UTF8 --locale=C.UTF-8 --no-sync >initdb.log 2>&1 || { cat initdb.log; exit 1; }
+if [ "$tls" = tls ]; then
+    key="-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
+    openssl req -x509 $key -keyout ca.key -out ca.pem -days 30 -subj "/CN=tests of Waypost" >openssl.log 2>&1
+    openssl req $key -keyout server.key -out server.csr -subj /CN=localhost >>openssl.log 2>&1
+    printf 'subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n' >server.ext
+    openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out server.pem -days 30 \
+        -extfile server.ext >>openssl.log 2>&1
+    printf "ssl = on\nssl_cert_file = '%s/server.pem'\nssl_key_file = '%s/server.key'\n" "$folder" "$folder" \
+        >>data/postgresql.conf
+fi
+printf "%s\n" "listen_addresses = 'localhost'" "port = $port" "unix_socket_directories = '$folder'" \
+    "max_connections = 300" "$settings" >>data/postgresql.conf
+pg_ctl -D "$folder/data" -l "$folder/server.log" -w -t 60 start >/dev/null 2>&1 || { cat server.log; exit 1; }
+echo ready
+cat >/dev/null
+"#;
+
+/// How often another port is tried when somebody was faster.
+const TRIES: u32 = 3;
+
+/// A server of its own.
+pub struct PostgresServer {
+    folder: PathBuf,
+    port: u16,
+    /// As long as this is open, the server runs.
+    alive: Option<ChildStdin>,
+    supervisor: Child,
+}
+
+/// Whether a server speaks TLS, with a certificate for `localhost` that `ca.pem` in its folder vouches for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// It does, and takes connections without it as well.
+    Offered,
+    /// It does not.
+    Absent,
+}
+
+impl PostgresServer {
+    /// Starts a server with its defaults: what it has committed is on the disk.
+    pub fn start() -> Result<Self, String> {
+        Self::start_with("", Tls::Absent)
+    }
+
+    /// Starts a server with these lines in its `postgresql.conf`.
+    pub fn start_with(settings: &str, tls: Tls) -> Result<Self, String> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Self::try_start(settings, tls) {
+                Err(why) if tries < TRIES && why.contains("Address already in use") => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start(settings: &str, tls: Tls) -> Result<Self, String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("waypost-postgres-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
+        let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+        drop(listener);
+        let mut command = as_server_user("sh")?;
+        let tls = if tls == Tls::Offered { "tls" } else { "" };
+        command.args(["-c", SUPERVISOR, "sh"]).arg(&folder).args([&port.to_string(), settings, tls]);
+        // Not in our group: who interrupts the tests does not interrupt the clearing up.
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
+        command.current_dir("/");
+        let mut supervisor =
+            command.spawn().map_err(|error| format!("cannot start {:?}: {error}", command.get_program()))?;
+        let alive = supervisor.stdin.take();
+        let mut lines = Vec::new();
+        if let Some(stdout) = supervisor.stdout.take() {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if line == "ready" {
+                    return Ok(Self { folder, port, alive, supervisor });
+                }
+                lines.push(line);
+            }
+        }
+        let _ended = supervisor.wait();
+        Err(format!("PostgreSQL did not start in {}:\n{}", folder.display(), lines.join("\n")))
+    }
+
+    /// The address of one of its databases, over TCP and without TLS.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@localhost:{}/{database}?sslmode=disable", self.port)
+    }
+
+    /// The port on the loopback that it listens at.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where its cluster, its socket, its log and, with TLS, `ca.pem` lie.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Runs `pg_ctl` on it: `["-m", "immediate", "restart"]`. Returns when that is done.
+    pub fn control(&self, arguments: &[&str]) -> Result<(), String> {
+        let mut command = as_server_user("pg_ctl")?;
+        command.current_dir("/").arg("-D").arg(self.folder.join("data"));
+        command.arg("-l").arg(self.folder.join("server.log")).args(["-w", "-t", "60"]).args(arguments);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            other => Err(format!("pg_ctl {arguments:?}: {other:?}")),
+        }
+    }
+
+    /// Makes an empty database on it.
+    pub fn database(&self) -> PostgresDatabase {
+        PostgresDatabase::on(&self.url("postgres"))
+    }
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        drop(self.alive.take());
+        let _ended = self.supervisor.wait();
+    }
+}
+
+/// An empty database that is gone when the test is over.
+pub struct PostgresDatabase {
+    server: String,
+    name: String,
+    url: String,
+}
+
+impl PostgresDatabase {
+    /// Makes one on the server that the test command has started, or on one that lives as long as this process.
+    pub fn new() -> Self {
+        Self::on(shared())
+    }
+
+    fn on(server: &str) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let name = format!("t{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        // Without a pattern to copy from that somebody may be connected to.
+        psql(server, &format!("CREATE DATABASE {name} TEMPLATE template0"));
+        let (before, after) = server.split_once("/postgres?").expect("the URL names the database postgres");
+        Self { server: server.to_owned(), url: format!("{before}/{name}?{after}"), name }
+    }
+
+    /// Its address.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Runs SQL in it, as a stranger would, and returns the rows: columns divided by `|`.
+    pub fn sql(&self, sql: &str) -> Vec<String> {
+        psql(&self.url, sql)
+    }
+}
+
+impl Default for PostgresDatabase {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for PostgresDatabase {
+    fn drop(&mut self) {
+        // A server that is gone has taken it along.
+        let drop = format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name);
+        let _dropped = run_psql(&self.server, &drop);
+    }
+}
+
+/// The server that all tests share.
+fn shared() -> &'static str {
+    static URL: OnceLock<(String, Option<PostgresServer>)> = OnceLock::new();
+    let (url, _server) = URL.get_or_init(|| match std::env::var(POSTGRES) {
+        Ok(url) if !url.is_empty() => (url, None),
+        _ => {
+            let server = PostgresServer::start().expect("a PostgreSQL of our own starts");
+            (server.url("postgres"), Some(server))
+        }
+    });
+    url
+}
+
+fn psql(url: &str, sql: &str) -> Vec<String> {
+    match run_psql(url, sql) {
+        Ok(rows) => rows,
+        Err(why) => panic!("{sql}: {why}"),
+    }
+}
+
+fn run_psql(url: &str, sql: &str) -> Result<Vec<String>, String> {
+    let mut command = Command::new(folder_of_programs().ok_or(MISSING)?.join("psql"));
+    command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", url, "-c", sql]);
+    let output = command.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+}
+
+/// Where the server's programs are: Debian keeps them out of PATH, one folder for each version.
+pub fn folder_of_programs() -> Option<PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").ok().into_iter().flatten().flatten();
+    let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
+    let newest = versions.map(|entry| entry.path()).max_by_key(number).map(|path| path.join("bin"));
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    newest.into_iter().chain(std::env::split_paths(&path)).find(|folder| folder.join("initdb").is_file())
+}
+
+/// A program of the server, run by somebody who may: PostgreSQL refuses to run as root.
+fn as_server_user(program: &str) -> Result<Command, String> {
+    let folder = folder_of_programs().ok_or(MISSING)?;
+    let mut folders = vec![folder];
+    folders.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let path = std::env::join_paths(folders).map_err(|error| error.to_string())?;
+    let id = Command::new("id").arg("-u").output().map_err(|error| format!("cannot run id: {error}"))?;
+    let mut command = if id.stdout.trim_ascii() == b"0" {
+        let mut command = Command::new("runuser");
+        command.args(["-u", "postgres", "--", program]);
+        command
+    } else {
+        Command::new(program)
+    };
+    command.env("PATH", path);
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_server_runs_is_restarted_and_leaves_nothing() {
+        let server = PostgresServer::start().unwrap();
+        let folder = server.folder().to_owned();
+        let database = server.database();
+        database.sql("CREATE TABLE t (n int); INSERT INTO t VALUES (1), (2)");
+        server.control(&["-m", "immediate", "restart"]).unwrap();
+        assert_eq!(database.sql("SELECT n, n + 1 FROM t ORDER BY n"), ["1|2", "2|3"]);
+        assert_eq!(database.sql("SHOW fsync"), ["on"]);
+        let url = server.url("postgres");
+        drop(database);
+        drop(server);
+        assert!(!folder.exists() && run_psql(&url, "SELECT 1").is_err());
+    }
+}

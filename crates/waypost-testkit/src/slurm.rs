@@ -1,0 +1,251 @@
+//! A real Slurm cluster for tests: one controller and three nodes on this machine, in a private folder, gone when whoever
+//! started it is gone, however it ended. Nothing of the system's configuration is read or written.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What is missing when there is no Slurm.
+const MISSING: &str = "these tests need Slurm and munge, and PATH has no `slurmctld`, `slurmd`, `sbatch` or `munged`: run \
+     `cargo xtask test`, which installs them, or install Debian's packages slurm-wlm and munge";
+
+/// The programs of the cluster.
+const PROGRAMS: [&str; 4] = ["slurmctld", "slurmd", "sbatch", "munged"];
+/// Nodes of the cluster: `node1` and so on.
+pub const NODES: usize = 3;
+/// Processors of each node.
+pub const CPUS_PER_NODE: usize = 4;
+
+/// Starts the cluster. It ends, and takes all of it along, when its standard input does: that also happens when the
+/// process that holds the other end is killed.
+const SUPERVISOR: &str = r#"
+set -eu
+folder=$1; shift
+mkdir -m 755 "$folder"
+cd "$folder"
+mkdir -m 700 munge
+mkdir controller spool
+export SLURM_CONF="$folder/slurm.conf"
+end() {
+    trap - EXIT
+    timeout 5 scancel --user="$(id -u)" >/dev/null 2>&1 || true
+    for tries in 1 2 3 4 5 6 7 8 9 10; do
+        [ -n "$(timeout 5 squeue --noheader 2>/dev/null)" ] || break
+        sleep 0.2
+    done
+    for pid in *.pid; do kill -9 "$(cat "$pid")" 2>/dev/null || true; done
+    # What takes care of a single job outlives both daemons, to tell them how it ended.
+    here=$(pwd -P)
+    for process in /proc/[0-9]*; do
+        [ "$(readlink "$process/cwd" 2>/dev/null)" = "$here" ] || continue
+        case "$(tr '\0' ' ' <"$process/cmdline" 2>/dev/null)" in
+        slurmstepd*) kill -9 "${process#/proc/}" 2>/dev/null || true ;;
+        esac
+    done
+    cd /
+    rm -rf "$folder"
+}
+trap end EXIT
+head -c 1024 /dev/urandom >munge/key
+chmod 400 munge/key
+munged --foreground --force --key-file="$folder/munge/key" --socket="$folder/munge.socket" \
+    --pid-file="$folder/munge/pid" --log-file="$folder/munge/log" --seed-file="$folder/munge/seed" >munge/out 2>&1 &
+echo $! >munged.pid
+user=$(id -un)
+cat >slurm.conf <<END
+ClusterName=waypost
+SlurmctldHost=$(uname -n | cut -d. -f1)(127.0.0.1)
+SlurmctldPort=$1
+SlurmUser=$user
+SlurmdUser=$user
+AuthType=auth/munge
+AuthInfo=socket=$folder/munge.socket
+StateSaveLocation=$folder/controller
+SlurmdSpoolDir=$folder/spool/%n
+SlurmctldPidFile=$folder/controller/pid
+SlurmdPidFile=$folder/spool/%n.own
+SlurmctldLogFile=$folder/controller.log
+SlurmdLogFile=$folder/%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=50000,sched_interval=2,bf_interval=2
+ReturnToService=2
+SlurmdTimeout=5
+MessageTimeout=5
+KillWait=2
+MinJobAge=60
+MpiDefault=none
+SwitchType=switch/none
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+SlurmdParameters=config_overrides
+END
+for number in NUMBERS; do
+    shift
+    mkdir "spool/node$number"
+    echo "NodeName=node$number NodeHostname=localhost NodeAddr=127.0.0.1 Port=$1 CPUs=PROCESSORS RealMemory=1000" >>slurm.conf
+done
+echo "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP" >>slurm.conf
+for tries in 1 2 3 4 5 6 7 8 9 10; do
+    [ -S munge.socket ] && break
+    sleep 0.1
+done
+slurmctld -D -c >controller.out 2>&1 &
+echo $! >controller.pid
+for number in NUMBERS; do
+    slurmd -D -N "node$number" >"node$number.out" 2>&1 &
+    echo $! >"node$number.pid"
+done
+tries=0
+while [ "$(sinfo --noheader --Node --format=%t 2>/dev/null | grep -c idle)" != COUNT ]; do
+    tries=$((tries + 1))
+    [ $tries -lt 150 ] || { tail -n 20 munge/out controller.out node*.out; exit 1; }
+    sleep 0.2
+done
+echo ready
+cat >/dev/null
+"#;
+
+/// How often other ports are tried when somebody was faster.
+const TRIES: u32 = 3;
+
+/// A cluster of its own.
+pub struct SlurmCluster {
+    folder: PathBuf,
+    /// As long as this is open, the cluster runs.
+    alive: Option<ChildStdin>,
+    supervisor: Child,
+}
+
+impl SlurmCluster {
+    /// Starts a cluster; its nodes are idle.
+    pub fn start() -> Result<Self, String> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match Self::try_start() {
+                Err(why) if tries < TRIES && why.contains("already in use") => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn try_start() -> Result<Self, String> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        if !is_installed() {
+            return Err(MISSING.to_owned());
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("waypost-slurm-{}-{number}", std::process::id()));
+        let wrong = |error: std::io::Error| error.to_string();
+        // Held together, so that no two are the same.
+        let listeners: Result<Vec<TcpListener>, _> =
+            (0..=NODES).map(|_| TcpListener::bind("127.0.0.1:0")).collect();
+        let ports: Result<Vec<u16>, _> =
+            listeners.map_err(wrong)?.iter().map(|listener| Ok(listener.local_addr()?.port())).collect();
+        let ports = ports.map_err(wrong)?;
+        let numbers: Vec<String> = (1..=NODES).map(|number| number.to_string()).collect();
+        let script = SUPERVISOR
+            .replace("NUMBERS", &numbers.join(" "))
+            .replace("PROCESSORS", &CPUS_PER_NODE.to_string())
+            .replace("COUNT", &NODES.to_string());
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh"]).arg(&folder).args(ports.iter().map(u16::to_string));
+        // Not in our group: who interrupts the tests does not interrupt the clearing up.
+        command.env("PATH", path()).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        let mut supervisor = command.current_dir("/").spawn().map_err(wrong)?;
+        let alive = supervisor.stdin.take();
+        let mut lines = Vec::new();
+        if let Some(stdout) = supervisor.stdout.take() {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if line == "ready" {
+                    return Ok(Self { folder, alive, supervisor });
+                }
+                lines.push(line);
+            }
+        }
+        let _ended = supervisor.wait();
+        Err(format!("Slurm did not start in {}:\n{}", folder.display(), lines.join("\n")))
+    }
+
+    /// The file that says where the cluster is: the value of `SLURM_CONF`.
+    pub fn conf(&self) -> PathBuf {
+        self.folder.join("slurm.conf")
+    }
+
+    /// A program of Slurm that means this cluster, with these words; what it wrote.
+    pub fn tool(&self, program: &str, words: &[&str]) -> Output {
+        self.command(program).args(words).output().expect("a program of Slurm can be called")
+    }
+
+    /// Kills the daemon of a node, from 1, or of the controller (0), without a word.
+    pub fn kill(&self, node: usize) {
+        let note = match node {
+            0 => "controller.pid".to_owned(),
+            node => format!("node{node}.pid"),
+        };
+        let pid = std::fs::read_to_string(self.folder.join(note)).expect("it was started");
+        let killed = Command::new("kill").args(["-9", pid.trim()]).status();
+        assert!(killed.is_ok_and(|status| status.success()), "the daemon runs");
+    }
+
+    /// Starts the controller again; it knows what it knew.
+    pub fn start_controller(&self) {
+        let script = "slurmctld -D >controller.out 2>&1 & echo $! >controller.pid";
+        let mut command = self.command("sh");
+        let started = command.args(["-c", script]).stdin(Stdio::null()).process_group(0).status();
+        assert!(started.is_ok_and(|status| status.success()), "the controller starts");
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("PATH", path()).env("SLURM_CONF", self.conf()).current_dir(&self.folder);
+        command
+    }
+
+    /// Where all of it lies.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for SlurmCluster {
+    fn drop(&mut self) {
+        drop(self.alive.take());
+        let _ended = self.supervisor.wait();
+    }
+}
+
+/// Debian keeps daemons where the PATH of most people does not lead.
+fn path() -> String {
+    let path = std::env::var("PATH").unwrap_or_default();
+    format!("{path}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin")
+}
+
+/// Whether everything is there that a cluster needs.
+pub fn is_installed() -> bool {
+    let path = path();
+    let is_there = |program: &str| path.split(':').any(|folder| Path::new(folder).join(program).is_file());
+    PROGRAMS.into_iter().all(is_there)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_cluster_runs_a_job_and_leaves_nothing() {
+        let cluster = SlurmCluster::start().unwrap();
+        let folder = cluster.folder().to_owned();
+        let ran = cluster.tool("srun", &["--ntasks=1", "echo", "hello"]);
+        assert_eq!(String::from_utf8_lossy(&ran.stdout), "hello\n", "{ran:?}");
+        drop(cluster);
+        assert!(!folder.exists());
+    }
+}

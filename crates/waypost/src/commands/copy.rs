@@ -1,0 +1,129 @@
+//! `waypost copy`: all plans of one store into another, with everything that is known of them; verified at the end.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use serde_json::json;
+use waypost_store::{CopyError, Durability, Progress, Running, copy, open};
+
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::view::text;
+use crate::workspace::Place;
+
+const EXAMPLES: &str = "\
+Ids, versions, numbers in the log, history, leases, subscriptions with their cursors, archived, pruned and purged plans
+are copied. The source is not changed; what is written into it after the copy began is not in the copy.
+The target must be empty. A copy that was interrupted goes on where it stopped when it is started again; let nobody use
+the target before the copy says that it is verified.
+
+Examples:
+  waypost copy --from sqlite:.waypost/waypost.db --to postgres://db.example.org/plans
+  waypost copy --from sqlite:.waypost/waypost.db --to file:plans --json";
+
+/// Between two words about how far it is.
+const TELL_EVERY: Duration = Duration::from_secs(2);
+
+// From where, to where.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Copy {
+    /// The store that is read
+    #[arg(long, value_name = "STORE")]
+    from: String,
+    /// The empty store that is written
+    #[arg(long, value_name = "STORE")]
+    to: String,
+    /// Copy although workers run tasks in the source: such a task is started again in the copy when its lease ends there
+    #[arg(long)]
+    while_running: bool,
+}
+
+/// Says now and then how far a copy is.
+struct Teller<'a> {
+    context: &'a Context,
+    next: Instant,
+}
+
+impl Teller<'_> {
+    fn tell(&mut self, at: Progress) {
+        let now = Instant::now();
+        if now < self.next {
+            return;
+        }
+        self.next = now + TELL_EVERY;
+        let Progress { verifying, versions, versions_total } = at;
+        let what = if verifying { "verified" } else { "copied" };
+        self.context.out.say(format!("{what} {versions} of {versions_total} versions"));
+    }
+}
+
+impl Copy {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        for location in [&self.from, &self.to] {
+            if location.starts_with("memory:") {
+                let message =
+                    "a store in memory is gone when the command ends, so nothing can be copied from or to it";
+                return Err(Failure::usage(message, "name sqlite:PATH, file:DIR or postgres://…"));
+            }
+        }
+        if (Place { location: self.from.clone(), folder: None }).is_absent() {
+            return Err(Failure::not_found(
+                format!("there is no store at {}", self.from),
+                "see that --from is right",
+            ));
+        }
+        let (from, to) = (open(&self.from, Durability::default())?, open(&self.to, Durability::default())?);
+        let running = if self.while_running { Running::Allow } else { Running::Refuse };
+        let mut teller = Teller { context, next: Instant::now() + TELL_EVERY };
+        let copied = copy(&*from, &*to, running, &mut |at| teller.tell(at)).map_err(failure)?;
+        if copied.written_since > 0 {
+            let versions = text::count(copied.written_since as usize, "version");
+            context.out.note(format!(
+                "{versions} were written into {} since; they are not in the copy",
+                from.location()
+            ));
+        }
+        if context.out.json {
+            let mut answer = json!({ "from": from.location(), "to": to.location(), "verified": true });
+            if let (Some(answer), Ok(serde_json::Value::Object(copied))) =
+                (answer.as_object_mut(), serde_json::to_value(&copied))
+            {
+                answer.extend(copied);
+            }
+            return context.out.value(&answer);
+        }
+        let went_on = if copied.resumed { "went on with an earlier copy; " } else { "" };
+        context.out.line(format!(
+            "{went_on}copied and verified {}, {} and {} ({} purged) from {} to {}",
+            text::count(copied.plans as usize, "plan"),
+            text::count(copied.versions as usize, "version"),
+            text::count(copied.subscriptions, "subscription"),
+            copied.purged,
+            from.location(),
+            to.location(),
+        ));
+        context.out.line(format!("digest sha256:{}", copied.digest));
+        Ok(())
+    }
+}
+
+fn failure(error: CopyError) -> Failure {
+    let (exit, code) = match &error {
+        CopyError::Store(_) => (Exit::Failed, "failed"),
+        CopyError::Same(_) => (Exit::Usage, "same_store"),
+        CopyError::NotEmpty { .. } => (Exit::Failed, "not_empty"),
+        CopyError::OfAnother { .. } => (Exit::Failed, "unfinished_copy"),
+        CopyError::WorkGoesOn { .. } => (Exit::Failed, "work_goes_on"),
+        CopyError::Differs(_) => (Exit::Failed, "copy_differs"),
+    };
+    let failure = Failure::new(exit, error.to_string(), error.hint());
+    match error {
+        CopyError::Store(error) => error.into(),
+        CopyError::Same(_)
+        | CopyError::NotEmpty { .. }
+        | CopyError::OfAnother { .. }
+        | CopyError::WorkGoesOn { .. }
+        | CopyError::Differs(_) => Failure { code: code.to_owned(), ..failure },
+    }
+}

@@ -1,0 +1,213 @@
+//! `waypost prune`: forgets how plans that ended long ago came to their end; what they came to stays.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use clap::Args;
+use serde_json::json;
+use waypost_core::{ActorKind, PlanId, Refusal};
+use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
+
+use crate::cli;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::setup::{self, Folders};
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+Of plans that ended that long ago, the events of all versions are forgotten, and the logs of their attempts on this
+machine are removed. The plan as it ended stays, as do its place in lists and who wrote which version when.
+What another plan waits for is left alone, and so is what a subscription has not read, for 90 days.
+Only a person can prune. Without --older-than, `retention.older_than` of the configuration counts.
+
+Examples:
+  waypost prune --older-than 30d --dry-run
+  waypost prune --older-than 30d
+  waypost prune --vacuum";
+
+/// Plans that an answer names.
+const PLANS_NAMED_MAX: usize = 1_000;
+
+// What to forget.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Prune {
+    /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
+    #[arg(long, value_name = "TIME", value_parser = cli::seconds)]
+    older_than: Option<u32>,
+    /// Only say what would go
+    #[arg(long)]
+    dry_run: bool,
+    /// Also give the space back to the file system: nobody can write meanwhile, and it needs room for a copy (SQLite)
+    #[arg(long)]
+    vacuum: bool,
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Found {
+    pruned: Vec<PrunedPlan>,
+    kept: Vec<(PlanId, HeldBack)>,
+    plans: usize,
+    kept_total: usize,
+    versions: u64,
+    bytes: u64,
+    /// Of those that would go: their logs would, too.
+    would_go: BTreeSet<PlanId>,
+    logs: usize,
+    log_bytes: u64,
+    won: Option<u64>,
+}
+
+impl Found {
+    fn note(&mut self, looked: Looked) {
+        match looked {
+            Looked::Pruned(found) => {
+                self.plans += 1;
+                self.versions += found.versions;
+                self.bytes += found.bytes;
+                self.would_go.insert(found.plan.clone());
+                if self.pruned.len() < PLANS_NAMED_MAX {
+                    self.pruned.push(found);
+                }
+            }
+            Looked::Kept(plan, why) => {
+                self.kept_total += 1;
+                if self.kept.len() < PLANS_NAMED_MAX {
+                    self.kept.push((plan, why));
+                }
+            }
+        }
+    }
+}
+
+impl Prune {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let by = context.actor()?;
+        if by.kind != ActorKind::Person && !self.dry_run {
+            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
+        }
+        let folders = Folders::find(context)?;
+        let configured = setup::config(&folders, None)?.retention_seconds;
+        let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
+            let message = "nothing says how long ago a plan must have ended";
+            return Err(Failure::usage(
+                message,
+                "say --older-than 30d, or set retention.older_than in the configuration",
+            ));
+        };
+        let plans = context.plans()?;
+        let mode = if self.dry_run { PruneMode::DryRun } else { PruneMode::Act };
+        let mut found = Found::default();
+        plans.prune(seconds, &by, mode, &mut |looked| found.note(looked))?;
+        sweep_logs(&plans, &folders.logs(), mode, &mut found)?;
+        if self.vacuum && mode == PruneMode::Act {
+            found.won = Some(plans.store().compact()?);
+        }
+        if context.out.json {
+            return context.out.value(&json!({
+                "dry_run": self.dry_run,
+                "plans": found.pruned,
+                "plans_total": found.plans,
+                "versions": found.versions,
+                "bytes": found.bytes,
+                "held_back": found.kept.iter().map(held_back_json).collect::<Vec<_>>(),
+                "held_back_total": found.kept_total,
+                "logs": found.logs,
+                "log_bytes": found.log_bytes,
+                "given_back_bytes": found.won,
+            }));
+        }
+        say(context, &found, self.dry_run);
+        Ok(())
+    }
+}
+
+fn held_back_json((plan, why): &(PlanId, HeldBack)) -> serde_json::Value {
+    let mut value = json!(why);
+    value["plan"] = plan.as_str().into();
+    value
+}
+
+fn say(context: &mut Context, found: &Found, dry_run: bool) {
+    for plan in &found.pruned {
+        let (id, title) = (&plan.plan, text::short(&plan.title, 40));
+        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::bytes(plan.bytes));
+        context
+            .out
+            .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", text::moment(plan.ended_at)));
+    }
+    for (plan, why) in &found.kept {
+        context.out.line(match why {
+            HeldBack::Awaited { by } => format!("{plan}  kept: plan {by} waits for it"),
+            HeldBack::Unread { owner, subscription } => {
+                format!("{plan}  kept: {owner} has not read it (subscription {subscription})")
+            }
+        });
+    }
+    let (would, were) = if dry_run { ("would be ", "would go") } else { ("", "went") };
+    context.out.line(format!(
+        "{would}pruned: {}, {} ({}); {} of attempts ({}) {were}",
+        text::count(found.plans, "plan"),
+        text::count(found.versions as usize, "version"),
+        text::bytes(found.bytes),
+        text::count(found.logs, "log"),
+        text::bytes(found.log_bytes),
+    ));
+    if let Some(won) = found.won {
+        context.out.line(format!("{} given back to the file system", text::bytes(won)));
+    }
+}
+
+/// Removes the logs of plans that were pruned, here or by somebody on another machine, and of purged ones.
+fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut Found) -> Outcome {
+    let folders = match fs::read_dir(logs) {
+        Ok(folders) => folders,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Failure::file(logs, &error)),
+    };
+    for folder in folders {
+        let folder = folder.map_err(|error| Failure::file(logs, &error))?;
+        let Some(id) = folder.file_name().to_str().and_then(|name| PlanId::new(name).ok()) else { continue };
+        let is_folder = folder.file_type().is_ok_and(|kind| kind.is_dir());
+        let goes = found.would_go.contains(&id) || is_over(plans, &id)?;
+        if !is_folder || !goes {
+            continue;
+        }
+        let path = folder.path();
+        let (count, bytes) = size(&path).map_err(|error| Failure::file(&path, &error))?;
+        found.logs += count;
+        found.log_bytes += bytes;
+        if mode == PruneMode::Act {
+            fs::remove_dir_all(&path).map_err(|error| Failure::file(&path, &error))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a plan was purged, or pruned to its end.
+fn is_over(plans: &Plans, id: &PlanId) -> Result<bool, StoreError> {
+    let mut over = false;
+    plans.store().read(&mut |read| {
+        over = match read.version(id)? {
+            Some(version) => read.pruned(id)?.is_some_and(|pruned| pruned.up_to == version),
+            None => read.was_used(id)?,
+        };
+        Ok(())
+    })?;
+    Ok(over)
+}
+
+/// How many files a folder has, and how many bytes.
+fn size(folder: &Path) -> io::Result<(usize, u64)> {
+    let (mut count, mut bytes) = (0, 0);
+    for file in fs::read_dir(folder)? {
+        let data = file?.metadata()?;
+        if data.is_file() {
+            (count, bytes) = (count + 1, bytes + data.len());
+        }
+    }
+    Ok((count, bytes))
+}

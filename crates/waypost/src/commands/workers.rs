@@ -1,0 +1,227 @@
+//! `waypost workers`: who runs plans of this store, on whatever machine, and what each has at hand; `drain` lets one end.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use waypost_core::{ActorKind, Refusal, Timestamp};
+use waypost_engine::worker_state;
+use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output::Look;
+use crate::view::table::{self, Cell};
+use crate::view::text;
+
+/// Workers on a page, unless somebody says otherwise.
+const WORKERS_DEFAULT: usize = 50;
+/// Tasks of a worker that a line names.
+const RUNNING_NAMED_MAX: usize = 3;
+/// Tasks of a worker that a program is told.
+const RUNNING_TOLD_MAX: usize = 100;
+/// Names that an ambiguous beginning lists.
+const CANDIDATES_MAX: usize = 5;
+
+const EXAMPLES: &str = "\
+Every `worker`, and every `run` while it runs, is listed with what it has leased. Its state:
+  alive     it was heard of in time
+  draining  it takes nothing new, and ends when what it runs has ended
+  silent    it should have been heard of; its leases have not ended yet
+  dead      its time is over: others have its tasks. It is forgotten after a day
+The clock is the store's, so that the clocks of machines may differ.
+
+Examples:
+  waypost workers
+  waypost workers --queue nightly --json
+  waypost workers drain mill:4711";
+
+// Which workers, or what to do with one.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Workers {
+    #[command(subcommand)]
+    what: Option<What>,
+    /// Only workers of this queue
+    #[arg(long, value_name = "Q")]
+    queue: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = WORKERS_DEFAULT)]
+    limit: usize,
+    /// Go on where another page ended
+    #[arg(long, value_name = "CURSOR")]
+    after: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Let a worker finish what it runs, take nothing new, and end (only a person can)
+    Drain(Drain),
+}
+
+// Which.
+#[derive(Debug, Args)]
+struct Drain {
+    /// Its name, or the beginning of it
+    name: String,
+}
+
+impl Workers {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if let Some(What::Drain(drain)) = &self.what {
+            return drain.run(context);
+        }
+        if self.limit == 0 || self.limit > WORKERS_PAGE_MAX {
+            let hint = format!("write a number from 1 to {WORKERS_PAGE_MAX}");
+            return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
+        }
+        let plans = context.plans()?;
+        let (page, now) = plans.workers(self.after.as_deref(), self.limit)?;
+        let wanted = |worker: &&Worker| self.queue.as_ref().is_none_or(|queue| worker.queues.contains(queue));
+        let mut shown = Vec::new();
+        for worker in page.items.iter().filter(wanted) {
+            shown.push((worker, plans.leases_of(&worker.name, RUNNING_TOLD_MAX)?));
+        }
+        if context.out.json {
+            let workers: Vec<Value> =
+                shown.iter().map(|(worker, leases)| told(worker, leases, now)).collect();
+            return context.out.value(&json!({ "workers": workers, "total": page.total, "next": page.next }));
+        }
+        if shown.is_empty() && page.next.is_none() {
+            let of = self.queue.as_ref().map(|queue| format!(" of queue {queue}")).unwrap_or_default();
+            context.out.say(format!("no worker{of} is known to this store: `waypost worker` starts one"));
+            return Ok(());
+        }
+        let rows: Vec<Vec<Cell>> = shown.iter().map(|(worker, leases)| row(worker, leases, now)).collect();
+        let headings = ["WORKER", "STATE", "SEEN", "QUEUES", "AT MOST", "RUNS"];
+        table::print(&mut context.out, &headings, &rows);
+        if let Some(next) = page.next {
+            let (shown, total) = (page.items.len(), page.total);
+            context.out.say(format!("{shown} of {total} workers; for more, add --after '{next}'"));
+        }
+        Ok(())
+    }
+}
+
+impl Drain {
+    fn run(&self, context: &mut Context) -> Outcome {
+        let by = context.actor()?;
+        if by.kind != ActorKind::Person {
+            let refusal = Refusal::OnlyAPerson { what: "drain a worker", by: by.kind };
+            return Err(WriteError::Refused(refusal).into());
+        }
+        let plans = context.plans()?;
+        let name = named(&plans, &self.name)?;
+        if !plans.drain(&name)? {
+            return Err(nobody(&self.name));
+        }
+        let running = plans.leases_of(&name, RUNNING_TOLD_MAX)?.len();
+        if context.out.json {
+            return context.out.value(&json!({ "worker": name, "draining": true, "running": running }));
+        }
+        let rest = match running {
+            0 => "it ends now".to_owned(),
+            1 => "it ends when the task that it runs has ended".to_owned(),
+            count => format!("it ends when the {count} tasks that it runs have ended"),
+        };
+        context.out.line(format!("{name} takes nothing new, and {rest}"));
+        Ok(())
+    }
+}
+
+fn nobody(name: &str) -> Failure {
+    Failure::not_found(format!("no worker is called {name}"), "`waypost workers` lists them")
+}
+
+/// The worker that a name or an unambiguous beginning of one means.
+fn named(plans: &Plans, name: &str) -> Outcome<String> {
+    let (mut found, mut after): (Vec<String>, Option<String>) = (Vec::new(), None);
+    loop {
+        let (page, _) = plans.workers(after.as_deref(), WORKERS_PAGE_MAX)?;
+        found.extend(page.items.into_iter().map(|worker| worker.name).filter(|own| own.starts_with(name)));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    if found.iter().any(|own| own == name) {
+        return Ok(name.to_owned());
+    }
+    match found.len() {
+        0 => Err(nobody(name)),
+        1 => Ok(found.remove(0)),
+        count => {
+            found.truncate(CANDIDATES_MAX);
+            let message = format!("{name} could be any of {count} workers: {}", found.join(", "));
+            Err(Failure::not_found(message, "write more of the name"))
+        }
+    }
+}
+
+fn kind(worker: &Worker) -> &'static str {
+    match worker.kind {
+        WorkerKind::Worker => "worker",
+        WorkerKind::Run => "run",
+    }
+}
+
+/// Seconds between two moments of the store.
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    (to.as_micros() - from.as_micros()).max(0) as f64 / 1e6
+}
+
+/// A worker as a program is told.
+fn told(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
+    let running = |lease: &Lease| {
+        let since = lease.since.map(|since| seconds(since, now));
+        json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "queue": lease.queue,
+            "seconds": since, "lease_until": lease.until })
+    };
+    json!({
+        "name": worker.name,
+        "host": worker.host,
+        "kind": kind(worker),
+        "state": worker_state(worker, now).word(),
+        "queues": worker.queues,
+        "plans": worker.plans,
+        "executors": worker.executors,
+        "capacity": worker.capacity,
+        "version": worker.version,
+        "began": worker.began,
+        "last_seen": worker.seen,
+        "alive_until": worker.until,
+        "waits_for": worker.waits_for,
+        "running": leases.iter().map(running).collect::<Vec<_>>(),
+    })
+}
+
+fn row(worker: &Worker, leases: &[Lease], now: Timestamp) -> Vec<Cell> {
+    let state = worker_state(worker, now);
+    let look = match state {
+        WorkerState::Alive => Look::Green,
+        WorkerState::Draining | WorkerState::Silent => Look::Yellow,
+        WorkerState::Dead => Look::Red,
+    };
+    let mut runs: Vec<String> = leases.iter().take(RUNNING_NAMED_MAX).map(|lease| runs(lease, now)).collect();
+    match leases.len() {
+        0 => runs.push("nothing".to_owned()),
+        count if count > RUNNING_NAMED_MAX => runs.push(format!("and {} more", count - RUNNING_NAMED_MAX)),
+        _ => {}
+    }
+    let queues = match worker.kind {
+        WorkerKind::Worker => worker.queues.join(","),
+        WorkerKind::Run => format!("{} (run)", worker.queues.join(",")),
+    };
+    vec![
+        Cell::plain(text::one_line(&worker.name)),
+        Cell::looking(state.word(), look),
+        Cell::plain(text::age(Some(worker.seen), now)),
+        Cell::plain(text::one_line(&queues)),
+        Cell::plain(worker.capacity.map_or_else(|| "–".to_owned(), |jobs| jobs.to_string())),
+        Cell::plain(text::one_line(&runs.join(", "))),
+    ]
+}
+
+fn runs(lease: &Lease, now: Timestamp) -> String {
+    let attempt = if lease.attempt > 1 { format!(" (attempt {})", lease.attempt) } else { String::new() };
+    let since = lease.since.map(|since| super::run::report::span(seconds(since, now)));
+    format!("{}/{}{attempt} {}", lease.plan, lease.task, since.unwrap_or_default()).trim_end().to_owned()
+}

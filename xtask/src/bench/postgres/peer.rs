@@ -1,0 +1,123 @@
+//! Somebody else's queue of durable tasks in the same PostgreSQL, driven by a small script of its own (`*_peer.py`), which
+//! says how it is set up.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+use waypost_testkit::postgres::PostgresDatabase;
+
+use super::crew::{Cost, Crew, Delays, Mark, Voices, until_number};
+use super::server::{Asker, Server};
+use super::wire::{Counted, Wire};
+use crate::run::{output, workshop};
+
+const DBOS: &str = include_str!("dbos_peer.py");
+const PROCRASTINATE: &str = include_str!("procrastinate_peer.py");
+/// The share of tasks after which a peer is warm.
+const WARM: f64 = 0.2;
+
+pub(super) struct Peer {
+    pub(super) name: &'static str,
+    python: PathBuf,
+    script: PathBuf,
+    /// How many tasks are durably done.
+    done: &'static str,
+}
+
+impl Peer {
+    pub(super) fn dbos(python: &Path) -> Result<Self> {
+        Self::new(
+            "DBOS",
+            "dbos_peer.py",
+            DBOS,
+            python,
+            "SELECT count(*) FROM dbos.workflow_status WHERE status = 'SUCCESS'",
+        )
+    }
+
+    pub(super) fn procrastinate(python: &Path) -> Result<Self> {
+        let done = "SELECT count(*) FROM procrastinate_jobs WHERE status = 'succeeded'";
+        Self::new("Procrastinate", "procrastinate_peer.py", PROCRASTINATE, python, done)
+    }
+
+    fn new(name: &'static str, file: &str, text: &str, python: &Path, done: &'static str) -> Result<Self> {
+        let folder = workshop().join("bench-postgres");
+        std::fs::create_dir_all(&folder)?;
+        let script = folder.join(file);
+        std::fs::write(&script, text)?;
+        Ok(Self { name, python: python.to_owned(), script, done })
+    }
+
+    fn command(&self, verb: &str, url: &str) -> Command {
+        let mut command = Command::new(&self.python);
+        // The scheme that all of their libraries know.
+        let url = url.replacen("postgres://", "postgresql://", 1);
+        command.arg(&self.script).args([verb, &url]).env_clear().env("HOME", workshop());
+        command
+    }
+
+    /// An empty database with its tables, and so many tasks in it.
+    fn prepare(&self, server: &Server, tasks: usize) -> Result<PostgresDatabase> {
+        let database = server.database();
+        output(&mut self.command("setup", database.url()))?;
+        if tasks > 0 {
+            output(self.command("submit", database.url()).arg(tasks.to_string()))?;
+        }
+        // The server would come to know these tables within a minute; without that its plans are poor.
+        database.sql("VACUUM ANALYZE");
+        Ok(database)
+    }
+
+    fn workers(&self, url: &str, workers: usize, voices: Voices) -> Result<Crew> {
+        let command = |number: usize| {
+            let mut command = self.command("work", url);
+            command.arg(format!("worker{number}"));
+            command
+        };
+        Crew::start((0..workers).map(command), voices)
+    }
+
+    /// What tasks cost with so many workers once they are warm.
+    pub(super) fn run(&self, server: &Server, workers: usize, tasks: usize) -> Result<Cost> {
+        let database = self.prepare(server, tasks)?;
+        let mut asker = Asker::new(database.url())?;
+        let crew = self.workers(database.url(), workers, Voices::Ignored)?;
+        let before = until_number(&mut asker, self.done, tasks as f64 * WARM)?;
+        let begin = Mark::now(server, &crew, &mut asker)?;
+        let after = until_number(&mut asker, self.done, tasks as f64)?;
+        Ok(begin.cost(after - before, &Mark::now(server, &crew, &mut asker)?))
+    }
+
+    /// What goes over the wire for so many tasks.
+    pub(super) fn counted(&self, server: &Server, workers: usize, tasks: usize) -> Result<Counted> {
+        let database = self.prepare(server, tasks)?;
+        let wire = Wire::to(server.port())?;
+        let mut asker = Asker::new(database.url())?;
+        let crew = self.workers(&wire.url(database.url()), workers, Voices::Ignored)?;
+        let before = until_number(&mut asker, self.done, tasks as f64 * WARM)?;
+        let begin = wire.count();
+        let after = until_number(&mut asker, self.done, tasks as f64)?;
+        let counted = wire.count().since(begin, after - before);
+        drop(crew);
+        Ok(counted)
+    }
+
+    /// How long tasks wait for their start when so many come in a second.
+    pub(super) fn delays(&self, server: &Server, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
+        let database = self.prepare(server, 0)?;
+        let mut asker = Asker::new(database.url())?;
+        let crew = self.workers(database.url(), workers, Voices::Heard)?;
+        crew.settle()?;
+        let mut trickle = self.command("trickle", database.url());
+        let sent = output(trickle.args([rate.to_string(), seconds.to_string()]))?;
+        until_number(&mut asker, self.done, sent.trim().parse()?)?;
+        let mut delays: Vec<f64> = Vec::new();
+        for line in crew.dismiss()? {
+            if line.starts_with('[') {
+                delays.extend(serde_json::from_str::<Vec<f64>>(&line)?);
+            }
+        }
+        Delays::new(delays)
+    }
+}

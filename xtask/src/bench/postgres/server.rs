@@ -1,0 +1,85 @@
+//! One private PostgreSQL for all that is measured, what its processes have used of the processors, and somebody who asks it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::{Context, Result};
+use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, folder_of_programs};
+
+use super::crew::used_seconds;
+use crate::postgres;
+
+/// With its defaults: what was committed is on the disk.
+pub(super) struct Server {
+    server: PostgresServer,
+    main: u32,
+}
+
+impl Server {
+    pub(super) fn start() -> Result<Self> {
+        let server = postgres::server()?;
+        // Written in the cluster's folder, which is another user's: asked for, not read.
+        let pids = server.database().sql("SELECT pg_read_file('postmaster.pid')");
+        let main = pids.first().context("the server has no process")?.trim().parse()?;
+        Ok(Self { server, main })
+    }
+
+    pub(super) fn database(&self) -> PostgresDatabase {
+        self.server.database()
+    }
+
+    pub(super) fn port(&self) -> u16 {
+        self.server.port()
+    }
+
+    /// Seconds of processor time that all its processes have used, those that are gone included.
+    pub(super) fn used_seconds(&self) -> Result<f64> {
+        let main = self.main;
+        let children = std::fs::read_to_string(format!("/proc/{main}/task/{main}/children"))?;
+        // One may end just now: then its parent has its time.
+        let children = children.split_whitespace().filter_map(|child| child.parse().ok());
+        let running: f64 = children.filter_map(|child| used_seconds(child).ok()).map(|used| used.own).sum();
+        let main = used_seconds(main)?;
+        Ok(running + main.own + main.of_children)
+    }
+}
+
+/// One connection by which a figure is looked at now and then, at little cost.
+pub(super) struct Asker {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Asker {
+    pub(super) fn new(url: &str) -> Result<Self> {
+        let folder = folder_of_programs().context("no PostgreSQL")?;
+        let mut psql = Command::new(folder.join("psql"));
+        psql.args(["-X", "-q", "-A", "-t", "-d", url]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = psql.spawn().context("psql")?;
+        let stdin = child.stdin.take().context("psql")?;
+        let stdout = BufReader::new(child.stdout.take().context("psql")?);
+        Ok(Self { child, stdin, stdout })
+    }
+
+    /// The one number that a query gives.
+    pub(super) fn number(&mut self, query: &str) -> Result<f64> {
+        writeln!(self.stdin, "{query};")?;
+        self.stdin.flush()?;
+        let mut line = String::new();
+        self.stdout.read_line(&mut line)?;
+        line.trim().parse().with_context(|| format!("{query} answered {line:?}"))
+    }
+
+    /// Commits in this database so far.
+    pub(super) fn commits(&mut self) -> Result<f64> {
+        self.number("SELECT xact_commit FROM pg_stat_database WHERE datname = current_database()")
+    }
+}
+
+impl Drop for Asker {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}
