@@ -6,71 +6,66 @@
 mod actions;
 mod answer;
 mod asked;
+mod document;
 mod edits;
 mod events;
+mod feed;
 mod graph;
 mod history;
 mod others;
 mod plans;
+mod routes;
 mod tasks;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::StatusCode;
-use axum::routing::{get, post, put};
 use waypost_core::{Actor, Command, PlanId};
 use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Plans, WriteRequest};
 
-use self::answer::Problem;
+pub(crate) use self::answer::Problem;
+pub use self::document::openapi;
+use self::feed::Feed;
 
 /// What the API works on.
 pub struct Api {
     /// All plans of the store.
-    pub plans: Arc<Plans>,
+    pub(crate) plans: Arc<Plans>,
     /// What the operator allows.
-    pub config: Arc<Config>,
+    config: Arc<Config>,
     /// The folder with the logs of attempts.
-    pub logs: PathBuf,
+    logs: PathBuf,
     /// The name of the workspace.
-    pub workspace: String,
-    /// Whether this server runs plans, too.
-    pub runs: bool,
+    workspace: String,
+    /// Whether this server runs plans, too: it may cease to.
+    runs: Arc<AtomicBool>,
+    /// What happens, for all who listen.
+    pub(crate) feed: Feed,
 }
 
 /// For how long a task that somebody took over HTTP is believed to be worked on.
 const LEASE_SECONDS: u32 = 15 * 60;
 
 impl Api {
+    /// For these plans. Nothing is read or run before somebody asks.
+    pub fn new(plans: Arc<Plans>, config: Arc<Config>, logs: PathBuf, workspace: String) -> Self {
+        let feed = Feed::new(Arc::clone(&plans));
+        Self { plans, config, logs, workspace, runs: Arc::default(), feed }
+    }
+
+    /// Where whoever runs plans beside the server says so.
+    pub fn runs(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.runs)
+    }
+
     /// Everything under `/api/v1`.
-    pub fn router(self: &Arc<Self>) -> Router {
-        Router::new()
-            .route("/me", get(others::me))
-            .route("/workers", get(others::workers))
-            .route("/agents", get(others::agents))
-            .route("/queues", get(others::queues))
-            .route("/executors", get(others::executors))
-            .route("/validate", post(others::validate))
-            .route("/events", get(events::events))
-            .route("/plans", get(plans::list).post(plans::create))
-            .route("/plans/{plan}", get(plans::get).patch(plans::revise).delete(plans::delete))
-            .route("/plans/{plan}/content", put(edits::replace))
-            .route("/plans/{plan}/edits", post(edits::edit))
-            .route("/plans/{plan}/restore", post(edits::restore))
-            .route("/plans/{plan}/graph", get(graph::graph))
-            .route("/plans/{plan}/timeline", get(history::timeline))
-            .route("/plans/{plan}/history", get(history::history))
-            .route("/plans/{plan}/versions/{version}", get(history::version))
-            .route("/plans/{plan}/diff", get(history::diff))
-            .route("/plans/{plan}/export", get(history::export))
-            .route("/plans/{plan}/approval", get(actions::approval))
-            .route("/plans/{plan}/actions/{action}", post(actions::on_plan))
-            .route("/plans/{plan}/tasks", get(tasks::list))
-            .route("/plans/{plan}/tasks/{task}", get(tasks::get))
-            .route("/plans/{plan}/tasks/{task}/log", get(tasks::log))
-            .route("/plans/{plan}/tasks/{task}/actions/{action}", post(actions::on_task))
+    pub(crate) fn router(self: &Arc<Self>) -> Router {
+        routes::all()
+            .router
             .fallback(|| async { Problem::not_found("nothing is here", "see /api/v1/openapi.json") })
             .method_not_allowed_fallback(|| async {
                 Problem::new(

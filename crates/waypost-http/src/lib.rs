@@ -13,7 +13,7 @@ mod sessions;
 mod site;
 mod tokens;
 
-pub use api::Api;
+pub use api::{Api, openapi};
 pub use gate::Gate;
 pub use metrics::{METRICS_PATH, metrics};
 pub use serve::{

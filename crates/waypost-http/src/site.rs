@@ -17,9 +17,10 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use http_body_util::BodyExt;
+use tower_http::compression::CompressionLayer;
 use tower_service::Service;
 
-use crate::api::Api;
+use crate::api::{Api, Problem};
 use crate::gate::Gate;
 use crate::pages;
 use crate::serve::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
@@ -102,7 +103,12 @@ impl Site {
                 .fallback(page);
         }
         let router = router.route("/healthz", get(health)).route("/readyz", get(ready));
-        router.layer(from_fn_with_state(Arc::clone(self), let_in)).with_state(Arc::clone(self))
+        // Streams of events are never compressed: what happens is told when it happens.
+        router
+            .layer(from_fn_with_state(Arc::clone(self), let_in))
+            .layer(from_fn(in_words))
+            .layer(CompressionLayer::new())
+            .with_state(Arc::clone(self))
     }
 
     /// Whether a path is open to everybody: it tells nothing of plans.
@@ -120,6 +126,7 @@ impl Site {
             .route("/health", get(health))
             .fallback(no_room)
             .layer(from_fn_with_state(Arc::clone(self), of_the_right_host))
+            .layer(from_fn(in_words))
     }
 
     async fn hand_over(&self, place: usize, request: Request) -> Response {
@@ -155,11 +162,20 @@ impl Site {
     pub(crate) fn sweep(&self) {
         let tokens = self.tokens.list().unwrap_or_default();
         self.close_those(|id| !tokens.iter().any(|token| token.id == id));
+        self.end_streams();
     }
 
     /// Ends everything that goes on.
     pub(crate) fn close(&self) {
         self.close_those(|_| true);
+        self.end_streams();
+    }
+
+    /// Ends what listeners of the API hear: those who still may come again by themselves.
+    fn end_streams(&self) {
+        if let Some(api) = &self.api {
+            api.feed.end_all();
+        }
     }
 
     fn close_those(&self, ends: impl Fn(&str) -> bool) {
@@ -189,6 +205,13 @@ async fn of_the_right_host(State(site): State<Arc<Site>>, request: Request, next
         Ok(()) => next.run(request).await,
         Err(status) => status.into_response(),
     }
+}
+
+/// Whatever goes wrong under the API is said in the form that programs expect there.
+async fn in_words(request: Request, next: Next) -> Response {
+    let of_api = request.uri().path().starts_with("/api/");
+    let response = next.run(request).await;
+    if of_api { Problem::instead_of(response) } else { response }
 }
 
 /// Lets a request in: the right host, no strange page, and a token or a session for all that tells of plans.
@@ -303,8 +326,11 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
     }
 }
 
-/// Bodies of the API are bounded like those of the mounted services.
+/// Bodies of the API are bounded like those of the mounted services, and a token for one place is for that place.
 async fn bounded(request: Request, next: Next) -> Response {
+    if request.extensions().get::<Token>().is_none_or(|token| token.only.is_some()) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
     match whole(request).await {
         Ok(request) => next.run(request).await,
         Err(status) => status.into_response(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
@@ -20,7 +21,7 @@ const DIFFERENCES_MAX: usize = 200;
 const VERSIONS_LOOKED_MAX: u64 = 5_000;
 
 /// Words that go with an action.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Words {
     message: Option<String>,

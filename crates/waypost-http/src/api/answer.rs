@@ -1,7 +1,7 @@
 //! What a request is answered with: JSON with the version as its tag, or a problem in words (RFC 9457).
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, ETAG, RETRY_AFTER};
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, RETRY_AFTER};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
@@ -11,6 +11,9 @@ use waypost_store::{StoreError, WriteError};
 
 /// Seconds after which a caller may try again when the store is busy.
 const RETRY_SECONDS: &str = "2";
+
+/// The media type of a problem.
+const KIND: &str = "application/problem+json";
 
 /// Why a request was not done.
 #[derive(Debug)]
@@ -36,6 +39,35 @@ impl Problem {
 
     pub(crate) fn forbidden(detail: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, detail, hint)
+    }
+
+    /// The same answer, and where it is an error without words, with words.
+    pub(crate) fn instead_of(response: Response) -> Response {
+        let status = response.status();
+        let is_told = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
+        if is_told || !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        let (detail, hint) = match status {
+            StatusCode::UNAUTHORIZED => {
+                ("no token, or none that is known", "send Authorization: Bearer TOKEN, or sign in")
+            }
+            StatusCode::FORBIDDEN => (
+                "this host, page or session may not do that",
+                "call the server by its own name; a page sends x-waypost-csrf with what it writes",
+            ),
+            StatusCode::PAYLOAD_TOO_LARGE => ("the body is too long", "send less at a time"),
+            StatusCode::REQUEST_TIMEOUT => ("the body took too long", "send it again"),
+            StatusCode::SERVICE_UNAVAILABLE => ("there is no room", "try again"),
+            _ => ("it was not done", "see /api/v1/openapi.json"),
+        };
+        let mut told = Self::new(status, detail, hint).into_response();
+        for (name, value) in response.headers() {
+            if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
+                told.headers_mut().insert(name, value.clone());
+            }
+        }
+        told
     }
 
     /// A plan that cannot be written, with everything that is wrong with it.
@@ -108,7 +140,7 @@ impl IntoResponse for Problem {
             fields.extend(self.more);
         }
         let mut response = (self.status, Body::from(body.to_string())).into_response();
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
         if self.status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{
@@ -19,63 +20,98 @@ use super::{Api, aside};
 const OPERATIONS_MAX: usize = 1_000;
 
 /// Operations that become one version, all or none.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Edits {
     operations: Vec<Operation>,
 }
 
 /// One small change.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Operation {
     /// Adds a task, as the native format has it; without an id it gets one.
-    Add { task: Value, before: Option<TaskId>, after: Option<TaskId> },
+    Add {
+        task: Value,
+        #[schemars(with = "Option<String>")]
+        before: Option<TaskId>,
+        #[schemars(with = "Option<String>")]
+        after: Option<TaskId>,
+    },
     /// Changes what is named.
-    Revise { task: TaskId, set: Box<Set> },
+    Revise {
+        #[schemars(with = "String")]
+        task: TaskId,
+        set: Box<Set>,
+    },
     /// Takes a task out; `detach` lets those who depend on it forget it.
     Remove {
+        #[schemars(with = "String")]
         task: TaskId,
         #[serde(default)]
         detach: bool,
     },
     /// Gives a task another place, or another parent; a parent of nothing makes it a root.
     Move {
+        #[schemars(with = "String")]
         task: TaskId,
+        #[schemars(with = "Option<String>")]
         before: Option<TaskId>,
+        #[schemars(with = "Option<String>")]
         after: Option<TaskId>,
+        #[schemars(with = "Option<String>")]
         #[serde(default, deserialize_with = "said")]
         parent: Option<Option<TaskId>>,
     },
     /// Lets `to` depend on `from`.
-    Connect { from: TaskId, to: TaskId },
+    Connect {
+        #[schemars(with = "String")]
+        from: TaskId,
+        #[schemars(with = "String")]
+        to: TaskId,
+    },
     /// Lets `to` depend on `from` no more.
-    Disconnect { from: TaskId, to: TaskId },
+    Disconnect {
+        #[schemars(with = "String")]
+        from: TaskId,
+        #[schemars(with = "String")]
+        to: TaskId,
+    },
 }
 
 /// What is changed of a task. What is `null` is taken away.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Set {
     description: Option<String>,
     notes: Option<String>,
+    #[schemars(with = "Option<Vec<Value>>")]
     depends_on: Option<Vec<Dependency>>,
+    #[schemars(with = "Option<Value>")]
     when: Option<When>,
+    #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "said")]
     complexity: Option<Option<Complexity>>,
+    #[schemars(with = "Option<Vec<String>>")]
     #[serde(default, deserialize_with = "said")]
     tools: Option<Option<Vec<String>>>,
     skip: Option<bool>,
+    #[schemars(with = "Option<Vec<Value>>")]
     locks: Option<Vec<Lock>>,
+    #[schemars(with = "Option<Value>")]
     #[serde(default, deserialize_with = "said")]
     work: Option<Option<Work>>,
+    #[schemars(with = "Option<Value>")]
     #[serde(default, deserialize_with = "said")]
     check: Option<Option<Work>>,
+    #[schemars(with = "Option<Value>")]
     #[serde(default, deserialize_with = "said")]
     retry: Option<Option<Retry>>,
+    #[schemars(with = "Option<u32>")]
     #[serde(default, deserialize_with = "said")]
     timeout_seconds: Option<Option<u32>>,
     priority: Option<i32>,
+    #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "said")]
     provides: Option<Option<String>>,
 }
@@ -212,7 +248,7 @@ fn new_task(plan: &Plan, mut task: Value, added: &[TaskId], place: &str) -> Resu
 }
 
 /// The whole content of a plan in any format.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Content {
     text: String,
@@ -247,7 +283,7 @@ pub(crate) async fn replace(
 }
 
 /// Which version is to be restored.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Earlier {
     version: u64,

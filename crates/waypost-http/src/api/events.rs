@@ -2,31 +2,29 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId};
-use waypost_store::{Cursor, EVENTS_MAX, EventFilter, EventPage};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
 use super::answer::{Problem, Told};
 use super::asked::Parameters;
 use super::{Api, aside};
 
-/// How long a listener hears nothing at the most: then it is told that somebody is still there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// Events on a page, unless the caller says otherwise.
 const EVENTS_DEFAULT: usize = 100;
 /// Versions that are looked through, each time farther back, for the newest events.
 const NEWEST_LOOKED: [u64; 4] = [200, 2_000, 20_000, 100_000];
 
 /// Which events, and from where on.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     plan: Option<String>,
@@ -79,47 +77,35 @@ pub(crate) async fn events(
         let newest = newest.clamp(1, EVENTS_MAX);
         return Ok(aside(api, move |api| newest_of(api, &filter, newest)).await?.into_response());
     }
-    let begin = {
-        let after = after.clone();
-        aside(Arc::clone(&api), move |api| match after.as_deref() {
-            None | Some("latest") => Ok(Cursor::after(api.plans.latest()?)),
-            Some(text) => {
-                text.parse().map_err(|error: waypost_store::BadCursor| Problem::bad(error.to_string(), ""))
-            }
-        })
+    let after = match after.as_deref() {
+        None => None,
+        Some("latest") => Some(None),
+        Some(text) => {
+            let place = text.parse::<Cursor>();
+            Some(Some(
+                place.map_err(|error| Problem::bad(error.to_string(), "leave it out, or write latest"))?,
+            ))
+        }
     };
     if accepted.contains("application/json") && !accepted.contains("text/event-stream") {
-        let begin = if after.is_none() { Cursor::default() } else { begin.await? };
         let limit = wanted.limit.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX);
-        let page = aside(api, move |api| Ok(api.plans.events(begin, &filter, limit)?)).await?;
-        return Ok(Told::of(json!(page)).into_response());
+        let page = aside(api, move |api| {
+            let begin = match after {
+                None => Cursor::default(),
+                Some(None) => Cursor::after(api.plans.latest()?),
+                Some(Some(place)) => place,
+            };
+            Ok(api.plans.events(begin, &filter, limit)?)
+        });
+        return Ok(Told::of(json!(page.await?)).into_response());
     }
-    let begin = begin.await?;
-    let stream = futures_util::stream::unfold((begin, true), move |(cursor, first)| {
-        let (api, filter) = (Arc::clone(&api), filter.clone());
-        async move {
-            if first {
-                // The head of the answer goes out at once, so that whoever listens knows that it is heard.
-                return Some((Ok::<_, Infallible>(": waypost\n\n".to_owned()), (cursor, false)));
-            }
-            let page = aside(api, move |api| {
-                Ok(api.plans.wait_for_events(cursor, &filter, EVENTS_MAX, SIGN_OF_LIFE)?)
-            });
-            let page = page.await.ok()?;
-            Some((Ok(told(&page)), (page.cursor, false)))
-        }
+    let listener = aside(api, move |api| Ok(api.feed.listen(after.flatten(), filter)?)).await?;
+    let stream = futures_util::stream::unfold(listener, async |mut listener| {
+        let said = listener.next().await?;
+        Some((Ok::<_, Infallible>(said), listener))
     });
     let heads = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
     Ok((heads, Body::from_stream(stream)).into_response())
-}
-
-fn told(page: &EventPage) -> String {
-    if page.events.is_empty() {
-        return ": still there\n\n".to_owned();
-    }
-    let events =
-        page.events.iter().map(|event| format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event)));
-    events.collect()
 }
 
 /// The latest events, oldest first.

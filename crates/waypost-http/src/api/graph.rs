@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Counts, Dependency, Plan, levels};
@@ -24,7 +25,7 @@ const LABEL_CHARACTERS_MAX: usize = 60;
 const BOX: (f64, f64) = (200.0, 56.0);
 
 /// Which levels.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     levels: Option<String>,

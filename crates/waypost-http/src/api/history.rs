@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_core::{Event, Plan, PlanId, Status, Task, TaskId, Timestamp, differences};
@@ -33,7 +34,7 @@ const ROWS_MAX: usize = 1_000;
 const LABEL_CHARACTERS_MAX: usize = 60;
 
 /// Which versions.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paging {
     before: Option<u64>,
@@ -94,7 +95,7 @@ pub(crate) async fn version(
 }
 
 /// Between which versions.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Between {
     from: u64,
@@ -125,7 +126,7 @@ pub(crate) async fn diff(
 }
 
 /// In which format.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     format: Option<String>,
@@ -315,7 +316,7 @@ fn note(
 }
 
 /// Where to go on.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct After {
     after: Option<String>,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use axum::Extension;
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Phase, validate as problems_of};
@@ -36,7 +38,7 @@ pub(crate) async fn me(
         "csrf": session.map(|session| session.0.csrf),
         "version": env!("CARGO_PKG_VERSION"),
         "store": api.plans.store().location(),
-        "worker": api.runs,
+        "worker": api.runs.load(Ordering::Acquire),
         "workspace": api.workspace,
     }))
 }
@@ -168,7 +170,7 @@ fn kind(executor: &Executor) -> &'static str {
 }
 
 /// A text that may be a plan.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Text {
     text: String,

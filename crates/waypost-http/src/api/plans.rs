@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Event, Phase, Plan, PlanChanges, PlanId, critical_path};
@@ -26,7 +27,7 @@ const NAMES_MAX: usize = 500;
 const KEY_CHARACTERS_MAX: usize = 200;
 
 /// Which plans to list.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listing {
     phase: Option<String>,
@@ -123,7 +124,7 @@ pub(crate) async fn list(
 }
 
 /// A plan that is to be made.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewText {
     /// The plan in any format.
@@ -362,7 +363,7 @@ pub(super) fn approval(api: &Api, id: &PlanId) -> Result<Value, Problem> {
 }
 
 /// Changes of what the author says of a plan; an empty text clears.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Words {
     title: Option<String>,
@@ -371,6 +372,7 @@ pub(crate) struct Words {
     owner: Option<String>,
     queue: Option<String>,
     body: Option<String>,
+    #[schemars(with = "Option<u64>")]
     #[serde(default, deserialize_with = "said")]
     token_budget: Option<Option<u64>>,
 }
@@ -399,7 +401,7 @@ pub(crate) async fn revise(
 }
 
 /// How a plan is to go.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Going {
     #[serde(default)]

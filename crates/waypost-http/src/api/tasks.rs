@@ -7,6 +7,7 @@ use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId, Status, Task, TaskId};
@@ -32,7 +33,7 @@ const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
 const LOG_LOOK: Duration = Duration::from_millis(250);
 
 /// Which tasks.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Listing {
     after: Option<String>,
@@ -195,7 +196,7 @@ fn attempts(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem
 }
 
 /// What of a log.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     attempt: Option<u32>,
