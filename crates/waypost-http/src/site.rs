@@ -234,7 +234,9 @@ async fn let_in(State(site): State<Arc<Site>>, mut request: Request, next: Next)
         Ok(Some((token, session))) => {
             // Whoever is behind this has no use for these, and cannot let them slip.
             request.headers_mut().remove(AUTHORIZATION);
-            request.headers_mut().remove(COOKIE);
+            if request.uri().path() != "/logout" {
+                request.headers_mut().remove(COOKIE);
+            }
             request.extensions_mut().insert(token);
             if let Some(session) = session {
                 request.extensions_mut().insert(session);
