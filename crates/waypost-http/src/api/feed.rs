@@ -16,7 +16,7 @@ use super::answer::Problem;
 /// How long a listener hears nothing at the most: then it is told that somebody is still there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// Pages that wait for a listener; who is farther behind reads for itself.
-const PAGES_KEPT: usize = 16;
+const PAGES_KEPT: usize = 256;
 /// How long the reader waits for something new before it looks whether anybody listens.
 const LOOK: Duration = Duration::from_secs(2);
 
