@@ -1,8 +1,9 @@
-//! Programs that are not ours talk to the built binary: the MCP Inspector, the Python SDK, and the official conformance
+//! Programs that are not ours talk to the built binary: the MCP Inspector, the Python SDK, Schemathesis, and the official conformance
 //! suite. Nothing here knows the inside of Waypost.
 
 mod conformance;
 mod inspector;
+mod schemathesis;
 mod sdk;
 mod server;
 
@@ -23,6 +24,7 @@ pub(crate) fn run(waypost: &Path) -> Result<()> {
     let packages = Packages::install("node-clients", PACKAGES)?;
     inspector::run(&packages, waypost)?;
     sdk::run(waypost)?;
+    schemathesis::run(waypost)?;
     conformance::run(&packages, waypost)
 }
 

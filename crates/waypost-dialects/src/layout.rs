@@ -126,6 +126,24 @@ pub(crate) fn layered(sizes: &[(f64, f64)], arrows: &[(usize, usize)]) -> Layout
     rows.layout(sizes, arrows, &backward)
 }
 
+/// Where boxes of one size stand, for whoever draws by itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Places {
+    /// The upper left corner of each box.
+    pub corners: Vec<(f64, f64)>,
+    /// How wide all is.
+    pub width: f64,
+    /// How high all is.
+    pub height: f64,
+}
+
+/// Places so many boxes of one size, each below everything that an arrow leads to it from. The same boxes and arrows always
+/// give the same places.
+pub fn places(count: usize, arrows: &[(usize, usize)], size: (f64, f64)) -> Places {
+    let Layout { corners, width, height, .. } = layered(&vec![size; count], arrows);
+    Places { corners, width, height }
+}
+
 /// Boxes and bends in their rows. A bend is a place where a long arrow passes a row.
 struct Rows {
     rows: Vec<Vec<usize>>,

@@ -39,6 +39,7 @@ use waypost_core::{Draft, Problem};
 
 pub use backlog::read_many as read_backlog;
 pub use checklist::render_plan_command;
+pub use layout::{Places, places};
 pub use sniff::sniff;
 pub use update::{NoUpdate, Update, Written, keep_foreign, update};
 

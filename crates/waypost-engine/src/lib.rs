@@ -13,6 +13,7 @@ mod executors;
 mod identity;
 mod logs;
 mod observe;
+mod preview;
 mod proof;
 mod queues;
 mod reporters;
@@ -20,6 +21,7 @@ mod roster;
 mod run;
 mod scheduler;
 mod shapes;
+mod summary;
 pub mod traces;
 mod vigil;
 mod why;
@@ -30,6 +32,7 @@ pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};
 pub use observe::{Happened, News, Observer, happened_since};
+pub use preview::preview;
 pub use proof::CHECK_ATTEMPTS;
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,
@@ -40,4 +43,5 @@ pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
+pub use summary::{consequence_summary, summary};
 pub use why::{Reason, Why, why};

@@ -4,16 +4,21 @@
 //! Everybody but who asks for `/health` needs a token, and the token says which agent calls. A service is made for each
 //! token, so that nobody ever gets at the sessions of another.
 
+mod api;
 mod gate;
 mod metrics;
+mod pages;
 mod serve;
+mod sessions;
 mod site;
 mod tokens;
 
+pub use api::{Api, openapi};
 pub use gate::Gate;
 pub use metrics::{METRICS_PATH, metrics};
 pub use serve::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };
+pub use sessions::{SESSION_SECONDS_MAX, SESSIONS_MAX};
 pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
-pub use tokens::{TOKENS_MAX, Token, TokenError, Tokens};
+pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

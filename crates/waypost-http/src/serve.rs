@@ -16,7 +16,7 @@ use waypost_store::watch_file;
 use crate::site::Site;
 
 /// Connections at the same time.
-pub const CONNECTIONS_MAX: usize = 512;
+pub const CONNECTIONS_MAX: usize = 640;
 /// Further connections that are told so, and whether the server lives; beyond these they wait.
 pub const SPARE_CONNECTIONS_MAX: usize = 64;
 /// Seconds that one of these may last.

@@ -1,4 +1,5 @@
-//! What is where: `/health` for everybody, and the mounted services for those with a token.
+//! What is where: signs of life and the dashboard's files for everybody, the API and the mounted services for those with a
+//! token, or with a session that was begun with one.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,18 +8,24 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::{Query, Request, State};
+use axum::http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, LOCATION, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE,
+};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use http_body_util::BodyExt;
+use tower_http::compression::CompressionLayer;
 use tower_service::Service;
 
+use crate::api::{Api, Problem};
 use crate::gate::Gate;
+use crate::pages;
 use crate::serve::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
-use crate::tokens::{Token, Tokens};
+use crate::sessions::{Session, Sessions};
+use crate::tokens::{Role, Token, Tokens};
 
 /// Bytes of the body of a request.
 pub const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -58,6 +65,8 @@ pub struct Site {
     gate: Gate,
     tokens: Tokens,
     mounts: Vec<Mount>,
+    api: Option<Arc<Api>>,
+    sessions: Sessions,
     /// What was made so far, by token and place.
     open: Mutex<BTreeMap<(String, usize), Mounted>>,
 }
@@ -65,7 +74,13 @@ pub struct Site {
 impl Site {
     /// A site with these places.
     pub fn new(gate: Gate, tokens: Tokens, mounts: Vec<Mount>) -> Self {
-        Self { gate, tokens, mounts, open: Mutex::default() }
+        Self { gate, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
+    }
+
+    /// The same with the API and the dashboard.
+    #[must_use]
+    pub fn with_api(self, api: Api) -> Self {
+        Self { api: Some(Arc::new(api)), ..self }
     }
 
     pub(crate) fn tokens(&self) -> &Tokens {
@@ -80,7 +95,29 @@ impl Site {
             };
             router = router.route(mount.path, any(hand_over));
         }
-        router.layer(from_fn_with_state(Arc::clone(self), let_in)).with_state(Arc::clone(self))
+        if let Some(api) = &self.api {
+            router = router
+                .route("/login", get(login))
+                .route("/logout", post(logout))
+                .nest_service("/api/v1", api.router().layer(from_fn(bounded)))
+                .fallback(page);
+        }
+        let router = router.route("/healthz", get(health)).route("/readyz", get(ready));
+        // Streams of events are never compressed: what happens is told when it happens.
+        router
+            .layer(from_fn_with_state(Arc::clone(self), let_in))
+            .layer(from_fn(in_words))
+            .layer(CompressionLayer::new())
+            .with_state(Arc::clone(self))
+    }
+
+    /// Whether a path is open to everybody: it tells nothing of plans.
+    fn is_open(&self, path: &str) -> bool {
+        match path {
+            "/health" | "/healthz" | "/readyz" => true,
+            "/login" => self.api.is_some(),
+            other => self.api.is_some() && other != "/logout" && pages::is_page(other),
+        }
     }
 
     /// What there is for callers for whom there is no room.
@@ -89,12 +126,21 @@ impl Site {
             .route("/health", get(health))
             .fallback(no_room)
             .layer(from_fn_with_state(Arc::clone(self), of_the_right_host))
+            .layer(from_fn(in_words))
     }
 
     async fn hand_over(&self, place: usize, request: Request) -> Response {
         let Some(token) = request.extensions().get::<Token>().cloned() else { return unauthorized() };
         if token.only.as_deref().is_some_and(|only| only != self.mounts[place].path) {
             return StatusCode::FORBIDDEN.into_response();
+        }
+        match token.role {
+            Role::Person | Role::Agent => {}
+            // The services that are mounted let whoever comes in write.
+            Role::Worker | Role::Reader if token.only.is_none() => {
+                return StatusCode::FORBIDDEN.into_response();
+            }
+            Role::Worker | Role::Reader => {}
         }
         let request = match whole(request).await {
             Ok(request) => request,
@@ -116,11 +162,20 @@ impl Site {
     pub(crate) fn sweep(&self) {
         let tokens = self.tokens.list().unwrap_or_default();
         self.close_those(|id| !tokens.iter().any(|token| token.id == id));
+        self.end_streams();
     }
 
     /// Ends everything that goes on.
     pub(crate) fn close(&self) {
         self.close_those(|_| true);
+        self.end_streams();
+    }
+
+    /// Ends what listeners of the API hear: those who still may come again by themselves.
+    fn end_streams(&self) {
+        if let Some(api) = &self.api {
+            api.feed.end_all();
+        }
     }
 
     fn close_those(&self, ends: impl Fn(&str) -> bool) {
@@ -152,24 +207,135 @@ async fn of_the_right_host(State(site): State<Arc<Site>>, request: Request, next
     }
 }
 
-/// Lets a request in: the right host, no strange page, and a token for all but `/health`.
+/// Whatever goes wrong under the API is said in the form that programs expect there.
+async fn in_words(request: Request, next: Next) -> Response {
+    let of_api = request.uri().path().starts_with("/api/");
+    let response = next.run(request).await;
+    if of_api { Problem::instead_of(response) } else { response }
+}
+
+/// Lets a request in: the right host, no strange page, and a token or a session for all that tells of plans.
 async fn let_in(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     if let Err(status) = site.gate.admits(request.headers()) {
         return status.into_response();
     }
-    if request.uri().path() == "/health" {
-        return next.run(request).await;
+    let path = request.uri().path();
+    if site.is_open(path) {
+        return guarded(next.run(request).await);
     }
-    let found = bearer(request.headers()).map(|text| site.tokens.find(text));
+    let found = match bearer(request.headers()) {
+        Some(text) => site.tokens.find(text).map(|token| token.map(|token| (token, None))),
+        None => site.signed_in(&request),
+    };
     match found {
-        Some(Ok(Some(token))) => {
-            // Whoever is behind this has no use for it, and cannot let it slip.
-            request.headers_mut().remove(AUTHORIZATION);
-            request.extensions_mut().insert(token);
-            next.run(request).await
+        Ok(Some((_, Some(session)))) if !session.wrote(&request) => {
+            guarded(StatusCode::FORBIDDEN.into_response())
         }
-        Some(Ok(None)) | None => unauthorized(),
-        Some(Err(_)) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        Ok(Some((token, session))) => {
+            // Whoever is behind this has no use for these, and cannot let them slip.
+            request.headers_mut().remove(AUTHORIZATION);
+            if request.uri().path() != "/logout" {
+                request.headers_mut().remove(COOKIE);
+            }
+            request.extensions_mut().insert(token);
+            if let Some(session) = session {
+                request.extensions_mut().insert(session);
+            }
+            guarded(next.run(request).await)
+        }
+        Ok(None) => unauthorized(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+fn guarded(mut response: Response) -> Response {
+    pages::guard(&mut response);
+    response
+}
+
+fn cookies(headers: &HeaderMap) -> Option<&str> {
+    headers.get(COOKIE).and_then(|cookies| cookies.to_str().ok())
+}
+
+impl Session {
+    /// Whether a request may have been sent by a page of this session: one that only reads, or one that proves it.
+    fn wrote(&self, request: &Request) -> bool {
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        let said = request.headers().get("x-waypost-csrf").and_then(|said| said.to_str().ok());
+        reads || self.proves(said)
+    }
+}
+
+impl Site {
+    /// The token that the session of a request was begun with, as long as that token is one. Sessions are for the API.
+    fn signed_in(
+        &self,
+        request: &Request,
+    ) -> Result<Option<(Token, Option<Session>)>, crate::tokens::TokenError> {
+        let path = request.uri().path();
+        if !path.starts_with("/api/") && path != "/logout" {
+            return Ok(None);
+        }
+        let Some(session) = self.sessions.of(cookies(request.headers())) else { return Ok(None) };
+        let token = self.tokens.list()?.into_iter().find(|token| token.id == session.token);
+        Ok(token.map(|token| (token, Some(session))))
+    }
+}
+
+/// What somebody signs in with.
+#[derive(serde::Deserialize)]
+struct SigningIn {
+    token: Option<String>,
+}
+
+/// `GET /login?token=…`: begins a session and leads to the page, so that the token stays in no address.
+async fn login(State(site): State<Arc<Site>>, Query(said): Query<SigningIn>) -> Response {
+    let token = said.token.map_or(Ok(None), |text| site.tokens.find(&text));
+    match token {
+        Ok(Some(token)) => match site.sessions.begin(&token.id, false) {
+            Ok(cookie) => {
+                (StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, "/".to_owned())]).into_response()
+            }
+            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        },
+        Ok(None) => (
+            StatusCode::UNAUTHORIZED,
+            "this token is none, or was revoked; `waypost serve` prints the address to open\n",
+        )
+            .into_response(),
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    }
+}
+
+/// `POST /logout`
+async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
+    (StatusCode::NO_CONTENT, [(SET_COOKIE, site.sessions.end(cookies(&headers)))]).into_response()
+}
+
+/// The dashboard.
+async fn page(request: Request) -> Response {
+    pages::answer(request.method(), request.uri().path(), request.headers())
+}
+
+/// Whether the store answers.
+async fn ready(State(site): State<Arc<Site>>) -> Response {
+    let Some(api) = site.api.clone() else { return "ok\n".into_response() };
+    match tokio::task::spawn_blocking(move || api.plans.latest()).await {
+        Ok(Ok(_)) => "ok\n".into_response(),
+        Ok(Err(_)) | Err(_) => {
+            (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response()
+        }
+    }
+}
+
+/// Bodies of the API are bounded like those of the mounted services, and a token for one place is for that place.
+async fn bounded(request: Request, next: Next) -> Response {
+    if request.extensions().get::<Token>().is_none_or(|token| token.only.is_some()) {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    match whole(request).await {
+        Ok(request) => next.run(request).await,
+        Err(status) => status.into_response(),
     }
 }
 

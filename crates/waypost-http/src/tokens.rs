@@ -24,13 +24,43 @@ const TOKEN_CHARACTERS_MAX: usize = 200;
 /// The file that they are kept in.
 const FILE: &str = "tokens.json";
 
+/// What whoever calls with a token may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything that a person may, approve and answer included.
+    Person,
+    /// What an agent may.
+    #[default]
+    Agent,
+    /// What a worker may.
+    Worker,
+    /// Look, and nothing else.
+    Reader,
+}
+
+impl Role {
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Person => "person",
+            Self::Agent => "agent",
+            Self::Worker => "worker",
+            Self::Reader => "reader",
+        }
+    }
+}
+
 /// What is kept of a token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// Its name, which is no secret.
     pub id: String,
-    /// The agent who calls with it.
+    /// The name of whoever calls with it.
     pub agent: String,
+    /// What they may do.
+    #[serde(default)]
+    pub role: Role,
     /// SHA-256 of it, in hexadecimal digits.
     pub sha256: String,
     /// When it was made.
@@ -40,6 +70,17 @@ pub struct Token {
     /// The one place that it opens; without one it opens all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
+}
+
+impl Token {
+    /// Who calls with it.
+    pub fn actor(&self) -> Actor {
+        match self.role {
+            Role::Person => Actor::person(self.agent.clone()),
+            Role::Agent | Role::Reader => Actor::agent(self.agent.clone()),
+            Role::Worker => Actor::worker(self.agent.clone()),
+        }
+    }
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -102,6 +143,8 @@ pub struct Tokens {
     path: PathBuf,
     /// As they were when the file was last another one.
     known: Mutex<(Option<Stamp>, Vec<Token>)>,
+    /// Those that are kept in memory only, and end with this process.
+    lent: Mutex<Vec<Token>>,
 }
 
 /// Tells two states of the file apart.
@@ -115,7 +158,7 @@ struct Stamp {
 impl Tokens {
     /// Those that are kept in this folder.
     pub fn of(folder: &Path) -> Self {
-        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())) }
+        Self { path: folder.join(FILE), known: Mutex::new((None, Vec::new())), lent: Mutex::default() }
     }
 
     /// The file that they are kept in.
@@ -130,12 +173,13 @@ impl Tokens {
         if stamp.is_none() || known.0 != stamp {
             *known = (stamp, self.read()?);
         }
-        Ok(known.1.clone())
+        let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(known.1.iter().chain(lent.iter()).cloned().collect())
     }
 
-    /// Makes one. The text is returned this once, and kept nowhere.
+    /// Makes one for an agent. The text is returned this once, and kept nowhere.
     pub fn make(&self, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
-        self.make_for(agent, None, by, at)
+        self.make_for(Role::Agent, agent, by, at)
     }
 
     /// The same for one place only, such as `/metrics`.
@@ -146,26 +190,23 @@ impl Tokens {
         by: &Actor,
         at: Timestamp,
     ) -> Result<(Token, String), TokenError> {
-        self.make_for(agent, Some(path.to_owned()), by, at)
+        let (token, text) = fresh(Role::Reader, agent, by, at)?;
+        self.keep(Token { only: Some(path.to_owned()), ..token }, text)
     }
 
-    fn make_for(
+    /// The same for whoever may do what the role says.
+    pub fn make_for(
         &self,
+        role: Role,
         agent: &str,
-        only: Option<String>,
         by: &Actor,
         at: Timestamp,
     ) -> Result<(Token, String), TokenError> {
-        only_a_person(by)?;
-        let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
-        let token = Token {
-            id: random::<ID_BYTES>()?,
-            agent: agent.to_owned(),
-            sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
-            created_at: at,
-            created_by: by.clone(),
-            only,
-        };
+        let (token, text) = fresh(role, agent, by, at)?;
+        self.keep(token, text)
+    }
+
+    fn keep(&self, token: Token, text: String) -> Result<(Token, String), TokenError> {
         let made = token.clone();
         self.change(|tokens| {
             if tokens.len() >= TOKENS_MAX {
@@ -175,6 +216,13 @@ impl Tokens {
             Ok(())
         })?;
         Ok((made, text))
+    }
+
+    /// Makes one that ends with this process and is kept in no file.
+    pub fn lend(&self, role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<String, TokenError> {
+        let (token, text) = fresh(role, agent, by, at)?;
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).push(token);
+        Ok(text)
     }
 
     /// Revokes the one whose name begins so.
@@ -258,6 +306,22 @@ impl Tokens {
     }
 }
 
+/// A new token, and its text. Only a person gets one.
+fn fresh(role: Role, agent: &str, by: &Actor, at: Timestamp) -> Result<(Token, String), TokenError> {
+    only_a_person(by)?;
+    let text = format!("{PREFIX}{}", random::<TOKEN_BYTES>()?);
+    let token = Token {
+        id: random::<ID_BYTES>()?,
+        agent: agent.to_owned(),
+        role,
+        sha256: hex(digest(&SHA256, text.as_bytes()).as_ref()),
+        created_at: at,
+        created_by: by.clone(),
+        only: None,
+    };
+    Ok((token, text))
+}
+
 fn only_a_person(by: &Actor) -> Result<(), TokenError> {
     match by.kind {
         ActorKind::Person => Ok(()),
@@ -265,7 +329,7 @@ fn only_a_person(by: &Actor) -> Result<(), TokenError> {
     }
 }
 
-fn random<const BYTES: usize>() -> Result<String, TokenError> {
+pub(crate) fn random<const BYTES: usize>() -> Result<String, TokenError> {
     let mut bytes = [0_u8; BYTES];
     getrandom::fill(&mut bytes).map_err(|error| TokenError::Random(error.to_string()))?;
     Ok(hex(&bytes))

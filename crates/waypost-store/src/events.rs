@@ -160,6 +160,18 @@ impl EventFilter {
         }
     }
 
+    /// Whether an event is one of those that are wanted.
+    pub fn admits(&self, event: &Occurrence) -> bool {
+        let is_about = |task: &TaskId| match &event.event {
+            Happening::Decided(decided) => decided.is_about(task),
+            Happening::Followed(followed) => followed.task() == Some(task),
+        };
+        (self.plans.is_empty() || self.plans.contains(&event.plan))
+            && self.admits_kind(event.kind)
+            && self.admits_agent(&event.owner, &event.actor)
+            && self.admits_task(is_about)
+    }
+
     fn wants_consequences(&self) -> bool {
         self.kinds.is_empty() || self.kinds.iter().any(|kind| Consequence::KINDS.contains(&kind.as_str()))
     }

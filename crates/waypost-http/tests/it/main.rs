@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
+mod api;
 mod door;
+mod listeners;
 mod metrics;
 mod tokens;
 

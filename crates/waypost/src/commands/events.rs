@@ -6,11 +6,12 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use waypost_core::{PlanId, TaskId};
+use waypost_engine::{consequence_summary, summary};
 use waypost_store::{Cursor, Entry, EventFilter, Happening, LogFilter, Occurrence, Plans};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::view::{events, text};
+use crate::view::text;
 
 /// Versions that are read at a time, and shown where nobody says how many.
 const VERSIONS_PAGE: usize = 100;
@@ -130,7 +131,7 @@ fn line(for_programs: bool, entry: &Entry) -> String {
     let what = match entry.is_forgotten() {
         true if entry.command == "purged" => "(its plan was purged)".to_owned(),
         true => format!("{} (its events were pruned)", entry.command),
-        false => text::one_line(&events::words(&entry.events)),
+        false => text::one_line(&summary(&entry.events)),
     };
     format!(
         "{} {} {} v{} {}: {what}",
@@ -194,8 +195,8 @@ fn event_line(for_programs: bool, event: &Occurrence) -> String {
         return json!(event).to_string();
     }
     let what = match &event.event {
-        Happening::Decided(event) => events::words(std::slice::from_ref(event)),
-        Happening::Followed(consequence) => events::consequence_words(consequence),
+        Happening::Decided(event) => summary(std::slice::from_ref(event)),
+        Happening::Followed(consequence) => consequence_summary(consequence),
     };
     let (sequence, at, plan, version) = (event.sequence, text::moment(event.at), &event.plan, event.version);
     let (actor, kind, what) = (&event.actor, event.kind, text::one_line(&what));

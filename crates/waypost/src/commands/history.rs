@@ -2,13 +2,14 @@
 
 use clap::Args;
 use serde_json::{Value, json};
+use waypost_engine::summary;
 use waypost_store::{Entry, HISTORY_PAGE, Pruned};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output::Look;
 use crate::view::table::{self, Cell};
-use crate::view::{events, text};
+use crate::view::text;
 
 /// Versions on a page, unless somebody says otherwise.
 const VERSIONS_DEFAULT: usize = 20;
@@ -84,7 +85,7 @@ impl History {
 
 /// What happened, or what is left of it.
 fn words(entry: &Entry) -> String {
-    if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { events::words(&entry.events) }
+    if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
 }
 
 fn entry_json(entry: &Entry, with_events: bool) -> Value {

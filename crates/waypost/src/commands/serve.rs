@@ -1,4 +1,6 @@
-//! `waypost serve`: plans for agents over HTTP, until somebody stops it.
+//! `waypost serve`: plans for agents and people over HTTP, and run by a worker of its own, until somebody stops it.
+
+mod beside;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -7,25 +9,31 @@ use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
+use waypost_core::ActorKind;
 use waypost_http::{
-    BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Site, TokenError, Tokens, metrics, serve,
+    Api, BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
 };
 use waypost_mcp::{Server, http_service};
-use waypost_store::{Durability, Store, open as open_store};
+use waypost_store::Store;
 
+use self::beside::Beside;
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::Folders;
+use crate::view::text;
 
 const EXAMPLES: &str = "\
 Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
-Agents speak the Model Context Protocol at /mcp; /metrics is for Prometheus; /health answers everybody.
+Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the address that is printed.
+/metrics is for Prometheus; /health answers everybody. Active plans are run here, too, as by `waypost worker`.
+Ctrl-C or SIGTERM once: start nothing new, wait a while for what runs, and end; again: stop the work and end.
 
 Examples:
   waypost serve
   waypost serve --listen 8021
+  waypost serve --no-worker
   waypost serve --listen 0.0.0.0:8021 --allow-host plans.example.org
   waypost serve --toolset native,orchestrator";
 
@@ -44,6 +52,12 @@ pub(crate) struct Serve {
     /// Also answer pages of browsers that come from here, such as https://example.org
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Run the active plans of all queues as well (this is the default)
+    #[arg(long, conflicts_with = "no_worker")]
+    worker: bool,
+    /// Run nothing: leave that to `waypost worker`
+    #[arg(long)]
+    no_worker: bool,
 }
 
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
@@ -54,20 +68,25 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
 
 impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let Self { listen, tools, hosts, origins } = self;
+        let Self { listen, tools, hosts, origins, worker: _, no_worker } = self;
         let gate = gate(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays);
         // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
-        drop(open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?);
-        let tokens = Tokens::of(&Folders::find(context)?.own);
-        let none_yet = tokens.list().map_err(|error| failure(&error))?.is_empty();
+        let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
+        let folders = Folders::find(context)?;
+        let tokens = Tokens::of(&folders.own);
+        let person = persons_token(context, &tokens)?;
+        let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        let (plans, config) = (Arc::new(workspace.plans), Arc::new(workspace.config));
+        let api = Api::new(Arc::clone(&plans), Arc::clone(&config), folders.logs(), name.unwrap_or_default());
+        let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let mount =
             Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
-        let store = open_store(&context.place()?.location, Durability::default())?;
-        let site = Site::new(gate, tokens, vec![mount, metrics(store)]);
-        let stop = stopped()?;
+        let store = Arc::clone(plans.store());
+        let site = Site::new(gate, tokens, vec![mount, metrics(store)]).with_api(api);
+        let mut stop = stopped()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
         let served = runtime.block_on(async {
@@ -79,9 +98,15 @@ impl Serve {
                     "choose another --listen, or leave it out for a free port",
                 )
             })?;
-            greet(context, at, none_yet)?;
+            // Begun only now: whoever cannot serve runs nothing either.
+            let beside = (!no_worker).then(|| Beside::begin(context, plans, config, &folders, runs));
+            let beside = beside.transpose()?;
+            greet(context, at, person.as_deref())?;
             let ended = serve(listener, site, async {
-                let _signals_are_gone = stop.await;
+                let _signals_are_gone = stop.recv().await;
+                if let Some(beside) = beside {
+                    beside.end(context, &mut stop).await;
+                }
             });
             ended.await.map_err(|error| Failure::failed(format!("the server ended: {error}"), ""))
         });
@@ -163,14 +188,29 @@ fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gat
     Ok(gate)
 }
 
+/// A token for the person who starts the server, for as long as it runs; nothing where that is no person.
+fn persons_token(context: &Context, tokens: &Tokens) -> Outcome<Option<String>> {
+    let by = context.actor()?;
+    if by.kind != ActorKind::Person {
+        return Ok(None);
+    }
+    let lent = tokens.lend(Role::Person, &by.name, &by, text::now());
+    lent.map(Some).map_err(|error| failure(&error))
+}
+
 /// Says where it is, at once, so that scripts can go on.
-fn greet(context: &Context, at: SocketAddr, none_yet: bool) -> Outcome {
-    let url = format!("http://{at}/mcp");
+fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
+    let site = format!("http://{at}");
+    let mcp = format!("{site}/mcp");
+    let login = person.map(|token| format!("{site}/login?token={token}"));
     let mut out = context.for_server().out;
     if out.json {
-        out.value(&json!({ "url": url, "address": at.to_string() }))?;
+        out.value(&json!({ "url": mcp, "address": at.to_string(), "login": login }))?;
     } else {
-        out.line(format!("serving plans at {url}"));
+        out.line(format!("serving plans at {mcp}"));
+        if let Some(login) = &login {
+            out.line(format!("dashboard: {login}"));
+        }
     }
     out.finish()?;
     if !at.ip().is_loopback() {
@@ -178,21 +218,26 @@ fn greet(context: &Context, at: SocketAddr, none_yet: bool) -> Outcome {
             "warning: other machines can reach this, and nothing is encrypted; put a proxy with TLS before it",
         );
     }
-    if none_yet {
-        context.out.say("nobody can call yet: `waypost token new --agent NAME` makes a token");
+    match person {
+        Some(_) => context.out.say(
+            "that address signs you in until the server ends; for an agent: `waypost token new --agent NAME`",
+        ),
+        None => context.out.say(
+            "no address to sign in with: a person starts the server, or makes a token with --role person",
+        ),
     }
     context.out.say("Ctrl-C ends it");
     Ok(())
 }
 
-/// Told by the first Ctrl-C or request to end.
-fn stopped() -> Outcome<oneshot::Receiver<()>> {
+/// Told of each Ctrl-C or request to end.
+fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
     let signals = Signals::new([SIGINT, SIGTERM]);
     let mut signals =
         signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
-    let (tell, told) = oneshot::channel();
+    let (tell, told) = mpsc::unbounded_channel();
     let hear = move || {
-        if signals.forever().next().is_some() {
+        for _ in signals.forever() {
             let _ended_already = tell.send(());
         }
     };

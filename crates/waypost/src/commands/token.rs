@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 use waypost_core::ActorKind;
-use waypost_http::{METRICS_PATH, Tokens};
+use waypost_http::{METRICS_PATH, Role, Tokens};
 
 use super::mcp;
 use super::serve::failure;
@@ -18,6 +18,7 @@ The token is shown this once; what is kept cannot be turned back into it.
 Examples:
   waypost token new --agent planner
   waypost token new --agent planner --json
+  waypost token new --role person --name ada
   waypost token new --agent prometheus --only-metrics";
 
 // What to do with them.
@@ -37,12 +38,22 @@ pub(crate) enum Token {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// The agent who calls with it
-    #[arg(long, value_name = "NAME", value_parser = mcp::agent)]
+    /// The name of whoever calls with it
+    #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
+    /// What they may do: person (everything, approve included), agent, worker, reader (look only)
+    #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
+    role: Role,
     /// It opens /metrics, and nothing else
     #[arg(long)]
     only_metrics: bool,
+}
+
+fn role(word: &str) -> Result<Role, String> {
+    let all = [Role::Person, Role::Agent, Role::Worker, Role::Reader];
+    all.into_iter()
+        .find(|role| role.word() == word)
+        .ok_or_else(|| format!("one of {}", all.map(Role::word).join(", ")))
 }
 
 // Which.
@@ -72,11 +83,13 @@ impl New {
         }
         let made = match self.only_metrics {
             true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
-            false => tokens.make(&self.agent, &by, text::now()),
+            false => tokens.make_for(self.role, &self.agent, &by, text::now()),
         };
         let (token, secret) = made.map_err(|error| failure(&error))?;
         if context.out.json {
-            return context.out.value(&json!({ "id": token.id, "agent": token.agent, "token": secret }));
+            return context.out.value(
+                &json!({ "id": token.id, "agent": token.agent, "role": token.role, "token": secret }),
+            );
         }
         context.out.line(secret);
         context.out.say(format!(
@@ -106,9 +119,8 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         let tokens: Vec<_> = tokens
             .iter()
             .map(|token| {
-                let waypost_http::Token { id, agent, created_at, created_by, only, .. } = token;
-                let mut told =
-                    json!({ "id": id, "agent": agent, "created_at": created_at, "created_by": created_by });
+                let waypost_http::Token { id, agent, role, created_at, created_by, only, .. } = token;
+                let mut told = json!({ "id": id, "agent": agent, "role": role, "created_at": created_at, "created_by": created_by });
                 if let Some(only) = only {
                     told["only"] = only.as_str().into();
                 }
@@ -120,7 +132,10 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
     for token in &tokens {
         let age = text::age(Some(token.created_at), text::now());
         let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
-        context.out.line(format!("{}  {}{only}  {age} ago by {}", token.id, token.agent, token.created_by));
+        let role = token.role.word();
+        context
+            .out
+            .line(format!("{}  {} ({role}){only}  {age} ago by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");

@@ -70,30 +70,44 @@ fn known<'a>(asked: &'a [String], what: &str, have: impl Iterator<Item = &'a Str
     }
 }
 
+/// The queues that were named, or all that there are.
+fn queues(config: &Config, named: &[String]) -> Vec<String> {
+    if named.is_empty() { config.queues.keys().cloned().collect() } else { named.to_vec() }
+}
+
+/// How a worker runs plans: those of the queues and with the executors that were named, or of all.
+pub(crate) fn options(
+    config: &Config,
+    named: &[String],
+    executors: &[String],
+    jobs: Option<u32>,
+    patience: Patience,
+) -> Options {
+    let executors = (!executors.is_empty()).then(|| executors.iter().cloned().collect::<BTreeSet<String>>());
+    Options {
+        follow: Follow::Queues(queues(config, named)),
+        after_failure: AfterFailure::KeepGoing,
+        jobs,
+        takes: Takes { executors, leaves_unknown: true, tells_own_only: true },
+        patience,
+    }
+}
+
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = Folders::find(context)?;
         let config = setup::config(&folders, self.config.as_deref())?;
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
-        let queues: Vec<String> =
-            if self.queue.is_empty() { config.queues.keys().cloned().collect() } else { self.queue.clone() };
-        let executors =
-            (!self.executor.is_empty()).then(|| self.executor.iter().cloned().collect::<BTreeSet<String>>());
+        let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
+        let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
         let plans = Arc::new(context.plans_to_add_to()?);
         let _metrics = match self.metrics {
             Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
             None => None,
         };
         let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
-        let options = Options {
-            follow: Follow::Queues(queues.clone()),
-            after_failure: AfterFailure::KeepGoing,
-            jobs: self.jobs,
-            takes: Takes { executors, leaves_unknown: true, tells_own_only: true },
-            patience: if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked },
-        };
-        self.greet(context, &config, &queues);
+        self.greet(context, &config);
         let config = Arc::new(config);
         let mut runner =
             Runner::with(plans, Arc::clone(&config), folders.surroundings(), options).map_err(failed_run)?;
@@ -123,12 +137,12 @@ impl Worker {
         }
     }
 
-    fn greet(&self, context: &Context, config: &Config, queues: &[String]) {
+    fn greet(&self, context: &Context, config: &Config) {
         let bound = |queue: &String| {
             let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
             format!("{queue} (at most {concurrency} at the same time)")
         };
-        let queues: Vec<String> = queues.iter().map(bound).collect();
+        let queues: Vec<String> = queues(config, &self.queue).iter().map(bound).collect();
         let ends = if self.until_idle { "ends when nothing is left to do" } else { "Ctrl-C ends it" };
         context.out.say(format!("working on queue {}; {ends}", queues.join(", ")));
     }

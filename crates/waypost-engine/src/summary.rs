@@ -2,15 +2,13 @@
 
 use waypost_core::{Consequence, Event, TaskId};
 
-use super::text;
-
 /// Names that one line lists.
 const NAMES_MAX: usize = 4;
-/// Columns of a text that is quoted.
-const QUOTE_COLUMNS: usize = 40;
+/// Characters of a text that is quoted.
+const QUOTE_CHARACTERS: usize = 40;
 
 /// All events of a version on one line.
-pub(crate) fn words(events: &[Event]) -> String {
+pub fn summary(events: &[Event]) -> String {
     let words: Vec<String> = events.iter().map(event_words).filter(|words| !words.is_empty()).collect();
     words.join("; ")
 }
@@ -25,14 +23,36 @@ fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
 }
 
 fn with(words: &str, more: &str) -> String {
-    let more = text::short(more, QUOTE_COLUMNS);
+    let more = short(more);
     if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
+}
+
+fn counted(tasks: usize) -> String {
+    format!("{tasks} task{}", if tasks == 1 { "" } else { "s" })
+}
+
+/// The beginning of a text on one line. Text of a plan cannot steer a terminal or look like another line.
+fn short(text: &str) -> String {
+    let blank = |character: char| character.is_control() || character.is_whitespace();
+    let mut line = String::new();
+    let mut left = QUOTE_CHARACTERS;
+    for word in text.split(blank).filter(|word| !word.is_empty()) {
+        for character in (!line.is_empty()).then_some(' ').into_iter().chain(word.chars()) {
+            if left == 0 {
+                line.truncate(line.trim_end().len());
+                return line + "…";
+            }
+            line.push(character);
+            left -= 1;
+        }
+    }
+    line
 }
 
 fn event_words(event: &Event) -> String {
     match event {
         Event::PlanCreated { draft, .. } => {
-            format!("created with {}", text::count(draft.tasks.len(), "task"))
+            format!("created with {}", counted(draft.tasks.len()))
         }
         Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } => {
             let changed = [
@@ -118,7 +138,7 @@ fn event_words(event: &Event) -> String {
 }
 
 /// What followed from a version.
-pub(crate) fn consequence_words(consequence: &Consequence) -> String {
+pub fn consequence_summary(consequence: &Consequence) -> String {
     match consequence {
         Consequence::TaskDone { task } => format!("{task} done with its last task"),
         Consequence::TaskFailed { task, error } => with(&format!("{task} failed"), error),

@@ -1,0 +1,81 @@
+//! What a task's work comes to by the configuration, in words: the program as a person would type it. Runs nothing.
+
+use waypost_core::{TaskSpec, Work};
+
+use crate::config::{Config, Executor, Process, PromptTo, Worker};
+
+/// The program of a task, as a person would type it.
+pub fn preview(config: &Config, spec: &TaskSpec) -> String {
+    let work = spec.work.as_deref();
+    let work = work.map_or_else(|| "(for an agent or a person)".to_owned(), |work| program(config, work));
+    let Some(check) = &spec.check else { return work };
+    let check = match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
+        (None, Some(worker)) => done_by(worker),
+        (Some(Executor::Human), _) => "(a person is asked)".to_owned(),
+        (Some(_), _) | (None, None) => program(config, check),
+    };
+    format!("{work}, then check: {check}")
+}
+
+fn program(config: &Config, work: &Work) -> String {
+    match config.executors.get(&work.executor) {
+        None => format!("(no executor is called {})", work.executor),
+        Some(Executor::Noop) => "(nothing)".to_owned(),
+        Some(Executor::Human) => "(a person does it, and says so with `waypost answer`)".to_owned(),
+        Some(Executor::Worker(worker)) => done_by(worker),
+        Some(Executor::Dispatch(workers)) => {
+            let inputs = work.inputs.value();
+            let name = inputs.get("subagent").and_then(|name| name.as_str()).unwrap_or_default().to_owned();
+            workers.get(&name).map_or_else(|| format!("(no worker is called {name})"), done_by)
+        }
+    }
+}
+
+fn done_by(worker: &Worker) -> String {
+    match worker {
+        Worker::Process(process) => words(process),
+        Worker::Container(container) => {
+            let engine = container.engine.as_deref().unwrap_or("docker or podman");
+            format!("{} (in a container of {}, by {engine})", quoted(&container.command), container.image)
+        }
+        Worker::Kubernetes(kubernetes) => {
+            format!("{} (in a Kubernetes Job of {})", quoted(&kubernetes.command), kubernetes.image)
+        }
+        Worker::Slurm(slurm) => {
+            let partition = slurm.partition.as_ref().map(|name| format!(", partition {name}"));
+            format!("{} (in a Slurm job{})", words(&slurm.process), partition.unwrap_or_default())
+        }
+        Worker::Http(http) => format!("{} {}", http.method.word(), http.url),
+        Worker::Agent(agent) => {
+            let worktree = if agent.worktree { " (in a git worktree of its own)" } else { "" };
+            let prompt = match agent.prompt_to {
+                PromptTo::Stdin => " < PROMPT",
+                PromptTo::Argument => "",
+            };
+            format!("{}{prompt}{worktree}", words(&agent.process))
+        }
+    }
+}
+
+fn words(process: &Process) -> String {
+    let shell = if process.shell { "sh -c " } else { "" };
+    let place =
+        if process.directory.is_empty() { String::new() } else { format!(" (in {})", process.directory) };
+    format!("{shell}{}{place}", quoted(&process.command))
+}
+
+fn quoted(command: &[String]) -> String {
+    let plain = |word: &String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', "'\\''"))
+        }
+    };
+    if command.is_empty() {
+        return "(what the image says)".to_owned();
+    }
+    let words: Vec<String> = command.iter().map(plain).collect();
+    words.join(" ")
+}

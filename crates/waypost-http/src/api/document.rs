@@ -1,0 +1,174 @@
+//! The document that describes the API (OpenAPI 3.1), made of the routes and of the types that requests are read into.
+
+use serde_json::{Map, Value, json};
+
+use super::answer::Told;
+use super::routes::{self, Answer, Says};
+
+/// `GET /openapi.json`
+pub(super) async fn served() -> Told<Value> {
+    Told::of(openapi())
+}
+
+/// The document.
+pub fn openapi() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for says in routes::all().said {
+        let path = paths.entry(format!("/api/v1{}", says.path)).or_insert_with(|| json!({}));
+        path[says.verb.word()] = operation(&says);
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Waypost",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Plans that agents write, people approve and machines run. A version of a plan is its ETag: \
+                send it back as If-Match, and a write over what others wrote meanwhile is refused (412).",
+            "license": { "name": "MIT OR Apache-2.0" },
+        },
+        "security": [{ "token": [] }, { "session": [] }],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {
+                "token": { "type": "http", "scheme": "bearer" },
+                "session": { "type": "apiKey", "in": "cookie", "name": "waypost_session" },
+            },
+            "schemas": shapes(),
+        },
+    })
+}
+
+fn operation(says: &Says) -> Value {
+    let mut parameters: Vec<Value> = Vec::new();
+    for name in says.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+        parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) }));
+    }
+    parameters.extend(query(says));
+    for name in says.headers {
+        parameters.push(json!({ "name": name, "in": "header", "schema": { "type": "string" } }));
+    }
+    let name: String =
+        says.path.split('/').filter(|part| !part.starts_with('{')).collect::<Vec<_>>().join("_");
+    let one = if says.path.ends_with('}') { "_one" } else { "" };
+    let mut value = json!({
+        "operationId": format!("{}{name}{one}", says.verb.word()).replace('.', "_"),
+        "summary": says.summary,
+        "parameters": parameters,
+        "responses": responses(says),
+    });
+    if let Some(body) = &says.body {
+        let content = json!({ "application/json": { "schema": body } });
+        value["requestBody"] = json!({ "content": content });
+    }
+    value
+}
+
+fn path_schema(name: &str) -> Value {
+    match name {
+        "version" => json!({ "type": "integer", "minimum": 1 }),
+        _ => json!({ "type": "string", "minLength": 1 }),
+    }
+}
+
+/// Parameters behind the question mark: the fields of the type that they are read into.
+fn query(says: &Says) -> Vec<Value> {
+    let Some(schema) = says.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
+    let required: Vec<&str> =
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    let parameter = |(name, field): (&String, &Value)| {
+        let mut field = field.clone();
+        // What is left out is absent, never null.
+        if let Some(kinds) = field["type"].as_array().cloned() {
+            field["type"] = kinds.into_iter().find(|kind| kind != "null").unwrap_or_default();
+        }
+        let is_required = required.contains(&name.as_str());
+        json!({ "name": name, "in": "query", "required": is_required, "schema": field })
+    };
+    fields.map(parameter).collect()
+}
+
+fn responses(says: &Says) -> Value {
+    let json_of = |shape: &str| json!({ "schema": { "$ref": format!("#/components/schemas/{shape}") } });
+    let (status, content) = match says.answer {
+        Answer::Json(shape) => ("200", json!({ "application/json": json_of(shape) })),
+        Answer::Made(shape) => ("201", json!({ "application/json": json_of(shape) })),
+        Answer::Events(shape) => (
+            "200",
+            json!({
+                "text/event-stream": { "schema": { "type": "string" } },
+                "application/json": json_of(shape),
+            }),
+        ),
+        Answer::Text => ("200", json!({ "*/*": { "schema": { "type": "string" } } })),
+    };
+    let mut value = json!({
+        status: { "description": says.summary, "content": content },
+        "default": {
+            "description": "It was not done",
+            "content": { "application/problem+json": json_of("Problem") },
+        },
+    });
+    if says.headers.contains(&"If-None-Match") {
+        value["304"] = json!({ "description": "The caller has this version" });
+    }
+    value
+}
+
+/// An object with these fields, and others that later versions add.
+fn object(required: &[&str], fields: Value) -> Value {
+    json!({ "type": "object", "required": required, "properties": fields })
+}
+
+/// A list under a name, on pages where `next` says so.
+fn list(name: &str, of: &Value) -> Value {
+    let fields = json!({
+        name: { "type": "array", "items": of },
+        "total": { "type": "integer" },
+        "next": { "type": ["string", "null"] },
+    });
+    object(&[name], fields)
+}
+
+fn shapes() -> Value {
+    let (text, number, any) = (json!({ "type": "string" }), json!({ "type": "integer" }), json!({}));
+    let version = json!({ "version": number });
+    let head = json!({ "$ref": "#/components/schemas/Head" });
+    let head_fields = json!({
+        "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
+        "queue": text, "counts": { "type": "object" },
+    });
+    let me = json!({
+        "actor": text, "role": text, "csrf": { "type": ["string", "null"] }, "version": text,
+        "store": text, "worker": { "type": "boolean" }, "workspace": text,
+    });
+    json!({
+        "Any": any,
+        "Problem": object(&["type", "title", "status", "detail"], json!({
+            "type": text, "title": text, "status": number, "detail": text, "hint": text,
+            "problems": { "type": "array", "items": object(&["message"], json!({
+                "task": text, "message": text, "hint": text })) },
+            "conflict": object(&["known", "current"], json!({
+                "known": number, "current": number, "differences": { "type": "array" },
+                "differences_total": number, "writers": { "type": "array" } })),
+        })),
+        "Me": object(&["actor", "role", "version", "store", "worker", "workspace"], me),
+        "Head": object(&["id", "version", "title", "phase"], head_fields),
+        "PlanPage": list("plans", &head),
+        "Plan": { "allOf": [head, object(&["approval", "questions", "running", "failed"], json!({}))] },
+        "Written": object(&["id", "version"], json!({ "id": text, "version": number })),
+        "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
+        "Approval": object(&["required", "standing", "runs", "runs_total", "problems"], json!({ "standing": text })),
+        "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),
+        "Timeline": object(&["version", "rows"], version),
+        "History": object(&["versions"], json!({ "versions": { "type": "array" } })),
+        "Differences": object(&["differences", "differences_total"], json!({ "differences_total": number })),
+        "TaskPage": list("tasks", &object(&["id", "description", "standing"], json!({ "id": text, "standing": text }))),
+        "Task": object(&["id", "standing", "attempts", "why"], json!({ "id": text, "standing": text })),
+        "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),
+        "Workers": list("workers", &object(&["name", "state", "running"], json!({ "name": text }))),
+        "Agents": list("agents", &object(&["name", "plans", "running"], json!({ "name": text }))),
+        "Queues": list("queues", &object(&["name", "concurrency"], json!({ "name": text, "concurrency": number }))),
+        "Executors": list("executors", &object(&["name", "kind"], json!({ "name": text, "kind": text }))),
+    })
+}

@@ -1,0 +1,133 @@
+//! What happens: pages of events, or as they come.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use waypost_core::{PlanId, TaskId};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
+
+use super::answer::{Problem, Told};
+use super::asked::Parameters;
+use super::{Api, aside};
+
+/// Events on a page, unless the caller says otherwise.
+const EVENTS_DEFAULT: usize = 100;
+/// Versions that are looked through, each time farther back, for the newest events.
+const NEWEST_LOOKED: [u64; 4] = [200, 2_000, 20_000, 100_000];
+
+/// Which events, and from where on.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Wanted {
+    plan: Option<String>,
+    kind: Option<String>,
+    agent: Option<String>,
+    task: Option<String>,
+    after: Option<String>,
+    limit: Option<usize>,
+    newest: Option<usize>,
+}
+
+fn words(list: Option<&str>) -> impl Iterator<Item = String> {
+    list.unwrap_or_default()
+        .split(',')
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect::<Vec<_>>()
+        .into_iter()
+}
+
+impl Wanted {
+    fn filter(&self) -> Result<EventFilter, Problem> {
+        let bad = |error: String| Problem::bad(error, "");
+        let plans =
+            words(self.plan.as_deref()).map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
+        let tasks =
+            words(self.task.as_deref()).map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
+        let filter = EventFilter {
+            agents: words(self.agent.as_deref()).collect(),
+            kinds: words(self.kind.as_deref()).collect(),
+            plans: plans.collect::<Result<_, _>>()?,
+            tasks: tasks.collect::<Result<_, _>>()?,
+        };
+        filter.check().map_err(|error| Problem::bad(error.to_string(), error.hint()))?;
+        Ok(filter)
+    }
+}
+
+/// `GET /events`: a page where JSON is asked for, a stream otherwise.
+pub(crate) async fn events(
+    State(api): State<Arc<Api>>,
+    headers: HeaderMap,
+    Parameters(wanted): Parameters<Wanted>,
+) -> Result<Response, Problem> {
+    let filter = wanted.filter()?;
+    let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()).map(str::to_owned);
+    let after = last.or_else(|| wanted.after.clone()).filter(|after| !after.is_empty());
+    if let Some(newest) = wanted.newest {
+        let newest = newest.clamp(1, EVENTS_MAX);
+        return Ok(aside(api, move |api| newest_of(api, &filter, newest)).await?.into_response());
+    }
+    let after = match after.as_deref() {
+        None => None,
+        Some("latest") => Some(None),
+        Some(text) => {
+            let place = text.parse::<Cursor>();
+            Some(Some(
+                place.map_err(|error| Problem::bad(error.to_string(), "leave it out, or write latest"))?,
+            ))
+        }
+    };
+    if accepted.contains("application/json") && !accepted.contains("text/event-stream") {
+        let limit = wanted.limit.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX);
+        let page = aside(api, move |api| {
+            let begin = match after {
+                None => Cursor::default(),
+                Some(None) => Cursor::after(api.plans.latest()?),
+                Some(Some(place)) => place,
+            };
+            Ok(api.plans.events(begin, &filter, limit)?)
+        });
+        return Ok(Told::of(json!(page.await?)).into_response());
+    }
+    let listener = aside(api, move |api| Ok(api.feed.listen(after.flatten(), filter)?)).await?;
+    let stream = futures_util::stream::unfold(listener, async |mut listener| {
+        let said = listener.next().await?;
+        Some((Ok::<_, Infallible>(said), listener))
+    });
+    let heads = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((heads, Body::from_stream(stream)).into_response())
+}
+
+/// The latest events, oldest first.
+fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Told<Value>, Problem> {
+    let latest = api.plans.latest()?;
+    let mut found = Vec::new();
+    for looked in NEWEST_LOOKED {
+        let mut cursor = Cursor::after(latest.saturating_sub(looked));
+        found.clear();
+        loop {
+            let page = api.plans.events(cursor, filter, EVENTS_MAX)?;
+            cursor = page.cursor;
+            found.extend(page.events);
+            if !page.more {
+                break;
+            }
+        }
+        if found.len() >= newest || looked >= latest {
+            break;
+        }
+    }
+    let surplus = found.len().saturating_sub(newest);
+    found.drain(..surplus);
+    Ok(Told::of(json!({ "events": found, "cursor": Cursor::after(latest), "more": false })))
+}

@@ -1,0 +1,105 @@
+//! Sessions of the dashboard: who signed in with a token in a browser. Kept in memory only: a server that starts anew
+//! knows nobody.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use subtle::ConstantTimeEq;
+
+use crate::tokens::{TokenError, random};
+
+/// Sessions at the same time; for another one the oldest ends.
+pub const SESSIONS_MAX: usize = 1_000;
+/// How long a session lasts.
+pub const SESSION_SECONDS_MAX: u64 = 12 * 60 * 60;
+/// Random bytes of a session's name, and of what its pages prove themselves with.
+const SECRET_BYTES: usize = 32;
+/// The cookie that carries the name.
+const COOKIE: &str = "waypost_session";
+
+/// What is known of a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    /// The token that it was begun with.
+    pub(crate) token: String,
+    /// What its own pages send with every write, and no other page can know.
+    pub(crate) csrf: String,
+    began: Instant,
+}
+
+/// Who is signed in.
+#[derive(Debug, Default)]
+pub(crate) struct Sessions(Mutex<HashMap<String, Session>>);
+
+impl Sessions {
+    /// Begins one; returns the cookie to set.
+    pub(crate) fn begin(&self, token: &str, secure: bool) -> Result<String, TokenError> {
+        let name = random::<SECRET_BYTES>()?;
+        let session =
+            Session { token: token.to_owned(), csrf: random::<SECRET_BYTES>()?, began: Instant::now() };
+        let mut sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.retain(|_, session| !session.is_over());
+        if sessions.len() >= SESSIONS_MAX {
+            let oldest =
+                sessions.iter().min_by_key(|(_, session)| session.began).map(|(name, _)| name.clone());
+            oldest.and_then(|oldest| sessions.remove(&oldest));
+        }
+        sessions.insert(name.clone(), session);
+        let secure = if secure { "; Secure" } else { "" };
+        Ok(format!(
+            "{COOKIE}={name}; HttpOnly; SameSite=Strict; Path=/; Max-Age={SESSION_SECONDS_MAX}{secure}"
+        ))
+    }
+
+    /// The session that a request's cookies name.
+    pub(crate) fn of(&self, cookies: Option<&str>) -> Option<Session> {
+        let name = named(cookies?)?;
+        let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        sessions.get(name).filter(|session| !session.is_over()).cloned()
+    }
+
+    /// Ends the session that a request's cookies name; returns the cookie that takes its name away.
+    pub(crate) fn end(&self, cookies: Option<&str>) -> String {
+        if let Some(name) = cookies.and_then(named) {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+        }
+        format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0")
+    }
+}
+
+impl Session {
+    fn is_over(&self) -> bool {
+        self.began.elapsed() > Duration::from_secs(SESSION_SECONDS_MAX)
+    }
+
+    /// Whether a page of this session sent the request.
+    pub(crate) fn proves(&self, said: Option<&str>) -> bool {
+        said.is_some_and(|said| bool::from(said.as_bytes().ct_eq(self.csrf.as_bytes())))
+    }
+}
+
+fn named(cookies: &str) -> Option<&str> {
+    cookies.split(';').find_map(|one| one.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_known_by_its_cookie_until_it_ends() {
+        let sessions = Sessions::default();
+        let set = sessions.begin("t1", false).expect("random numbers");
+        let cookie = set.split(';').next().expect("a pair").to_owned();
+        let sent = format!("other=1; {cookie}");
+        let session = sessions.of(Some(&sent)).expect("signed in");
+        assert_eq!(session.token, "t1");
+        assert!(session.proves(Some(&session.csrf)));
+        assert!(!session.proves(Some("")) && !session.proves(None));
+        assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"));
+        sessions.end(Some(&sent));
+        assert!(sessions.of(Some(&sent)).is_none());
+        assert!(sessions.of(Some("waypost_session=")).is_none() && sessions.of(None).is_none());
+    }
+}

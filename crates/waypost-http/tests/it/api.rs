@@ -1,0 +1,388 @@
+//! The API as programs and the dashboard use it: over a real socket, with tokens and cookies.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+use waypost_core::{Actor, PlanId, TaskId, Timestamp};
+use waypost_engine::Config;
+use waypost_http::{Api, BODY_BYTES_MAX, Gate, Role, Site, Tokens, openapi, serve};
+use waypost_store::{MemoryStore, Plans};
+
+use super::Folder;
+
+/// Long enough for everything that has to happen, and reached only by what does not.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+
+/// A server with the API, and one token of each role.
+pub(crate) struct Desk {
+    pub(crate) runtime: Runtime,
+    pub(crate) at: SocketAddr,
+    pub(crate) plans: Arc<Plans>,
+    folder: Folder,
+    client: Client<HttpConnector, Full<Bytes>>,
+    person: String,
+    agent: String,
+    reader: String,
+    scraper: String,
+    _stop: oneshot::Sender<()>,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    status: u16,
+    headers: hyper::HeaderMap,
+    text: String,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn head(&self, name: &str) -> &str {
+        self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
+    }
+
+    /// An error in the form of RFC 9457.
+    #[track_caller]
+    fn problem(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        assert_eq!(self.head("content-type"), "application/problem+json", "{self:?}");
+        let value = self.json();
+        assert_eq!(value["status"], json!(status));
+        assert!(value["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{value}");
+        value
+    }
+
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert!((200..300).contains(&self.status), "{self:?}");
+        self.json()
+    }
+}
+
+impl Desk {
+    pub(crate) fn new() -> Self {
+        let folder = Folder::new();
+        let tokens = Tokens::of(folder.path());
+        let (by, when) = (Actor::person("ada"), Timestamp::from_micros(1_767_225_600_000_000));
+        let make = |role, name: &str| tokens.make_for(role, name, &by, when).unwrap().1;
+        let (person, agent, reader) =
+            (make(Role::Person, "ada"), make(Role::Agent, "planner"), make(Role::Reader, "guest"));
+        let scraper = tokens.make_only("prometheus", "/metrics", &by, when).unwrap().1;
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let logs: PathBuf = folder.path().join("logs");
+        let api = Api::new(Arc::clone(&plans), Arc::new(Config::default()), logs, "desk".to_owned());
+        let site = Site::new(Gate::local(), tokens, Vec::new()).with_api(api);
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let at = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let at = listener.local_addr().unwrap();
+            tokio::spawn(serve(listener, site, async {
+                let _dropped = stopped.await;
+            }));
+            at
+        });
+        let client = Client::builder(TokioExecutor::new()).build_http();
+        Self { runtime, at, plans, folder, client, person, agent, reader, scraper, _stop: stop }
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
+        let mut request = hyper::Request::builder().method(method).uri(format!("http://{}{path}", self.at));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let asked = async {
+            let response = self.client.request(request).await.unwrap();
+            let (parts, body) = response.into_parts();
+            let text = String::from_utf8_lossy(&body.collect().await.unwrap().to_bytes()).into_owned();
+            Answer { status: parts.status.as_u16(), headers: parts.headers, text }
+        };
+        self.runtime.block_on(async { tokio::time::timeout(BOUND, asked).await.unwrap() })
+    }
+
+    fn by(&self, token: &str, method: &str, path: &str, more: &[(&str, &str)], body: &Value) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let mut headers = vec![("authorization", bearer.as_str())];
+        headers.extend(more);
+        let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        if !body.is_null() {
+            headers.push(("content-type", "application/json"));
+        }
+        self.send(method, &format!("/api/v1{path}"), &headers, bytes)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.by(&self.person, "GET", path, &[], &Value::Null)
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.by(&self.person, "POST", path, &[], body)
+    }
+
+    pub(crate) fn bearer(&self) -> String {
+        format!("Bearer {}", self.person)
+    }
+
+    /// A plan with tasks one after another.
+    pub(crate) fn plan(&self, id: &str, tasks: &[&str]) {
+        let mut before: Option<&str> = None;
+        let tasks: Vec<Value> = tasks
+            .iter()
+            .map(|task| {
+                let on: Vec<&str> = before.replace(task).into_iter().collect();
+                json!({ "id": task, "description": task, "depends_on": on })
+            })
+            .collect();
+        let plan = json!({ "format": "waypost/1", "title": id, "tasks": tasks });
+        self.post("/plans", &json!({ "id": id, "plan": plan })).ok();
+    }
+}
+
+#[test]
+fn plans_are_listed_on_pages_and_those_that_wait_for_a_person_come_first() {
+    let desk = Desk::new();
+    for id in ["one", "two", "three", "four"] {
+        desk.plan(id, &["a"]);
+    }
+    desk.post("/plans/one/actions/request-approval", &json!({ "message": "look" })).ok();
+    desk.post("/plans/two/actions/start", &json!({})).ok();
+    desk.by(&desk.person, "PATCH", "/plans/four", &[], &json!({ "goal": "last" })).ok();
+    let ids = |page: &Value| -> Vec<String> {
+        page["plans"].as_array().unwrap().iter().map(|plan| plan["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&desk.get("/plans?sort=attention").ok()), ["one", "two", "four", "three"]);
+    let (mut seen, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = desk.get(&format!("/plans?sort=id&limit=1{after}")).ok();
+        assert_eq!(page["total"], json!(4));
+        seen.extend(ids(&page));
+        let Some(next) = page["next"].as_str() else { break };
+        after = format!("&after={next}");
+    }
+    assert_eq!(seen, ["four", "one", "three", "two"]);
+    desk.get("/plans?limit=0").problem(400);
+    desk.get("/plans?sort=colour").problem(400);
+    desk.get("/plans?colour=red").problem(400);
+}
+
+#[test]
+fn a_key_sent_twice_makes_one_plan() {
+    let desk = Desk::new();
+    let body = json!({ "plan": { "format": "waypost/1", "title": "Once", "tasks": [{ "id": "a" }] } });
+    let make = |token: &str| desk.by(token, "POST", "/plans", &[("idempotency-key", "k-1")], &body);
+    let (first, second) = (make(&desk.agent), make(&desk.agent));
+    assert_eq!((first.status, second.status), (201, 201), "{second:?}");
+    assert_eq!(first.ok()["id"], second.ok()["id"]);
+    let id = first.ok()["id"].as_str().unwrap().to_owned();
+    assert_eq!(first.head("location"), format!("/api/v1/plans/{id}"));
+    assert_eq!(first.head("etag"), "\"1\"");
+    assert_ne!(make(&desk.person).ok()["id"], json!(id), "the key of another is another key");
+    assert_eq!(desk.get("/plans").ok()["total"], json!(2));
+}
+
+#[test]
+fn who_writes_over_what_others_wrote_is_told_what_changed() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let plan = desk.get("/plans/p");
+    assert_eq!(plan.head("etag"), "\"1\"");
+    let again = desk.by(&desk.person, "GET", "/plans/p", &[("if-none-match", "\"1\"")], &Value::Null);
+    assert_eq!((again.status, again.text.as_str()), (304, ""));
+    let revise = |token: &str, known: &str, title: &str| {
+        desk.by(token, "PATCH", "/plans/p", &[("if-match", known)], &json!({ "title": title }))
+    };
+    assert_eq!(revise(&desk.agent, "\"1\"", "By the agent").ok()["version"], json!(2));
+    let conflict = revise(&desk.person, "\"1\"", "By the person").problem(412);
+    assert_eq!((&conflict["conflict"]["known"], &conflict["conflict"]["current"]), (&json!(1), &json!(2)));
+    assert!(conflict["conflict"]["differences"].to_string().contains("By the agent"), "{conflict}");
+    assert!(conflict["conflict"]["writers"].to_string().contains("planner"), "{conflict}");
+    revise(&desk.person, "yesterday", "x").problem(400);
+    assert_eq!(desk.get("/plans/p").ok()["title"], json!("By the agent"));
+}
+
+#[test]
+fn all_that_is_wrong_with_a_plan_is_said_at_once() {
+    let desk = Desk::new();
+    let plan = json!({ "format": "waypost/1", "title": "Bad", "tasks": [
+        { "id": "a", "depends_on": ["b"] }, { "id": "b", "depends_on": ["a"] }, { "id": "c", "depends_on": ["none"] },
+    ] });
+    let problem = desk.post("/plans", &json!({ "plan": plan })).problem(422);
+    assert!(problem["problems"].as_array().unwrap().len() >= 2, "{problem}");
+    let valid = desk.post("/validate", &json!({ "text": plan.to_string() })).problem(422);
+    assert!(valid["problems"].as_array().unwrap().len() >= 2, "{valid}");
+    desk.post("/plans", &json!({})).problem(400);
+    desk.post("/plans", &json!({ "text": "{", "format": "native" })).problem(422);
+}
+
+#[test]
+fn what_the_rules_of_a_plan_forbid_is_refused_in_words() {
+    let desk = Desk::new();
+    desk.plan("p", &["a", "b"]);
+    let refusal = desk.post("/plans/p/actions/resume", &json!({})).problem(409);
+    assert!(refusal["hint"].is_string(), "{refusal}");
+    desk.post("/plans/p/tasks/a/actions/progress", &json!({ "progress": "half" })).problem(409);
+    desk.post("/plans/p/tasks/zzz/actions/done", &json!({})).problem(404);
+    desk.post("/plans/p/actions/dance", &json!({})).problem(404);
+    desk.post("/plans/none/actions/start", &json!({})).problem(404);
+}
+
+#[test]
+fn a_reader_reads_an_agent_cannot_approve_and_only_a_person_purges() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let reader = |method: &str, path: &str, body: &Value| desk.by(&desk.reader, method, path, &[], body);
+    assert_eq!(reader("GET", "/plans/p", &Value::Null).status, 200);
+    reader("PATCH", "/plans/p", &json!({ "title": "x" })).problem(403);
+    reader("POST", "/plans/p/actions/start", &json!({})).problem(403);
+    reader("DELETE", "/plans/p", &Value::Null).problem(403);
+    desk.post("/plans/p/actions/request-approval", &json!({})).ok();
+    desk.by(&desk.agent, "POST", "/plans/p/actions/approve", &[], &json!({})).problem(403);
+    desk.by(&desk.agent, "DELETE", "/plans/p?purge=true", &[], &Value::Null).problem(403);
+    let approved = desk.post("/plans/p/actions/approve", &json!({ "note": "fine" })).ok();
+    assert_eq!(approved["id"], json!("p"));
+    assert_eq!(desk.by(&desk.person, "DELETE", "/plans/p", &[], &Value::Null).status, 200);
+    assert_eq!(desk.by(&desk.person, "DELETE", "/plans/p?purge=true", &[], &Value::Null).status, 204);
+    desk.get("/plans/p").problem(404);
+    desk.by(&desk.scraper, "GET", "/plans", &[], &Value::Null).problem(403);
+}
+
+#[test]
+fn a_page_signs_in_by_cookie_and_proves_what_it_writes() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let login = desk.send("GET", &format!("/login?token={}", desk.person), &[], Vec::new());
+    assert_eq!((login.status, login.head("location")), (303, "/"));
+    let cookie = login.head("set-cookie").split(';').next().unwrap().to_owned();
+    let me = desk.send("GET", "/api/v1/me", &[("cookie", &cookie)], Vec::new()).ok();
+    assert_eq!(
+        (&me["actor"], &me["role"], &me["worker"]),
+        (&json!("person:ada"), &json!("person"), &json!(false))
+    );
+    let csrf = me["csrf"].as_str().unwrap().to_owned();
+    let write = |more: &[(&str, &str)]| {
+        let mut headers = vec![("cookie", cookie.as_str()), ("content-type", "application/json")];
+        headers.extend(more);
+        desk.send("PATCH", "/api/v1/plans/p", &headers, br#"{"goal":"by the page"}"#.to_vec())
+    };
+    write(&[]).problem(403);
+    write(&[("x-waypost-csrf", "guess")]).problem(403);
+    write(&[("x-waypost-csrf", &csrf), ("origin", "http://evil.example")]).problem(403);
+    write(&[("x-waypost-csrf", &csrf), ("host", "evil.example")]).problem(403);
+    let own = format!("http://{}", desk.at);
+    assert_eq!(write(&[("x-waypost-csrf", &csrf), ("origin", &own)]).status, 200);
+    assert_eq!(desk.send("GET", "/login?token=waypost_no", &[], Vec::new()).status, 401);
+    let out = [("cookie", cookie.as_str()), ("x-waypost-csrf", csrf.as_str())];
+    assert_eq!(desk.send("POST", "/logout", &out, Vec::new()).status, 204);
+    desk.send("GET", "/api/v1/me", &[("cookie", &cookie)], Vec::new()).problem(401);
+}
+
+#[test]
+fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    desk.get("/plans/p/tasks/a/log").problem(404);
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    desk.post("/plans/p/tasks/a/actions/claim", &json!({})).ok();
+    let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("a").unwrap());
+    let path = waypost_engine::log_path(&desk.folder.path().join("logs"), &plan, &task, 1);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(&path, "first\nsecond\n").unwrap();
+    assert_eq!(desk.get("/plans/p/tasks/a/log").text, "first\nsecond\n");
+    assert!(desk.get("/plans/p/tasks/a/log?tail=10").text.ends_with("second\n"));
+    assert!(!desk.get("/plans/p/tasks/a/log?tail=10").text.contains("first"));
+    for format in ["native", "clido", "markdown", "mermaid", "svg", "graphml", "dot"] {
+        let file = desk.get(&format!("/plans/p/export?format={format}"));
+        assert_eq!(file.status, 200, "{format}: {file:?}");
+        assert!(file.head("content-disposition").starts_with("attachment"), "{format}");
+    }
+    desk.get("/plans/p/export?format=smoke").problem(400);
+}
+
+#[test]
+fn whatever_goes_wrong_is_a_problem_in_words() {
+    let desk = Desk::new();
+    desk.get("/nowhere").problem(404);
+    desk.get("/plans/nowhere").problem(404);
+    desk.by(&desk.person, "PUT", "/plans", &[], &json!({})).problem(405);
+    let nobody = desk.send("GET", "/api/v1/plans", &[], Vec::new());
+    nobody.problem(401);
+    assert_eq!(nobody.head("www-authenticate"), "Bearer");
+    let bearer = desk.bearer();
+    let kind = |kind: &str, body: Vec<u8>| {
+        let headers = [("authorization", bearer.as_str()), ("content-type", kind)];
+        desk.send("POST", "/api/v1/plans", &headers, body)
+    };
+    kind("text/plain", b"hello".to_vec()).problem(415);
+    kind("application/json", b"{".to_vec()).problem(400);
+    kind("application/json", vec![b' '; BODY_BYTES_MAX + 1]).problem(413);
+    let strange = [("authorization", bearer.as_str()), ("host", "evil.example")];
+    desk.send("GET", "/api/v1/plans", &strange, Vec::new()).problem(403);
+}
+
+#[test]
+fn answers_are_compressed_for_those_who_can_read_it_but_streams_are_not() {
+    let desk = Desk::new();
+    let ask = |path: &str, encoding: &str| {
+        let headers = [("authorization", desk.bearer()), ("accept-encoding", encoding.to_owned())];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        desk.send("GET", path, &headers, Vec::new())
+    };
+    assert_eq!(ask("/api/v1/openapi.json", "gzip").head("content-encoding"), "gzip");
+    assert_eq!(ask("/assets/app.js", "br").head("content-encoding"), "br");
+    assert_eq!(ask("/api/v1/openapi.json", "identity").head("content-encoding"), "");
+    let request = hyper::Request::get(format!("http://{}/api/v1/events", desk.at))
+        .header("authorization", desk.bearer())
+        .header("accept-encoding", "gzip, br")
+        .body(Full::new(Bytes::new()))
+        .unwrap();
+    let response = desk.runtime.block_on(desk.client.request(request)).unwrap();
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    assert!(!response.headers().contains_key("content-encoding"));
+}
+
+#[test]
+fn the_document_describes_what_is_there() {
+    let desk = Desk::new();
+    let document = openapi();
+    assert_eq!(desk.get("/openapi.json").ok(), document);
+    for (path, operations) in document["paths"].as_object().unwrap() {
+        let path = path.strip_prefix("/api/v1").unwrap();
+        let path = path.replace("{plan}", "none").replace("{task}", "none").replace("{version}", "1");
+        for method in ["get", "post", "put", "patch", "delete"] {
+            let is_said = operations.get(method).is_some();
+            if is_said && path == "/events" {
+                // It does not end; that it is there is seen where it is listened to.
+                continue;
+            }
+            let answer = desk.by(&desk.person, &method.to_uppercase(), &path, &[], &json!({}));
+            assert_ne!(answer.status, 500, "{method} {path}: {answer:?}");
+            assert_eq!(answer.status != 405, is_said, "{method} {path}: {answer:?}");
+            assert!(!answer.text.contains("nothing is here"), "{method} {path}: {answer:?}");
+        }
+    }
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
+    let text = format!("{}\n", serde_json::to_string_pretty(&document).unwrap());
+    if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
+        std::fs::write(&file, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        kept == text,
+        "docs/openapi.json is old: WAYPOST_UPDATE=1 cargo test -p waypost-http document writes it anew"
+    );
+}

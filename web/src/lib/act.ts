@@ -1,0 +1,60 @@
+// What a person does to a plan or to one of its tasks, guarded by the version on the screen where that matters.
+
+import { part, send } from "./api";
+import { page } from "./page.svelte";
+import type { PlanOnScreen } from "./plan.svelte";
+import { shown } from "./words";
+
+export type PlanAction =
+  | "request-approval"
+  | "approve"
+  | "reject"
+  | "start"
+  | "pause"
+  | "resume"
+  | "cancel"
+  | "retry"
+  | "archive"
+  | "unarchive"
+  | "finish";
+
+export type TaskAction = "claim" | "progress" | "done" | "fail" | "skip" | "retry" | "cancel" | "answer" | "release";
+
+const spoken = (words: Record<string, unknown>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(words).filter(([, value]) => value !== "" && value !== undefined));
+
+/** Does something to a plan. Says whether it was done. */
+export async function act(screen: PlanOnScreen, action: PlanAction, words: Record<string, unknown> = {}, version?: number): Promise<boolean> {
+  const body = spoken(words);
+  const write = async (known?: number): Promise<void> => {
+    await send("POST", `/plans/${part(screen.id)}/actions/${action}`, body, known === undefined ? {} : { version: known });
+  };
+  if (version !== undefined) {
+    return page.write(`${action.replaceAll("-", " ")} the plan`, Object.values(body).map(shown).join("\n") || action, version, write);
+  }
+  try {
+    await write();
+    return true;
+  } catch (error) {
+    page.failed(error);
+    return false;
+  }
+}
+
+/** Does something to a task. Says whether it was done. */
+export async function actOnTask(screen: PlanOnScreen, task: string, action: TaskAction, words: Record<string, unknown> = {}): Promise<boolean> {
+  try {
+    await send("POST", `/plans/${part(screen.id)}/tasks/${part(task)}/actions/${action}`, spoken(words));
+    return true;
+  } catch (error) {
+    page.failed(error);
+    return false;
+  }
+}
+
+/** Changes the plan's tasks, all operations or none. Says whether it was done. */
+export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: object[], version: number): Promise<boolean> {
+  return page.write(what, mine, version, async (known) => {
+    await send("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
+  });
+}

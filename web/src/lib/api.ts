@@ -1,0 +1,90 @@
+// The one place that speaks with the server.
+
+import type { Me, Problem } from "./types";
+
+/** An answer that is an error, with the server's own words. */
+export class ApiError extends Error {
+  constructor(readonly problem: Problem) {
+    super(problem.detail ?? problem.title);
+  }
+
+  get status(): number {
+    return this.problem.status;
+  }
+}
+
+let csrf: string | null = null;
+
+/** A part of a path, whatever characters it has. */
+export const part = (text: string): string => encodeURIComponent(text);
+
+async function problemOf(response: Response): Promise<Problem> {
+  const fallback: Problem = { title: response.statusText || `answer ${response.status}`, status: response.status };
+  try {
+    const said = (await response.json()) as Partial<Problem>;
+    return { ...fallback, ...said, status: response.status };
+  } catch {
+    return fallback;
+  }
+}
+
+async function request(method: string, path: string, headers: Record<string, string>, body?: string): Promise<Response> {
+  let response: Response;
+  try {
+    const init: RequestInit = { method, headers, credentials: "same-origin", cache: "no-store" };
+    if (body !== undefined) init.body = body;
+    response = await fetch(`/api/v1${path}`, init);
+  } catch {
+    throw new ApiError({
+      title: "The server does not answer",
+      status: 0,
+      hint: "See that `waypost serve` still runs. This page goes on by itself when it is back.",
+    });
+  }
+  if (!response.ok) throw new ApiError(await problemOf(response));
+  return response;
+}
+
+/** Reads something. */
+export async function get<T>(path: string): Promise<T> {
+  return (await request("GET", path, { accept: "application/json" })).json() as Promise<T>;
+}
+
+/** Reads a text. */
+export async function getText(path: string): Promise<string> {
+  return (await request("GET", path, { accept: "text/plain, */*" })).text();
+}
+
+export interface Guard {
+  /** The version on screen: nothing is written when the plan has moved on. */
+  version?: number;
+  /** Makes a repeated create harmless. */
+  idempotencyKey?: string;
+}
+
+/** Writes something. */
+export async function send<T>(method: "POST" | "PATCH" | "PUT" | "DELETE", path: string, body: unknown, guard: Guard = {}): Promise<T> {
+  const headers: Record<string, string> = { accept: "application/json", "content-type": "application/json" };
+  if (csrf) headers["x-waypost-csrf"] = csrf;
+  if (guard.version !== undefined) headers["if-match"] = `"${guard.version}"`;
+  if (guard.idempotencyKey) headers["idempotency-key"] = guard.idempotencyKey;
+  const response = await request(method, path, headers, JSON.stringify(body ?? {}));
+  return (response.status === 204 ? {} : await response.json()) as T;
+}
+
+/** Who this page acts as. */
+export async function me(): Promise<Me> {
+  const found = await get<Me>("/me");
+  csrf = found.csrf;
+  return found;
+}
+
+/** A query of those parameters that say something. */
+export function query(parameters: Record<string, string | number | boolean | null | undefined>): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined && value !== null && value !== "" && value !== false) search.set(name, String(value));
+  }
+  const text = search.toString();
+  return text ? `?${text}` : "";
+}

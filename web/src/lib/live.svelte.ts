@@ -1,0 +1,81 @@
+// What happens, as it happens. The browser connects again by itself and says which event it saw last.
+
+import { query } from "./api";
+import type { PlanEvent } from "./types";
+
+export type Listener = (events: PlanEvent[]) => void;
+
+/** Events that are handed over together: what comes within one picture is drawn once. */
+const BATCH_MS = 50;
+/** Between two attempts to connect after the browser has given up. */
+const RETRY_MS = 3_000;
+
+class Live {
+  /** Whether events come in. */
+  connected = $state(false);
+  #source: EventSource | null = null;
+  #listeners = new Set<Listener>();
+  #waiting: PlanEvent[] = [];
+  #timer: ReturnType<typeof setTimeout> | null = null;
+  #cursor = "latest";
+  #missed = new Set<() => void>();
+
+  /** Begins to listen. */
+  start(): void {
+    if (this.#source) return;
+    const source = new EventSource(`/api/v1/events${query({ after: this.#cursor })}`);
+    this.#source = source;
+    source.onopen = () => {
+      const again = this.#cursor !== "latest";
+      this.connected = true;
+      // Nothing was missed, the server goes on after the cursor; but what stands on the screen may have been an error.
+      if (again) for (const tell of this.#missed) tell();
+    };
+    source.onmessage = (message) => {
+      this.#cursor = message.lastEventId || this.#cursor;
+      this.#waiting.push(JSON.parse(message.data as string) as PlanEvent);
+      this.#timer ??= setTimeout(() => this.#deliver(), BATCH_MS);
+    };
+    source.onerror = () => {
+      this.connected = false;
+      if (source.readyState === EventSource.CLOSED) {
+        this.#source = null;
+        setTimeout(() => this.start(), RETRY_MS);
+      }
+    };
+  }
+
+  #deliver(): void {
+    const events = this.#waiting;
+    this.#waiting = [];
+    this.#timer = null;
+    for (const listener of this.#listeners) listener(events);
+  }
+
+  /** Hears everything until the returned function is called. */
+  hear(listener: Listener, reconnected?: () => void): () => void {
+    this.#listeners.add(listener);
+    if (reconnected) this.#missed.add(reconnected);
+    return () => {
+      this.#listeners.delete(listener);
+      if (reconnected) this.#missed.delete(reconnected);
+    };
+  }
+}
+
+export const live = new Live();
+
+/** Calls `work` at most once in so many milliseconds, the last call always. */
+export function seldom(work: () => void, every: number): () => void {
+  let timer: ReturnType<typeof setTimeout> | null = null;
+  let last = 0;
+  return () => {
+    if (timer !== null) return;
+    const wait = Math.max(0, last + every - Date.now());
+    timer = setTimeout(() => {
+      timer = null;
+      last = Date.now();
+      work();
+    }, wait);
+  };
+}

@@ -1,0 +1,39 @@
+// Markdown that somebody else wrote, made harmless. Loaded only where a text is shown.
+
+import DOMPurify from "dompurify";
+import { marked } from "marked";
+
+/** What a text may have; nothing that loads, runs, or asks anything. */
+const TAGS = [
+  "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "input", "li", "ol", "p", "pre",
+  "s", "strong", "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
+];
+const ATTRIBUTES = ["align", "checked", "disabled", "href", "start", "title", "type"];
+
+DOMPurify.addHook("afterSanitizeAttributes", (node) => {
+  if (node.tagName === "A") {
+    node.setAttribute("rel", "noopener noreferrer nofollow");
+    node.setAttribute("target", "_blank");
+  }
+  // The only fields that Markdown makes are boxes of a checklist.
+  if (node.tagName === "INPUT") {
+    if (node.getAttribute("type") !== "checkbox") node.remove();
+    else node.setAttribute("disabled", "");
+  }
+});
+
+// Tags that somebody wrote into the text are shown as they were written.
+marked.use({ renderer: { html: ({ text }) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;") } });
+
+/** The text as nodes that can be put into the page. */
+export function nodes(text: string): DocumentFragment {
+  const html = marked.parse(text, { async: false, gfm: true });
+  return DOMPurify.sanitize(html, {
+    ALLOWED_TAGS: TAGS,
+    ALLOWED_ATTR: ATTRIBUTES,
+    ALLOWED_URI_REGEXP: /^(?:https?:|mailto:|#)/i,
+    // Attributes that name nothing: the pattern for addresses is not for them.
+    ADD_URI_SAFE_ATTR: ["align", "checked", "disabled", "start", "type"],
+    RETURN_DOM_FRAGMENT: true,
+  });
+}

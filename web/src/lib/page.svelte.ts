@@ -1,0 +1,111 @@
+// What all views share: who looks, what time it is, what went wrong.
+
+import { ApiError, me } from "./api";
+import type { Conflict, Me, Problem } from "./types";
+
+export interface Note {
+  id: number;
+  tone: "good" | "bad";
+  text: string;
+  hint?: string;
+}
+
+/** A write that was not made because somebody else wrote before. */
+export interface Clash {
+  what: string;
+  conflict: Conflict;
+  mine: string;
+  again: (version: number) => Promise<void>;
+}
+
+const NOTE_MS = 6_000;
+
+class Page {
+  me = $state<Me | null>(null);
+  signedOut = $state(false);
+  now = $state(Date.now());
+  notes = $state<Note[]>([]);
+  clash = $state<Clash | null>(null);
+  help = $state(false);
+  #next = 0;
+
+  constructor() {
+    setInterval(() => (this.now = Date.now()), 1_000);
+  }
+
+  /** Whether whoever looks may write. */
+  get mayWrite(): boolean {
+    return this.me !== null && this.me.role !== "reader";
+  }
+
+  /** Whether whoever looks may decide what only people decide. */
+  get isPerson(): boolean {
+    return this.me?.role === "person";
+  }
+
+  async begin(): Promise<void> {
+    try {
+      this.me = await me();
+      this.signedOut = false;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) this.signedOut = true;
+      else this.failed(error);
+    }
+  }
+
+  say(text: string): void {
+    this.#add({ id: 0, tone: "good", text });
+  }
+
+  /** Tells what went wrong in the server's words. */
+  failed(error: unknown): void {
+    if (error instanceof ApiError) {
+      if (error.status === 401) {
+        this.signedOut = true;
+        return;
+      }
+      const note: Note = { id: 0, tone: "bad", text: sentence(error.problem) };
+      if (error.problem.hint) note.hint = error.problem.hint;
+      this.#add(note);
+    } else {
+      this.#add({ id: 0, tone: "bad", text: String(error) });
+    }
+  }
+
+  #add(note: Note): void {
+    const id = ++this.#next;
+    this.notes = [...this.notes.slice(-3), { ...note, id }];
+    // What went wrong stays until it has been read.
+    if (note.tone === "good") setTimeout(() => this.dismiss(id), NOTE_MS);
+  }
+
+  dismiss(id: number): void {
+    this.notes = this.notes.filter((note) => note.id !== id);
+  }
+
+  /**
+   * Writes with the version on screen. A conflict is shown with what was typed, and can be written again on top of what
+   * the others did. Says whether it was written.
+   */
+  async write(what: string, mine: string, version: number, work: (version: number) => Promise<void>): Promise<boolean> {
+    try {
+      await work(version);
+      return true;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 412 && error.problem.conflict) {
+        this.clash = { what, mine, conflict: error.problem.conflict, again: work };
+      } else {
+        this.failed(error);
+      }
+      return false;
+    }
+  }
+}
+
+function sentence(problem: Problem): string {
+  const first = problem.detail ?? problem.title;
+  const more = (problem.problems ?? []).map((one) => (one.task ? `${one.task}: ${one.message}` : one.message));
+  return [first, ...more].join("\n");
+}
+
+export const page = new Page();

@@ -1,0 +1,297 @@
+// Draws a plan's graph on a canvas. Knows tasks only by their places.
+
+import type { Camera, Size } from "./camera";
+import type { Graph, Standing } from "./types";
+import { SIGN } from "./words";
+
+export const BOX = { width: 200, height: 56 };
+/** Below this scale boxes have no words. */
+const WORDS_SCALE = 0.42;
+/** Below this scale they have no sign either: it could not be told from a speck. */
+const SIGN_SCALE = 0.12;
+/** Arrows that are drawn while they are thinner than a hair. */
+const THIN_ARROWS_MAX = 20_000;
+
+export interface Colours {
+  panel: string;
+  text: string;
+  dim: string;
+  line: string;
+  accent: string;
+  own: Record<Standing, { line: string; fill: string }>;
+}
+
+/** The colours of the page as they are now. */
+export function colours(element: Element): Colours {
+  const style = getComputedStyle(element);
+  const read = (name: string): string => style.getPropertyValue(`--${name}`).trim();
+  const own = Object.fromEntries(
+    Object.keys(SIGN).map((name) => [name, { line: read(name), fill: read(`${name}-fill`) }]),
+  ) as Colours["own"];
+  return { panel: read("panel"), text: read("text"), dim: read("dim"), line: read("line-strong"), accent: read("accent"), own };
+}
+
+/** What stands next to each task. */
+export class Neighbours {
+  readonly before: number[][];
+  readonly after: number[][];
+
+  constructor(graph: Graph) {
+    this.before = Array.from({ length: graph.ids.length }, () => []);
+    this.after = Array.from({ length: graph.ids.length }, () => []);
+    graph.from.forEach((from, arrow) => {
+      const to = graph.to[arrow];
+      if (to === undefined) return;
+      this.before[to]?.push(from);
+      this.after[from]?.push(to);
+    });
+  }
+}
+
+export interface Scene {
+  graph: Graph;
+  standing: Standing[];
+  camera: Camera;
+  screen: Size;
+  selected: number | null;
+  hovered: number | null;
+  critical: Set<number>;
+  colours: Colours;
+  /** While somebody draws an arrow: from this box to this point of the plan. */
+  arrow: { from: number; x: number; y: number } | null;
+}
+
+/** Draws everything that can be seen. */
+export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { camera, screen } = scene;
+  context.save();
+  context.clearRect(0, 0, screen.width, screen.height);
+  context.scale(camera.scale, camera.scale);
+  context.translate(-camera.x, -camera.y);
+  drawArrows(context, scene);
+  drawBoxes(context, scene);
+  drawNewArrow(context, scene);
+  context.restore();
+}
+
+function seen(scene: Scene, left: number, top: number, right: number, bottom: number): boolean {
+  const { camera, screen } = scene;
+  return (
+    right >= camera.x &&
+    bottom >= camera.y &&
+    left <= camera.x + screen.width / camera.scale &&
+    top <= camera.y + screen.height / camera.scale
+  );
+}
+
+function curve(path: CanvasRenderingContext2D, x1: number, y1: number, x2: number, y2: number): void {
+  const bend = Math.max(18, Math.abs(y2 - y1) / 2);
+  path.moveTo(x1, y1);
+  path.bezierCurveTo(x1, y1 + bend, x2, y2 - bend, x2, y2);
+}
+
+function drawArrows(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { graph, colours, camera } = scene;
+  const { x, y } = graph;
+  if (!x || !y) return;
+  const lit = scene.hovered ?? scene.selected;
+  const strong: number[] = [];
+  const thin = camera.scale < 0.2 && graph.from.length > THIN_ARROWS_MAX;
+  context.lineWidth = Math.max(1, 0.7 / camera.scale);
+  context.strokeStyle = colours.line;
+  context.globalAlpha = camera.scale < 0.3 ? 0.35 : 0.6;
+  context.beginPath();
+  for (let arrow = 0; arrow < graph.from.length && !thin; arrow++) {
+    const from = graph.from[arrow] ?? 0;
+    const to = graph.to[arrow] ?? 0;
+    const x1 = (x[from] ?? 0) + BOX.width / 2;
+    const y1 = (y[from] ?? 0) + BOX.height;
+    const x2 = (x[to] ?? 0) + BOX.width / 2;
+    const y2 = y[to] ?? 0;
+    if (!seen(scene, Math.min(x1, x2) - 4, Math.min(y1, y2), Math.max(x1, x2) + 4, Math.max(y1, y2))) continue;
+    if (from === lit || to === lit || (scene.critical.has(from) && scene.critical.has(to))) strong.push(arrow);
+    else curve(context, x1, y1, x2, y2);
+  }
+  context.stroke();
+  context.globalAlpha = 1;
+  for (const arrow of strong) {
+    const from = graph.from[arrow] ?? 0;
+    const to = graph.to[arrow] ?? 0;
+    context.beginPath();
+    context.strokeStyle = from === lit || to === lit ? colours.accent : colours.own.running.line;
+    context.lineWidth = Math.max(2.2, 1.6 / camera.scale);
+    curve(
+      context,
+      (x[from] ?? 0) + BOX.width / 2,
+      (y[from] ?? 0) + BOX.height,
+      (x[to] ?? 0) + BOX.width / 2,
+      y[to] ?? 0,
+    );
+    context.stroke();
+    head(context, (x[to] ?? 0) + BOX.width / 2, y[to] ?? 0, context.strokeStyle);
+  }
+}
+
+function head(context: CanvasRenderingContext2D, x: number, y: number, colour: string): void {
+  context.beginPath();
+  context.moveTo(x, y);
+  context.lineTo(x - 5, y - 9);
+  context.lineTo(x + 5, y - 9);
+  context.closePath();
+  context.fillStyle = colour;
+  context.fill();
+}
+
+function drawBoxes(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { graph } = scene;
+  const { x, y } = graph;
+  if (!x || !y) return;
+  const words = scene.camera.scale >= WORDS_SCALE;
+  for (let place = 0; place < graph.ids.length; place++) {
+    const left = x[place] ?? 0;
+    const top = y[place] ?? 0;
+    if (!seen(scene, left, top, left + BOX.width, top + BOX.height)) continue;
+    drawBox(context, scene, place, left, top);
+    if (words) drawWords(context, scene, place, left, top);
+    else if (scene.camera.scale >= SIGN_SCALE) drawLargeSign(context, scene, place, left, top);
+  }
+}
+
+function drawLargeSign(context: CanvasRenderingContext2D, scene: Scene, place: number, left: number, top: number): void {
+  const standing = scene.standing[place] ?? "blocked";
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  context.font = "700 40px system-ui, sans-serif";
+  context.fillStyle = scene.colours.own[standing].line;
+  context.fillText(SIGN[standing], left + 26 + (BOX.width - 26) / 2, top + BOX.height / 2 + 2);
+}
+
+function drawBox(context: CanvasRenderingContext2D, scene: Scene, place: number, left: number, top: number): void {
+  const { colours, camera } = scene;
+  const own = colours.own[scene.standing[place] ?? "blocked"];
+  const lit = place === scene.selected || place === scene.hovered;
+  context.beginPath();
+  context.roundRect(left, top, BOX.width, BOX.height, 8);
+  context.fillStyle = own.fill;
+  context.fill();
+  context.lineWidth = lit || scene.critical.has(place) ? Math.max(3, 2 / camera.scale) : Math.max(1.2, 0.8 / camera.scale);
+  context.strokeStyle = place === scene.selected ? colours.accent : own.line;
+  context.setLineDash(scene.standing[place] === "blocked" ? [5, 4] : []);
+  context.stroke();
+  context.setLineDash([]);
+  // The stripe tells the standing also where there is no room for a sign.
+  context.beginPath();
+  context.roundRect(left, top, 26, BOX.height, [8, 0, 0, 8]);
+  context.fillStyle = own.line;
+  context.fill();
+}
+
+function drawWords(context: CanvasRenderingContext2D, scene: Scene, place: number, left: number, top: number): void {
+  const { graph, colours } = scene;
+  const standing = scene.standing[place] ?? "blocked";
+  context.textBaseline = "middle";
+  context.textAlign = "center";
+  context.font = "700 15px system-ui, sans-serif";
+  context.fillStyle = colours.panel;
+  context.fillText(SIGN[standing], left + 13, top + BOX.height / 2);
+  context.textAlign = "left";
+  const label = graph.labels[place] || graph.ids[place] || "";
+  const [first, second] = lines(context, label, BOX.width - 42);
+  context.fillStyle = colours.text;
+  if (second === "") {
+    context.fillText(first, left + 34, top + 20);
+    context.font = "12px ui-monospace, monospace";
+    context.fillStyle = colours.dim;
+    context.fillText(cut(context, graph.ids[place] ?? "", BOX.width - 42), left + 34, top + 40);
+  } else {
+    context.fillText(first, left + 34, top + 19);
+    context.fillText(second, left + 34, top + 38);
+  }
+}
+
+/** A text that ends with dots where it is too wide. */
+function cut(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  let low = 0;
+  let high = text.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (context.measureText(`${text.slice(0, middle)}…`).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return `${text.slice(0, low)}…`;
+}
+
+/** A text in at most two lines. */
+function lines(context: CanvasRenderingContext2D, text: string, width: number): [string, string] {
+  context.font = "600 13px system-ui, sans-serif";
+  if (context.measureText(text).width <= width) return [text, ""];
+  const words = text.split(" ");
+  let first = "";
+  while (words.length > 0 && context.measureText(first ? `${first} ${words[0]}` : (words[0] ?? "")).width <= width) {
+    first = first ? `${first} ${words.shift()}` : (words.shift() ?? "");
+  }
+  return first === "" ? [cut(context, text, width), ""] : [first, cut(context, words.join(" "), width)];
+}
+
+function drawNewArrow(context: CanvasRenderingContext2D, scene: Scene): void {
+  const { arrow, graph, colours } = scene;
+  if (!arrow || !graph.x || !graph.y) return;
+  context.beginPath();
+  context.setLineDash([6, 4]);
+  context.lineWidth = 2.5;
+  context.strokeStyle = colours.accent;
+  curve(context, (graph.x[arrow.from] ?? 0) + BOX.width / 2, (graph.y[arrow.from] ?? 0) + BOX.height, arrow.x, arrow.y);
+  context.stroke();
+  context.setLineDash([]);
+}
+
+/** The box at a point of the plan. */
+export function boxAt(graph: Graph, x: number, y: number): number | null {
+  if (!graph.x || !graph.y) return null;
+  for (let place = graph.ids.length - 1; place >= 0; place--) {
+    const left = graph.x[place] ?? 0;
+    const top = graph.y[place] ?? 0;
+    if (x >= left && x <= left + BOX.width && y >= top && y <= top + BOX.height) return place;
+  }
+  return null;
+}
+
+/** The whole plan, small, with what is seen of it framed. */
+export function drawMap(context: CanvasRenderingContext2D, scene: Scene, size: Size): void {
+  const { graph, colours, camera, screen } = scene;
+  context.clearRect(0, 0, size.width, size.height);
+  const scale = mapScale(graph, size);
+  if (!graph.x || !graph.y) return;
+  for (let place = 0; place < graph.ids.length; place++) {
+    context.fillStyle = colours.own[scene.standing[place] ?? "blocked"].line;
+    context.fillRect((graph.x[place] ?? 0) * scale, (graph.y[place] ?? 0) * scale, Math.max(1.5, BOX.width * scale), Math.max(1.5, BOX.height * scale));
+  }
+  context.strokeStyle = colours.accent;
+  context.lineWidth = 2;
+  context.strokeRect(camera.x * scale, camera.y * scale, (screen.width / camera.scale) * scale, (screen.height / camera.scale) * scale);
+}
+
+/** Pixels of the small picture for one of the plan's. */
+export function mapScale(graph: Graph, size: Size): number {
+  return Math.min(size.width / Math.max(1, graph.width ?? 1), size.height / Math.max(1, graph.height ?? 1));
+}
+
+/** The task that an arrow key leads to: up and down along the arrows, left and right in the same row. */
+export function step(graph: Graph, neighbours: Neighbours, from: number, key: string): number | null {
+  const x = graph.x;
+  const y = graph.y;
+  if (!x || !y) return null;
+  const nearest = (among: number[]): number | null =>
+    among.reduce<number | null>(
+      (best, one) =>
+        best === null || Math.abs((x[one] ?? 0) - (x[from] ?? 0)) < Math.abs((x[best] ?? 0) - (x[from] ?? 0)) ? one : best,
+      null,
+    );
+  if (key === "ArrowUp") return nearest(neighbours.before[from] ?? []);
+  if (key === "ArrowDown") return nearest(neighbours.after[from] ?? []);
+  const right = key === "ArrowRight";
+  if (!right && key !== "ArrowLeft") return null;
+  const row = graph.ids.map((_, place) => place).filter((place) => y[place] === y[from] && place !== from);
+  return nearest(row.filter((place) => ((x[place] ?? 0) > (x[from] ?? 0)) === right));
+}

@@ -1,0 +1,139 @@
+// One plan on the screen: read once, then moved along by events. What cannot be told from an event alone is read again.
+
+import { ApiError, get, part, query } from "./api";
+import { live, seldom } from "./live.svelte";
+import { page } from "./page.svelte";
+import type { Graph, Plan, PlanEvent, Problem, Standing } from "./types";
+import { standings } from "./words";
+
+/** What an event makes of the task that it names. */
+const MAKES: Record<string, Standing> = {
+  task_started: "running",
+  task_done: "done",
+  task_reported: "reported",
+  task_skipped: "skipped",
+  task_cancelled: "cancelled",
+  task_blocked: "blocked",
+  task_unblocked: "ready",
+  question_asked: "asking",
+};
+
+/** Events after which other tasks, arrows or words stand there. */
+const REDRAWS = new Set([
+  "plan_created",
+  "plan_revised",
+  "tasks_added",
+  "task_revised",
+  "tasks_removed",
+  "task_moved",
+  "tasks_reordered",
+  "tasks_reset",
+  "tasks_retried",
+  "task_reopened",
+  "task_released",
+  "plan_reopened",
+  "question_answered",
+]);
+
+const READ_AGAIN_MS = 400;
+
+export class PlanOnScreen {
+  plan = $state<Plan | null>(null);
+  graph = $state.raw<Graph | null>(null);
+  /** Changes with every picture that is to be drawn anew. */
+  standing = $state.raw<Standing[]>([]);
+  trouble = $state<Problem | null>(null);
+  /** The latest events of this plan. */
+  heard = $state<PlanEvent[]>([]);
+  #places = new Map<string, number>();
+  #readHead = seldom(() => void this.#loadPlan(), READ_AGAIN_MS);
+  #readGraph = seldom(() => void this.#loadGraph(), READ_AGAIN_MS);
+  #silence: (() => void) | null = null;
+  #over = false;
+
+  constructor(readonly id: string) {}
+
+  /** Reads it and listens until `close`. */
+  async open(): Promise<void> {
+    this.#silence = live.hear(
+      (events) => this.#take(events),
+      () => void this.reload(),
+    );
+    await this.reload();
+  }
+
+  close(): void {
+    this.#over = true;
+    this.#silence?.();
+  }
+
+  async reload(): Promise<void> {
+    await Promise.all([this.#loadPlan(), this.#loadGraph()]);
+  }
+
+  /** The number of a task in the graph. */
+  placeOf(task: string): number | undefined {
+    return this.#places.get(task);
+  }
+
+  async #loadPlan(): Promise<void> {
+    try {
+      const plan = await get<Plan>(`/plans/${part(this.id)}`);
+      if (this.#over) return;
+      this.plan = plan;
+      this.trouble = null;
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  async #loadGraph(): Promise<void> {
+    try {
+      const graph = await get<Graph>(`/plans/${part(this.id)}/graph`);
+      if (this.#over) return;
+      this.#places = new Map(graph.ids.map((id, place) => [id, place]));
+      this.graph = graph;
+      this.standing = standings(graph);
+    } catch (error) {
+      this.#failed(error);
+    }
+  }
+
+  /** The tasks of some levels of a plan that is too large to be drawn at once. */
+  async levels(from: number, to: number): Promise<Graph> {
+    return get<Graph>(`/plans/${part(this.id)}/graph${query({ levels: `${from}-${to}` })}`);
+  }
+
+  #failed(error: unknown): void {
+    if (this.#over) return;
+    if (error instanceof ApiError && (error.status === 404 || error.status === 0)) this.trouble = error.problem;
+    else page.failed(error);
+  }
+
+  #take(events: PlanEvent[]): void {
+    const ours = events.filter((event) => event.plan === this.id);
+    if (ours.length === 0) return;
+    this.heard = [...ours.toReversed(), ...this.heard].slice(0, 500);
+    let moved: Standing[] | null = null;
+    // What follows from a version is told behind what was decided in it: a task that could start and did is told of twice,
+    // the other way round.
+    const decided = new Set(ours.filter((event) => !event.derived).map((event) => `${event.version} ${event.task}`));
+    for (const event of ours) {
+      if (event.derived && event.kind === "task_unblocked" && decided.has(`${event.version} ${event.task}`)) continue;
+      if (REDRAWS.has(event.kind)) this.#readGraph();
+      const made = this.#made(event);
+      const place = event.task === undefined ? undefined : this.#places.get(event.task);
+      if (made !== undefined && place !== undefined && event.version > (this.graph?.version ?? 0)) {
+        moved ??= [...this.standing];
+        moved[place] = made;
+      }
+    }
+    if (moved) this.standing = moved;
+    this.#readHead();
+  }
+
+  #made(event: PlanEvent): Standing | undefined {
+    if (event.kind === "task_failed") return event.event["again_at"] ? "ready" : "failed";
+    return MAKES[event.kind];
+  }
+}

@@ -1,0 +1,71 @@
+// Where the page is. Everything that can be looked at has an address of its own.
+
+export const TABS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"] as const;
+export type Tab = (typeof TABS)[number];
+
+export type Route =
+  | { name: "plans" }
+  | { name: "plan"; id: string; tab: Tab; task: string | null }
+  | { name: "events" }
+  | { name: "workers" }
+  | { name: "unknown"; path: string };
+
+/** The route that a path names. */
+export function routeOf(path: string): Route {
+  const parts = path.split("/").filter(Boolean).map(decode);
+  const [first, id, tab, task] = parts;
+  if (first === undefined || (first === "plans" && id === undefined)) return { name: "plans" };
+  if (first === "plans" && id !== undefined) {
+    const known = TABS.find((name) => name === tab);
+    if (tab !== undefined && known === undefined) return { name: "unknown", path };
+    return { name: "plan", id, tab: known ?? "graph", task: task ?? null };
+  }
+  if (first === "events" || first === "workers") return { name: first };
+  return { name: "unknown", path };
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The address of a plan, one of its views, and perhaps a task. */
+export function planPath(id: string, tab: Tab = "graph", task: string | null = null): string {
+  const base = `/plans/${encodeURIComponent(id)}/${tab}`;
+  return task === null ? base : `${base}/${encodeURIComponent(task)}`;
+}
+
+class Place {
+  route = $state<Route>(routeOf(location.pathname));
+  search = $state(new URLSearchParams(location.search));
+
+  constructor() {
+    addEventListener("popstate", () => this.#look());
+  }
+
+  #look(): void {
+    this.route = routeOf(location.pathname);
+    this.search = new URLSearchParams(location.search);
+  }
+
+  /** Goes somewhere; in the place of where we are when `replace` says so. */
+  go(path: string, replace = false): void {
+    if (path === location.pathname + location.search) return;
+    if (replace) history.replaceState(null, "", path);
+    else history.pushState(null, "", path);
+    this.#look();
+  }
+}
+
+export const place = new Place();
+
+/** Makes an ordinary link go somewhere without loading the page again. */
+export function link(event: MouseEvent): void {
+  const anchor = event.currentTarget as HTMLAnchorElement;
+  if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  place.go(anchor.pathname + anchor.search);
+}

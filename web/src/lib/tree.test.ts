@@ -1,0 +1,26 @@
+import { expect, test } from "vitest";
+
+import { children, treeRows } from "./tree";
+import type { Graph } from "./types";
+
+const graph = { parent: [-1, 0, 0, 1, -1] } as unknown as Graph;
+
+test("rows stand in the order of the tree, each below its parent", () => {
+  const rows = treeRows(children(graph), new Set());
+  expect(rows.map((row) => [row.place, row.depth, row.children])).toEqual([
+    [0, 0, 2],
+    [1, 1, 1],
+    [3, 2, 0],
+    [2, 1, 0],
+    [4, 0, 0],
+  ]);
+});
+
+test("what is inside a closed task is not shown", () => {
+  expect(treeRows(children(graph), new Set([0])).map((row) => row.place)).toEqual([0, 4]);
+});
+
+test("a chain of a hundred thousand does not overflow", () => {
+  const deep = { parent: Array.from({ length: 100_000 }, (_, place) => place - 1) } as unknown as Graph;
+  expect(treeRows(children(deep), new Set()).length).toBe(100_000);
+});

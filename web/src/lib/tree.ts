@@ -1,0 +1,34 @@
+// The tree of a plan's tasks as rows, without those inside closed ones. Pure; no recursion, trees may be deep.
+
+import type { Graph } from "./types";
+
+export interface TreeRow {
+  place: number;
+  depth: number;
+  children: number;
+}
+
+/** The children of each task in their order; those at the top stand under -1. */
+export function children(graph: Graph): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  graph.parent.forEach((parent, place) => {
+    const known = found.get(parent);
+    if (known) known.push(place);
+    else found.set(parent, [place]);
+  });
+  return found;
+}
+
+/** The rows that are seen. */
+export function treeRows(below: Map<number, number[]>, closed: ReadonlySet<number>): TreeRow[] {
+  const rows: TreeRow[] = [];
+  const open = (below.get(-1) ?? []).map((place) => ({ place, depth: 0 })).toReversed();
+  for (let next = open.pop(); next; next = open.pop()) {
+    const inside = below.get(next.place) ?? [];
+    rows.push({ ...next, children: inside.length });
+    if (closed.has(next.place)) continue;
+    const depth = next.depth + 1;
+    for (let at = inside.length - 1; at >= 0; at--) open.push({ place: inside[at] ?? 0, depth });
+  }
+  return rows;
+}

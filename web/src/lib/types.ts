@@ -1,0 +1,264 @@
+// What the API says. The names are those of docs/api.md.
+
+export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "completed" | "failed" | "cancelled";
+
+/** Where a task stands: its stored status, refined by the graph. */
+export type Standing =
+  | "ready"
+  | "blocked"
+  | "running"
+  | "done"
+  | "failed"
+  | "skipped"
+  | "cancelled"
+  | "asking"
+  | "reported";
+
+export interface Counts {
+  total: number;
+  ready: number;
+  blocked: number;
+  running: number;
+  done: number;
+  failed: number;
+  skipped: number;
+  cancelled: number;
+}
+
+export interface Head {
+  id: string;
+  version: number;
+  title: string;
+  status: string;
+  phase: Phase;
+  owner: string;
+  queue: string;
+  created_by: string | null;
+  created_at: string | null;
+  updated_at: string | null;
+  archived: boolean;
+  awaits_approval: boolean;
+  counts: Counts;
+  urgency: number;
+}
+
+export interface Approval {
+  required: boolean;
+  standing: "none" | "requested" | "approved" | "rejected" | "voided";
+  by?: string;
+  at?: string;
+  version?: number;
+  note?: string;
+  reason?: string;
+  requested_by?: string;
+  requested_at?: string;
+  message?: string;
+}
+
+export interface Question {
+  task: string;
+  question: string;
+  choices?: string[];
+  asked_at?: string;
+}
+
+export interface RunningTask {
+  task: string;
+  attempt: number;
+  worker: string;
+  since: string;
+  progress?: string;
+}
+
+export interface Plan extends Head {
+  goal: string;
+  body: string;
+  token_budget: number | null;
+  tokens_used: number;
+  approval: Approval;
+  questions: Question[];
+  running: RunningTask[];
+  failed: string[];
+  critical_path: string[];
+}
+
+/** One letter a task; see STANDING_OF. */
+export type Letters = string;
+
+export interface Graph {
+  version: number;
+  count: number;
+  ids: string[];
+  labels: string[];
+  standing: Letters;
+  from: number[];
+  to: number[];
+  parent: number[];
+  x?: number[];
+  y?: number[];
+  width?: number;
+  height?: number;
+  level: number[];
+  critical: number[];
+  groups?: Group[];
+}
+
+export interface Group {
+  name: string;
+  level_from: number;
+  level_to: number;
+  count: number;
+  counts: Counts;
+}
+
+export interface Attempt {
+  attempt: number;
+  worker?: string;
+  started_at?: string;
+  finished_at?: string;
+  outcome?: string;
+  error?: string;
+  has_log: boolean;
+}
+
+export interface Why {
+  kind: string;
+  message: string;
+  fact?: Record<string, unknown>;
+}
+
+export interface Task {
+  id: string;
+  description: string;
+  notes?: string;
+  depends_on?: (string | Record<string, string>)[];
+  when?: string;
+  complexity?: string;
+  tools?: string[];
+  skip?: boolean;
+  locks?: (string | { key: string; mode: string })[];
+  work?: { executor: string; inputs?: unknown; shape?: string };
+  priority?: number;
+  parent?: string;
+  digest?: unknown;
+  reasoning?: string;
+  tokens?: number;
+  standing: Standing;
+  state: {
+    status: string;
+    attempt?: number;
+    started_at?: string;
+    finished_at?: string;
+    worker?: string;
+    progress?: string;
+    result?: string;
+    output?: unknown;
+    error?: string;
+    reason?: string;
+    question?: string;
+  };
+  children: string[];
+  needed_by: string[];
+  received_outputs: Record<string, unknown>;
+  attempts: Attempt[];
+  why: Why[];
+  evidence?: unknown;
+}
+
+export interface TimelineRow {
+  task: string;
+  label: string;
+  attempts: { attempt: number; worker?: string; started_at: string; finished_at?: string; outcome?: string }[];
+}
+
+export interface Version {
+  version: number;
+  at: string;
+  actor: string;
+  command: string;
+  summary: string;
+}
+
+export type Difference =
+  | { change: "plan"; field: string; before: string; after: string }
+  | { change: "task"; task: string; field: string; before: string; after: string }
+  | { change: "added"; task: string; description: string }
+  | { change: "removed"; task: string; description: string }
+  | { change: "reordered" };
+
+export interface Run {
+  task: string;
+  executor: string;
+  kind?: string;
+  commands: string[];
+  inputs?: unknown;
+}
+
+export interface ApprovalView extends Approval {
+  runs: Run[];
+  runs_total: number;
+  problems: string[];
+  since_approval?: { version?: number; differences: Difference[]; differences_total?: number };
+}
+
+export interface PlanEvent {
+  sequence: number;
+  index: number;
+  at: string;
+  actor: string;
+  plan: string;
+  version: number;
+  owner?: string;
+  kind: string;
+  task?: string;
+  derived?: boolean;
+  event: Record<string, unknown>;
+}
+
+export interface Worker {
+  name: string;
+  host: string;
+  kind?: string;
+  queues: string[];
+  executors: string[];
+  capacity: number | null;
+  began_at: string;
+  seen_at: string;
+  state: string;
+  running: { plan: string; task: string; attempt: number; since: string }[];
+}
+
+export interface Agent {
+  name: string;
+  plans: number;
+  running: { plan: string; task: string; since?: string }[];
+  last_seen_at?: string;
+}
+
+export interface Me {
+  actor: string;
+  role: "person" | "agent" | "worker" | "reader";
+  csrf: string | null;
+  version: string;
+  store: string;
+  worker: boolean;
+  workspace: string;
+}
+
+export interface Conflict {
+  known: number;
+  current: number;
+  differences: Difference[];
+  differences_total: number;
+  writers: string[];
+}
+
+export interface Problem {
+  type?: string;
+  title: string;
+  status: number;
+  detail?: string;
+  hint?: string;
+  problems?: { task?: string; message: string; hint?: string }[];
+  conflict?: Conflict;
+}

@@ -1,0 +1,128 @@
+// How things are called and marked. Colour is only an addition: every standing has a sign and a word.
+
+import type { Counts, Graph, Phase, Standing } from "./types";
+
+export const SIGN: Record<Standing, string> = {
+  ready: "○",
+  blocked: "◌",
+  running: "▶",
+  done: "✓",
+  failed: "✕",
+  skipped: "⤼",
+  cancelled: "⊘",
+  asking: "?",
+  reported: "◐",
+};
+
+/** In the order in which people look for them. */
+export const STANDINGS: Standing[] = [
+  "running",
+  "asking",
+  "reported",
+  "failed",
+  "ready",
+  "blocked",
+  "done",
+  "skipped",
+  "cancelled",
+];
+
+const LETTERS: Record<string, Standing> = {
+  r: "ready",
+  b: "blocked",
+  R: "running",
+  d: "done",
+  f: "failed",
+  s: "skipped",
+  c: "cancelled",
+  q: "asking",
+  p: "reported",
+};
+
+/** The standing of each task of a graph. */
+export function standings(graph: Graph): Standing[] {
+  return Array.from(graph.standing, (letter) => LETTERS[letter] ?? "blocked");
+}
+
+export const PHASE_WORD: Record<Phase, string> = {
+  draft: "draft",
+  awaiting_approval: "waits for approval",
+  active: "running",
+  paused: "paused",
+  completed: "completed",
+  failed: "failed",
+  cancelled: "cancelled",
+};
+
+export const PHASE_SIGN: Record<Phase, string> = {
+  draft: "✎",
+  awaiting_approval: "!",
+  active: "▶",
+  paused: "⏸",
+  completed: "✓",
+  failed: "✕",
+  cancelled: "⊘",
+};
+
+/** How much of a plan is over, from 0 to 1. */
+export function progress(counts: Counts): number {
+  const over = counts.done + counts.failed + counts.skipped + counts.cancelled;
+  return counts.total === 0 ? 0 : over / counts.total;
+}
+
+/** A whole number as people read it. */
+export const count = (value: number): string => value.toLocaleString("en");
+
+/** `3 tasks`, `1 task`. */
+export const several = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`;
+
+const STEPS: [number, Intl.RelativeTimeFormatUnit][] = [
+  [60, "second"],
+  [60, "minute"],
+  [24, "hour"],
+  [7, "day"],
+  [4.35, "week"],
+  [12, "month"],
+  [Number.POSITIVE_INFINITY, "year"],
+];
+
+const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "narrow" });
+
+/** How long ago that was. */
+export function ago(at: string | null | undefined, now: number): string {
+  if (!at) return "";
+  let value = (Date.parse(at) - now) / 1000;
+  if (Math.abs(value) < 5) return "now";
+  for (const [size, unit] of STEPS) {
+    if (Math.abs(value) < size) return RELATIVE.format(Math.round(value), unit);
+    value /= size;
+  }
+  return at;
+}
+
+/** How long something took or has taken, in its two largest units. */
+export function span(milliseconds: number): string {
+  const seconds = Math.max(0, milliseconds) / 1000;
+  if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;
+  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.round(seconds % 60)} s`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
+/** The exact moment, for whoever points at a relative one. */
+export const exact = (at: string | null | undefined): string => (at ? new Date(at).toLocaleString() : "");
+
+/** The name of an actor without its kind, and the kind. */
+export function actor(text: string | null | undefined): { kind: string; name: string } {
+  const at = (text ?? "").indexOf(":");
+  return at < 0 ? { kind: "", name: text ?? "" } : { kind: (text ?? "").slice(0, at), name: (text ?? "").slice(at + 1) };
+}
+
+/** A value as a person wants to read it. */
+export function shown(value: unknown): string {
+  if (value === undefined || value === null) return "";
+  return typeof value === "string" ? value : JSON.stringify(value, null, 2);
+}
