@@ -217,11 +217,12 @@ async function program(name) {
   return stdout.trim();
 }
 
-/** A stage and a browser for as long as `work` lasts. If it fails, pictures of the pages are left beside the logs. */
-export async function play(name, configuration, work) {
+/** A stage and a browser for as long as `work` lasts; `before` sees the stage before the server starts. If it fails, pictures of the pages are left beside the logs. */
+export async function play(name, configuration, work, before = () => {}) {
   const stage = new Stage(name, configuration);
   const browser = await Browser.open();
   try {
+    before(stage);
     await stage.serve();
     await work(stage, browser);
   } catch (error) {
