@@ -26,6 +26,12 @@ const FLAGS = [
   "--no-first-run",
 ];
 
+/** Whatever was started ends with us. */
+const started = new Set();
+process.on("exit", () => {
+  for (const child of started) child.kill("SIGKILL");
+});
+
 /** Calls `look` until it gives something, and says what was waited for if it never does. */
 export async function until(what, look, patience = PATIENCE) {
   const end = Date.now() + patience;
@@ -75,7 +81,11 @@ export class Stage {
     const log = openSync(join(this.folder, `${name}.log`), "a");
     const child = spawn(waypost, words, { ...this.#options, stdio: ["ignore", "pipe", log] });
     this.#children.add(child);
-    child.once("exit", () => this.#children.delete(child));
+    started.add(child);
+    child.once("exit", () => {
+      this.#children.delete(child);
+      started.delete(child);
+    });
     return child;
   }
 
