@@ -21,8 +21,6 @@ const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
 
 /** What axe finds on the page as it is, one text for each. */
 async function judge(page, where) {
-  // Not as a script of the page: its policy allows none that comes from elsewhere.
-  await page.evaluate(axe);
   const found = await page.evaluate(
     (values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }).then((answer) => answer.violations),
     RULES,
@@ -49,25 +47,29 @@ const judged = () =>
     const page = await browser.signIn(stage);
     const paths = ["/", "/events", "/workers", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/waits/approval"];
     const found = [];
-    const look = async (where) => found.push(...(await judge(page, where)));
-    for (const scheme of ["light", "dark"]) {
-      await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-      for (const path of paths) {
-        await page.goto(stage.site + path);
-        await ready(page);
-        await look(`${path} (${scheme})`);
+    const look = async (where) => {
+      // Not as a script of the page: its policy allows none that comes from elsewhere.
+      await page.evaluate(axe);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        found.push(...(await judge(page, `${where} (${colorScheme})`)));
       }
-      await page.goto(`${stage.site}/plans/release/document`);
-      await page.getByRole("button", { name: "Edit", exact: true }).click();
-      await look(`the document's form (${scheme})`);
-      await page.goto(`${stage.site}/plans/release/list/build`);
-      await page.getByRole("complementary").getByRole("button", { name: "Edit" }).click();
-      await look(`a task's form (${scheme})`);
-      await page.keyboard.press("Escape");
-      await page.keyboard.press("?");
-      await page.getByRole("dialog", { name: "Keys and signs" }).waitFor();
-      await look(`the help (${scheme})`);
+    };
+    for (const path of paths) {
+      await page.goto(stage.site + path);
+      await ready(page);
+      await look(path);
     }
+    await page.goto(`${stage.site}/plans/release/document`);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await look("the document's form");
+    await page.goto(`${stage.site}/plans/release/list/build`);
+    await page.getByRole("complementary").getByRole("button", { name: "Edit" }).click();
+    await look("a task's form");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys and signs" }).waitFor();
+    await look("the help");
     assert.equal(found.join("\n\n"), "");
   });
 
