@@ -140,7 +140,10 @@ pub(crate) fn journeys(waypost: &Path) -> Result<()> {
 pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
     let images = root().join("docs/images");
     std::fs::create_dir_all(&images)?;
-    must("pictures of the dashboard", browser(waypost, "screenshots.mjs", "screenshots")?.arg(root()).arg(images))
+    must(
+        "pictures of the dashboard",
+        browser(waypost, "screenshots.mjs", "screenshots")?.arg(root()).arg(images),
+    )
 }
 
 /// Node with a script, which is told where its packages are, which browser and which binary to take, and a new folder.
@@ -166,15 +169,18 @@ fn packages() -> Result<Packages> {
 fn chromium() -> Result<&'static str> {
     const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
     let found = || {
-        NAMES.into_iter().find(|name| {
-            program(name).arg("--version").output().is_ok_and(|answer| answer.status.success())
-        })
+        NAMES
+            .into_iter()
+            .find(|name| program(name).arg("--version").output().is_ok_and(|answer| answer.status.success()))
     };
     if let Some(name) = found() {
         return Ok(name);
     }
-    must("install Chromium", program("apt-get").args(["install", "-y", "--no-install-recommends", "chromium"]))
-        .context("the tests of the dashboard need a Chromium: install chromium")?;
+    must(
+        "install Chromium",
+        program("apt-get").args(["install", "-y", "--no-install-recommends", "chromium"]),
+    )
+    .context("the tests of the dashboard need a Chromium: install chromium")?;
     found().context("chromium was installed and does not start")
 }
 
