@@ -14,6 +14,7 @@ mod python;
 mod run;
 mod slurm;
 mod test;
+mod web;
 
 use std::process::ExitCode;
 
@@ -24,6 +25,9 @@ cargo xtask ci              what must pass before a change lands: format, lints,
 cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents;
                             peers; postgres, or postgres quick; all)
 cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
+cargo xtask web [build]     check the dashboard's types, tests and built files; build: write web/dist anew
+cargo xtask test-browser    only those tests in which people use the dashboard in a browser
+cargo xtask screenshots     take the pictures of docs/images anew
 cargo xtask generate        write the generated files anew
 ";
 
@@ -33,6 +37,9 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["test", filter @ ..] => test::run(filter),
         ["test-clients"] => test::clients(),
+        ["test-browser"] => test::browser(),
+        ["screenshots"] => test::screenshots(),
+        ["web", rest @ ..] => web::run(rest),
         ["ci"] => ci::run(),
         ["bench", rest @ ..] => bench::run(rest),
         ["test-hosts", rest @ ..] => hosts::run(rest),

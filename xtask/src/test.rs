@@ -16,8 +16,10 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     test.args(["test", "--workspace", "--quiet"]).args(filter).env(POSTGRES, server.url("postgres"));
     must("cargo test", &mut test)?;
     if filter.is_empty() {
+        crate::web::check()?;
         judges(&build()?)?;
         clients()?;
+        browser()?;
     }
     Ok(())
 }
@@ -25,6 +27,16 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
 /// `cargo xtask test-clients`: only the clients that are not ours.
 pub(crate) fn clients() -> Result<()> {
     crate::clients::run(&build()?)
+}
+
+/// `cargo xtask test-browser`: only the dashboard in a browser.
+pub(crate) fn browser() -> Result<()> {
+    crate::web::journeys(&build()?)
+}
+
+/// `cargo xtask screenshots`.
+pub(crate) fn screenshots() -> Result<()> {
+    crate::web::screenshots(&build()?)
 }
 
 fn build() -> Result<PathBuf> {

@@ -52,9 +52,10 @@ export async function actOnTask(screen: PlanOnScreen, task: string, action: Task
   }
 }
 
-/** Changes the plan's tasks, all operations or none. Says whether it was done. */
-export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: object[], version: number): Promise<boolean> {
-  return page.write(what, mine, version, async (known) => {
+/** Changes the plan's tasks, all operations or none. What is to be done then is done when they are written, be it after a clash. */
+export async function edit(screen: PlanOnScreen, what: string, mine: string, operations: object[], version: number, then: () => void): Promise<void> {
+  await page.write(what, mine, version, async (known) => {
     await send("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
+    then();
   });
 }

@@ -1,6 +1,7 @@
 // What happens, as it happens. The browser connects again by itself and says which event it saw last.
 
 import { query } from "./api";
+import { page } from "./page.svelte";
 import type { PlanEvent } from "./types";
 
 export type Listener = (events: PlanEvent[]) => void;
@@ -8,7 +9,7 @@ export type Listener = (events: PlanEvent[]) => void;
 /** Events that are handed over together: what comes within one picture is drawn once. */
 const BATCH_MS = 50;
 /** Between two attempts to connect after the browser has given up. */
-const RETRY_MS = 3_000;
+const RETRY_MS = 2_000;
 
 class Live {
   /** Whether events come in. */
@@ -18,6 +19,7 @@ class Live {
   #waiting: PlanEvent[] = [];
   #timer: ReturnType<typeof setTimeout> | null = null;
   #cursor = "latest";
+  #opened = false;
   #missed = new Set<() => void>();
 
   /** Begins to listen. */
@@ -26,10 +28,11 @@ class Live {
     const source = new EventSource(`/api/v1/events${query({ after: this.#cursor })}`);
     this.#source = source;
     source.onopen = () => {
-      const again = this.#cursor !== "latest";
       this.connected = true;
-      // Nothing was missed, the server goes on after the cursor; but what stands on the screen may have been an error.
-      if (again) for (const tell of this.#missed) tell();
+      // The server goes on after the last event that came; whoever has heard none yet may have missed some, and what
+      // stands on the screen may be an error.
+      if (this.#opened) for (const tell of this.#missed) tell();
+      this.#opened = true;
     };
     source.onmessage = (message) => {
       this.#cursor = message.lastEventId || this.#cursor;
@@ -40,7 +43,8 @@ class Live {
       this.connected = false;
       if (source.readyState === EventSource.CLOSED) {
         this.#source = null;
-        setTimeout(() => this.start(), RETRY_MS);
+        // It answered, and not with events: a server that began anew knows nobody.
+        setTimeout(() => void page.look().then(() => this.start()), RETRY_MS);
       }
     };
   }

@@ -18,7 +18,10 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   // The only fields that Markdown makes are boxes of a checklist.
   if (node.tagName === "INPUT") {
     if (node.getAttribute("type") !== "checkbox") node.remove();
-    else node.setAttribute("disabled", "");
+    else {
+      node.setAttribute("disabled", "");
+      node.setAttribute("aria-label", node.hasAttribute("checked") ? "done" : "not done");
+    }
   }
 });
 

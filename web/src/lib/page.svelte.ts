@@ -53,6 +53,16 @@ class Page {
     }
   }
 
+  /** Looks whether the server still knows us, or knows us again. What cannot be told now is told the next time. */
+  async look(): Promise<void> {
+    try {
+      this.me = await me();
+      this.signedOut = false;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 401) this.signedOut = true;
+    }
+  }
+
   say(text: string): void {
     this.#add({ id: 0, tone: "good", text });
   }

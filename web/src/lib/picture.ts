@@ -9,6 +9,8 @@ export const BOX = { width: 200, height: 56 };
 const WORDS_SCALE = 0.42;
 /** Below this scale they have no sign either: it could not be told from a speck. */
 const SIGN_SCALE = 0.12;
+/** Below this scale arrows have no heads: they point down anyway. */
+const HEAD_SCALE = 0.3;
 /** Arrows that are drawn while they are thinner than a hair. */
 const THIN_ARROWS_MAX = 20_000;
 
@@ -100,6 +102,7 @@ function drawArrows(context: CanvasRenderingContext2D, scene: Scene): void {
   context.lineWidth = Math.max(1, 0.7 / camera.scale);
   context.strokeStyle = colours.line;
   context.globalAlpha = camera.scale < 0.3 ? 0.35 : 0.6;
+  const heads = camera.scale >= HEAD_SCALE ? new Set<number>() : null;
   context.beginPath();
   for (let arrow = 0; arrow < graph.from.length && !thin; arrow++) {
     const from = graph.from[arrow] ?? 0;
@@ -110,9 +113,13 @@ function drawArrows(context: CanvasRenderingContext2D, scene: Scene): void {
     const y2 = y[to] ?? 0;
     if (!seen(scene, Math.min(x1, x2) - 4, Math.min(y1, y2), Math.max(x1, x2) + 4, Math.max(y1, y2))) continue;
     if (from === lit || to === lit || (scene.critical.has(from) && scene.critical.has(to))) strong.push(arrow);
-    else curve(context, x1, y1, x2, y2);
+    else {
+      curve(context, x1, y1, x2, y2);
+      heads?.add(to);
+    }
   }
   context.stroke();
+  for (const to of heads ?? []) head(context, (x[to] ?? 0) + BOX.width / 2, y[to] ?? 0, colours.line);
   context.globalAlpha = 1;
   for (const arrow of strong) {
     const from = graph.from[arrow] ?? 0;

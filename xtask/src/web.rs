@@ -1,0 +1,217 @@
+//! The dashboard's chores: built from `web/` with the packages of its lock file, compared with what is committed in
+//! `web/dist`, and used in a real browser. All of it happens in copies; only `build` writes into the tree.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::npm::Packages;
+use crate::run::{must, program, root, workshop};
+
+/// What drives the browser, and what judges whether everybody can use the pages.
+const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1.65.0"), ("axe-core", "4.14.0")];
+/// What of `web/` the build reads.
+const SOURCES: [&str; 6] = ["index.html", "package.json", "public", "src", "tsconfig.json", "vite.config.ts"];
+/// What a browser fetches before it shows something; the rest comes when it is needed.
+const FIRST_PAINT: [&str; 5] = ["index.html", "theme.js", "icon.svg", "assets/app.js", "assets/app.css"];
+/// Compressed bytes of these.
+const FIRST_PAINT_BYTES_MAX: usize = 350 * 1024;
+
+/// `cargo xtask web [build|check]`.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    match words {
+        ["build"] => build(),
+        [] | ["check"] => check(),
+        other => bail!("`cargo xtask web` knows build and check, not {:?}", other.join(" ")),
+    }
+}
+
+/// Builds the dashboard and puts it where the binary takes it from.
+fn build() -> Result<()> {
+    let built = built()?;
+    let dist = root().join("web/dist");
+    if dist.exists() {
+        std::fs::remove_dir_all(&dist)?;
+    }
+    copy(&built, &dist)
+}
+
+/// Types, tests, and whether what is committed is what the source gives.
+pub(crate) fn check() -> Result<()> {
+    let built = files(&built()?)?;
+    let committed = files(&root().join("web/dist"))?;
+    let names = built.keys().chain(committed.keys());
+    let mut differ: Vec<&str> =
+        names.filter(|name| built.get(*name) != committed.get(*name)).map(String::as_str).collect();
+    differ.dedup();
+    if !differ.is_empty() {
+        bail!(
+            "web/dist is not what web/src gives ({}): run `cargo xtask web build` and commit it",
+            differ.join(", ")
+        );
+    }
+    weigh(&committed)
+}
+
+/// Says how much a browser fetches before it shows something; an error when that is too much.
+fn weigh(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
+    let mut total = 0;
+    for name in FIRST_PAINT {
+        let bytes = files.get(name).with_context(|| format!("the dashboard has no {name}"))?;
+        total += gzip(bytes)?;
+    }
+    println!("── first paint of the dashboard: {total} bytes (gzip -9) of at most {FIRST_PAINT_BYTES_MAX}");
+    if total > FIRST_PAINT_BYTES_MAX {
+        bail!("a browser fetches {total} bytes before it shows something, more than {FIRST_PAINT_BYTES_MAX}");
+    }
+    Ok(())
+}
+
+/// How many bytes are left of these when they are compressed.
+fn gzip(bytes: &[u8]) -> Result<usize> {
+    let mut gzip = program("gzip").args(["-9", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let mut input = gzip.stdin.take().context("gzip has no input")?;
+    let bytes = bytes.to_vec();
+    let writer = std::thread::spawn(move || input.write_all(&bytes));
+    let output = gzip.wait_with_output()?;
+    writer.join().ok().context("gzip was not fed")??;
+    Ok(output.stdout.len())
+}
+
+/// The built files, from a copy of the source whose types and tests were checked.
+fn built() -> Result<PathBuf> {
+    let packages = packages()?;
+    let home = workshop().join("web");
+    let web = root().join("web");
+    std::fs::create_dir_all(&home)?;
+    for name in SOURCES {
+        let to = home.join(name);
+        match to.is_dir() {
+            true => std::fs::remove_dir_all(&to)?,
+            false if to.exists() => std::fs::remove_file(&to)?,
+            false => {}
+        }
+        copy(&web.join(name), &to)?;
+    }
+    install(&web, &home)?;
+    let tool = |entry: &str| {
+        let mut node = packages.node();
+        node.arg(home.join("node_modules").join(entry)).current_dir(&home);
+        node
+    };
+    must(
+        "types of the dashboard (svelte-check)",
+        tool("svelte-check/bin/svelte-check").args(["--tsconfig", "./tsconfig.json", "--fail-on-warnings"]),
+    )?;
+    must("tests of the dashboard (vitest)", tool("vitest/vitest.mjs").arg("run"))?;
+    must("build the dashboard (vite)", tool("vite/bin/vite.js").args(["build", "--logLevel", "warn"]))?;
+    Ok(home.join("dist"))
+}
+
+/// The locked packages, unless they are there already. `npm ci` insists on an entry for the programs of every platform,
+/// so it is `npm install`, which takes the versions and checksums of the lock file too.
+fn install(web: &Path, home: &Path) -> Result<()> {
+    let wanted = std::fs::read(web.join("package-lock.json"))?;
+    let stamp = home.join("installed.json");
+    if std::fs::read(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(());
+    }
+    let modules = home.join("node_modules");
+    if modules.exists() {
+        std::fs::remove_dir_all(&modules)?;
+    }
+    std::fs::write(home.join("package-lock.json"), &wanted)?;
+    let mut install = program("npm");
+    install.args(["install", "--ignore-scripts", "--no-fund", "--no-audit", "--loglevel=error"]);
+    must("install the dashboard's packages from npm", install.current_dir(home))?;
+    std::fs::write(stamp, wanted)?;
+    Ok(())
+}
+
+/// People's and machines' ways through the dashboard, in a browser, against the built binary.
+pub(crate) fn journeys(waypost: &Path) -> Result<()> {
+    must("the dashboard in a browser", browser(waypost, "journeys.mjs", "journeys")?.arg(root()))
+}
+
+/// `cargo xtask screenshots`: pictures of the main views for the documentation.
+pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
+    let images = root().join("docs/images");
+    std::fs::create_dir_all(&images)?;
+    must(
+        "pictures of the dashboard",
+        browser(waypost, "screenshots.mjs", "screenshots")?.arg(root()).arg(images),
+    )
+}
+
+/// Node with a script, which is told where its packages are, which browser and which binary to take, and a new folder.
+fn browser(waypost: &Path, script: &str, name: &str) -> Result<Command> {
+    let packages = packages()?;
+    let chromium = chromium()?;
+    let scratch = workshop().join("browser").join(name);
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir_all(&scratch)?;
+    let mut node = packages.node();
+    node.arg(root().join("xtask/src/web").join(script));
+    node.arg(packages.home()).arg(chromium).arg(waypost).arg(scratch);
+    Ok(node)
+}
+
+fn packages() -> Result<Packages> {
+    Packages::install("node-web", PACKAGES)
+}
+
+/// The browser: what there is, or Debian's.
+fn chromium() -> Result<&'static str> {
+    const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+    let found = || {
+        NAMES
+            .into_iter()
+            .find(|name| program(name).arg("--version").output().is_ok_and(|answer| answer.status.success()))
+    };
+    if let Some(name) = found() {
+        return Ok(name);
+    }
+    must(
+        "install Chromium",
+        program("apt-get").args(["install", "-y", "--no-install-recommends", "chromium"]),
+    )
+    .context("the tests of the dashboard need a Chromium: install chromium")?;
+    found().context("chromium was installed and does not start")
+}
+
+/// Copies a file or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    if !from.is_dir() {
+        std::fs::copy(from, to).with_context(|| format!("copy {}", from.display()))?;
+        return Ok(());
+    }
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from).with_context(|| format!("read {}", from.display()))? {
+        let entry = entry?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+/// The files of a folder by their path in it.
+fn files(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(&next).with_context(|| format!("read {}", next.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder)?.to_string_lossy().into_owned();
+            found.insert(name, std::fs::read(&path)?);
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,148 @@
+// Everybody can use it: axe finds nothing, light or dark, wide or narrow, and the keys are enough.
+import assert from "node:assert/strict";
+
+import { axe, play, until } from "./stage.mjs";
+
+const PLAN = {
+  format: "waypost/1",
+  id: "release",
+  title: "Release 2.0",
+  goal: "Everybody has it",
+  status: "nearly there",
+  body: "# Release\n\nWith a [link](https://example.org), a list:\n\n- [ ] one\n- [x] two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+  tasks: [
+    { id: "build", description: "Build it", notes: "twice", tools: ["make"], locks: ["tree"] },
+    { id: "test", description: "Test it", depends_on: ["build"] },
+    { id: "sign", description: "Sign it", depends_on: ["build"], parent: "test" },
+    { id: "ship", description: "Ship it", depends_on: ["test", "sign"], complexity: "high" },
+  ],
+};
+const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"];
+
+/** What axe finds on the page as it is, one text for each. */
+async function judge(page, where) {
+  const found = await page.evaluate(
+    (values) => window.axe.run(document, { runOnly: { type: "tag", values }, resultTypes: ["violations"] }).then((answer) => answer.violations),
+    RULES,
+  );
+  return found.flatMap((one) => one.nodes.map((node) => `${where}: ${one.id}: ${node.html}\n${node.failureSummary}`));
+}
+
+async function prepare(stage) {
+  await stage.run("person:ada", "import", stage.write("plan.json", PLAN));
+  await stage.run("agent:planner", "import", stage.write("other.json", { ...PLAN, id: "waits", title: "Waits" }));
+  await stage.api("POST", "/plans/waits/actions/request-approval", { message: "please" });
+  await stage.api("POST", "/plans/release/actions/start", {});
+  const agent = await stage.agent("builder");
+  await agent.call("task_next", { plan: "release", task: "build" });
+  await agent.call("task_report", { plan: "release", task: "build", status: "failed", text: "no compiler" });
+}
+
+const VIEWS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"];
+const ready = (page) => page.waitForFunction(() => !document.body.textContent.includes("Loading…") && document.querySelector("h1"));
+
+const judged = () =>
+  play("access", "", async (stage, browser) => {
+    await prepare(stage);
+    const page = await browser.signIn(stage);
+    const paths = ["/", "/events", "/workers", "/nowhere", "/plans/nothing", ...VIEWS.map((name) => `/plans/release/${name}/build`), "/plans/waits/approval"];
+    const found = [];
+    const look = async (where) => {
+      // Not as a script of the page: its policy allows none that comes from elsewhere.
+      await page.evaluate(axe);
+      for (const colorScheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+        found.push(...(await judge(page, `${where} (${colorScheme})`)));
+      }
+    };
+    for (const path of paths) {
+      await page.goto(stage.site + path);
+      await ready(page);
+      await look(path);
+    }
+    await page.goto(`${stage.site}/plans/release/document`);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await look("the document's form");
+    await page.goto(`${stage.site}/plans/release/list/build`);
+    await page.getByRole("complementary").getByRole("button", { name: "Edit" }).click();
+    await look("a task's form");
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keys and signs" }).waitFor();
+    await look("the help");
+    assert.equal(found.join("\n\n"), "");
+  });
+
+const narrow = () =>
+  play("narrow", "", async (stage, browser) => {
+    await prepare(stage);
+    const page = await browser.signIn(stage);
+    await page.setViewportSize({ width: 360, height: 640 });
+    const wider = [];
+    for (const path of ["/", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build"]) {
+      await page.goto(stage.site + path);
+      await ready(page);
+      const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));
+      if (wide > 360) wider.push(`${path}: ${wide}`);
+    }
+    assert.deepEqual(wider, []);
+  });
+
+const keys = () =>
+  play("keys", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("plan.json", PLAN));
+    const page = await browser.signIn(stage);
+    const tabTo = async (what, locator) => {
+      for (let step = 0; step < 60; step++) {
+        if (await locator.evaluate((element) => element === document.activeElement)) return;
+        await page.keyboard.press("Tab");
+      }
+      assert.fail(`sixty steps of the tab key do not lead to ${what}`);
+    };
+    const plan = page.getByRole("link", { name: "Release 2.0" });
+    await plan.waitFor();
+    await tabTo("the plan", plan);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { level: 1, name: "Release 2.0" }).waitFor();
+
+    // In the graph, the arrow keys follow the arrows.
+    const graph = page.getByRole("application");
+    await graph.waitFor();
+    await tabTo("the graph", graph);
+    await page.keyboard.press("ArrowDown");
+    await page.getByRole("complementary", { name: "Task build" }).waitFor();
+    await page.keyboard.press("ArrowDown");
+    await page.waitForURL(/graph\/(test|sign)$/);
+    await page.keyboard.press("Escape");
+    await page.waitForURL(/graph$/);
+
+    // In the list, a task is chosen and marked as done.
+    await page.keyboard.press("3");
+    const list = page.getByRole("listbox", { name: "Tasks" });
+    await list.waitFor();
+    await tabTo("the list", list);
+    await page.keyboard.press("Home");
+    await page.keyboard.press("Enter");
+    const panel = page.getByRole("complementary", { name: "Task build" });
+    const mark = panel.getByRole("button", { name: "Mark done" });
+    await mark.waitFor();
+    await tabTo("the button", mark);
+    await page.keyboard.press("Enter");
+    const dialog = page.getByRole("dialog", { name: "Mark done" });
+    await dialog.waitFor();
+    await tabTo("the words", dialog.getByRole("textbox"));
+    await page.keyboard.type("built by hand");
+    await tabTo("the button of the dialog", dialog.getByRole("button", { name: "Mark done" }));
+    await page.keyboard.press("Enter");
+    await dialog.waitFor({ state: "detached" });
+    await panel.getByText("built by hand").waitFor();
+    await mark.waitFor({ state: "detached" });
+    await until("the focus stays in the panel", () => panel.evaluate((element) => element.contains(document.activeElement)));
+    assert.deepEqual(browser.complaints, []);
+  });
+
+export const access = [
+  ["axe finds nothing on any view, light or dark", judged],
+  ["no view is wider than a narrow screen", narrow],
+  ["the keys are enough to open a plan, choose a task and mark it as done", keys],
+];

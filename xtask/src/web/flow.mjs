@@ -1,0 +1,164 @@
+// A plan from its making to its end, two who write at the same time, and a server that goes away.
+import assert from "node:assert/strict";
+
+import { play, until } from "./stage.mjs";
+
+const CONFIGURATION = `
+[executors.steps]
+kind = "process"
+command = ["sh", "steps.sh"]
+timeout_seconds = 60
+`;
+
+// Each step waits for its file, so that it is seen running; publishing fails the first time.
+const STEPS = `
+cat > /dev/null
+echo "step $WAYPOST_TASK begins" >&2
+until [ -e "$WAYPOST_TASK.go" ]; do sleep 0.05; done
+[ "$WAYPOST_TASK" != publish ] || [ "$WAYPOST_ATTEMPT" -gt 1 ] || { echo "the mirror is busy" >&2; exit 1; }
+echo "{\\"step\\": \\"$WAYPOST_TASK\\"}"
+`;
+
+const work = (part) => ({ executor: "steps", inputs: { part } });
+const TASKS = [
+  { id: "fetch", description: "Fetch the sources", work: work("sources") },
+  { id: "build", description: "Build the packages", depends_on: ["fetch"], work: work("packages") },
+  { id: "publish", description: "Publish the packages", depends_on: ["build"], work: work("mirror") },
+];
+
+/** The row of a task in the list view, as it stands. */
+const row = (page, task, standing) =>
+  page.getByRole("listbox", { name: "Tasks" }).getByRole("option").filter({ hasText: task }).filter({ hasText: standing });
+const view = (page, name) => page.getByRole("navigation", { name: "Views of the plan" }).getByRole("link", { name });
+
+const journey = () =>
+  play("journey", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", STEPS);
+    stage.work();
+    const page = await browser.signIn(stage);
+    await page.getByText("No plans yet.").waitFor();
+
+    const agent = await stage.agent("planner");
+    const { plan } = await agent.call("plan_create", { title: "Nightly packages", goal: "Fresh packages", tasks: TASKS });
+    const asked = await agent.call("plan_start", { plan, wait: 0 });
+    assert.equal(asked.phase, "awaiting_approval");
+
+    // The list hears of it, without being loaded again.
+    await page.getByText("1 plan waits for your approval.").waitFor();
+    await page.getByRole("link", { name: "Nightly packages" }).click();
+    await page.getByRole("button", { name: "Decide…" }).click();
+    const commands = page.getByRole("table", { name: "Tasks with the commands that they run" });
+    await commands.getByText("sh steps.sh").first().waitFor();
+    assert.equal(await commands.getByRole("row").count(), 1 + TASKS.length);
+    await page.getByLabel("A word with it (optional)").fill("go ahead");
+    await page.getByRole("button", { name: /^Approve version/ }).click();
+
+    await view(page, "List").click();
+    await row(page, "Fetch the sources", "running").waitFor();
+    await row(page, "Build the packages", "blocked").waitFor();
+    // The log of a task that runs comes as it is written.
+    await row(page, "Fetch the sources", "running").click();
+    await page.getByRole("button", { name: /log/i }).first().click();
+    await page.getByLabel("Log of attempt 1").getByText("step fetch begins").waitFor();
+    stage.write("fetch.go", "");
+    await row(page, "Fetch the sources", "done").waitFor();
+    await row(page, "Build the packages", "running").waitFor();
+
+    // Loaded again in the middle, the page stands where it stood.
+    await page.reload();
+    await row(page, "Build the packages", "running").waitFor();
+    stage.write("build.go", "");
+    stage.write("publish.go", "");
+
+    await row(page, "Publish the packages", "failed").click();
+    const panel = page.getByRole("complementary", { name: "Task publish" });
+    await panel.getByText("the mirror is busy").first().waitFor();
+    await panel.getByRole("button", { name: "Retry", exact: true }).click();
+    await row(page, "Publish the packages", "done").waitFor();
+    await page.locator("header").getByText("completed").waitFor();
+
+    await view(page, "Timeline").click();
+    const attempts = page.getByRole("row").filter({ hasText: "Publish the packages" });
+    await attempts.getByText("attempt 1, failed").waitFor();
+    await attempts.getByText("attempt 2, done").waitFor();
+    await view(page, "Events").click();
+    await page.getByRole("cell", { name: "plan approved" }).waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
+const conflict = () =>
+  play("conflict", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "words", title: "Words", tasks: [{ id: "a", description: "A" }] }));
+    const [one, two] = [await browser.signIn(stage), await browser.signIn(stage)];
+    for (const page of [one, two]) {
+      await page.goto(`${stage.site}/plans/words/document`);
+      await page.getByRole("button", { name: "Edit", exact: true }).click();
+    }
+    await one.getByLabel("Goal").fill("the goal of the first");
+    await two.getByLabel("Goal").fill("the goal of the second");
+    await one.getByRole("button", { name: "Save" }).click();
+    await one.getByText("Saved").waitFor();
+
+    // The other tab hears of it, and keeps what was typed.
+    await two.getByText("Saving tells you what changed").waitFor();
+    await two.getByRole("button", { name: "Save" }).click();
+    const dialog = two.getByRole("dialog", { name: "Somebody else wrote meanwhile" });
+    await dialog.getByText("the goal of the first").waitFor();
+    await dialog.getByText("the goal of the second").waitFor();
+    await dialog.getByRole("button", { name: "Go back and look" }).click();
+    assert.equal(await two.getByLabel("Goal").inputValue(), "the goal of the second");
+    await two.getByRole("button", { name: "Save" }).click();
+    await dialog.getByRole("button", { name: "Write mine on top of it" }).click();
+    await two.getByRole("button", { name: "Edit", exact: true }).waitFor();
+    await one.getByText("the goal of the second").waitFor();
+    assert.equal((await stage.api("GET", "/plans/words")).goal, "the goal of the second");
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("412")), []);
+  });
+
+const formAndOthers = () =>
+  play("form", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "form", title: "Form", tasks: [{ id: "a", description: "A" }] }));
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/form/list/a`);
+    const opener = page.getByRole("complementary").getByRole("button", { name: "Edit" });
+    await opener.click();
+    const form = page.getByRole("dialog", { name: "Edit a" });
+    await form.getByLabel("Description").fill("A, as typed here");
+    await stage.api("PATCH", "/plans/form", { title: "Form, as another has it" });
+    await page.getByRole("heading", { level: 1, name: "Form, as another has it", includeHidden: true }).waitFor();
+    assert.equal(await form.getByLabel("Description").inputValue(), "A, as typed here");
+    await form.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("button", { name: "Write mine on top of it" }).click();
+    await form.waitFor({ state: "detached" });
+    await page.getByRole("complementary").getByText("A, as typed here").waitFor();
+    await until("the focus is where the form was opened", () => opener.evaluate((element) => element === document.activeElement));
+  });
+
+const reconnect = () =>
+  play("reconnect", "", async (stage, browser) => {
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "long", title: "Long", tasks: [{ id: "a", description: "A" }, { id: "b", description: "B" }] }));
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/long/document`);
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.getByLabel("Goal").fill("typed before the server went away");
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    await stage.crash();
+    await page.getByRole("status").getByText("not connected").waitFor();
+    // Meanwhile somebody writes.
+    await stage.run("person:ada", "done", "long", "a");
+    await stage.serve();
+    const other = await browser.signIn(stage);
+    await page.getByRole("status").getByText("live", { exact: true }).waitFor();
+    assert.equal(await page.getByLabel("Goal").inputValue(), "typed before the server went away");
+    await page.getByText("50 % of 2 tasks").waitFor();
+    await stage.run("person:ada", "done", "long", "b");
+    await page.getByText("100 % of 2 tasks").waitFor();
+    await other.close();
+  });
+
+export const flow = [
+  ["an agent's plan is approved, run, retried and completed in the page", journey],
+  ["who writes second sees both sides, keeps what was typed, and writes on top", conflict],
+  ["a form keeps what was typed while the plan changes, and gives the focus back", formAndOthers],
+  ["a page whose server went away says so and goes on when it is back", reconnect],
+];

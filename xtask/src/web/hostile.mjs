@@ -1,0 +1,128 @@
+// Every text that somebody can write into a plan tries to become more than text.
+import assert from "node:assert/strict";
+
+import { play } from "./stage.mjs";
+
+/** What a field says: each would set `pwned`, or would be found in the page. */
+const evil = (field) =>
+  `${field}<img class="evil" src="x" onerror="window.pwned='${field}'"><script class="evil">window.pwned='${field}'</script>` +
+  `"><svg class="evil" onload="window.pwned='${field}'"></svg>{{constructor.constructor('window.pwned=1')()}}`;
+/** The same where there is little room and no spaces. */
+const short = (field) => `${field}"><img/class="evil"/src=x/onerror=window.pwned=1>`;
+const BODY = `# ${evil("heading")}
+
+${evil("body")}
+
+[click](javascript:window.pwned=1) [data](data:text/html,<script>window.pwned=1</script>) ![x](x" onerror="window.pwned=1)
+
+<a class="evil" href="javascript:window.pwned=1">go</a> <iframe class="evil" srcdoc="<script>parent.pwned=1</script>"></iframe>
+<form class="evil" action="https://example.org"><input name="password"></form> <style class="evil">body { display: none }</style>
+
+| ${evil("cell")} |
+|---|
+| \`${evil("code")}\` |
+`;
+
+const CONFIGURATION = `
+[executors.steps]
+kind = "process"
+command = ["sh", "steps.sh"]
+timeout_seconds = 60
+`;
+
+const common = (task) => ({
+  description: evil(`description of ${task}`),
+  notes: evil("notes"),
+  tools: [short("tool")],
+  locks: [short(`lock-${task}`)],
+});
+const strange = short("task");
+const TASKS = [
+  { id: "fails", ...common("fails") },
+  { id: "asks", ...common("asks") },
+  { id: "goes", ...common("goes") },
+  { id: "skips", ...common("skips") },
+  { id: "gives", ...common("gives"), provides: short("provides") },
+  { id: strange, ...common("strange"), depends_on: ["gives"] },
+  { id: "inside", parent: strange, ...common("inside"), depends_on: ["fails"] },
+  { id: "runs", ...common("runs"), work: { executor: "steps", inputs: { text: evil("input"), [short("key")]: 1 } } },
+];
+
+async function fill(stage) {
+  stage.write("steps.sh", `cat > /dev/null; cat evil.txt >&2; printf 'waypost:progress %s\\n' "$(head -n 1 evil.txt)" >&2; cat evil.txt; exit 1\n`);
+  stage.write("evil.txt", `${evil("log")}\n`);
+  stage.work();
+  const agent = await stage.agent("intruder");
+  const text = { title: evil("title"), goal: evil("goal"), status: evil("status"), body: BODY, queue: "", tasks: TASKS };
+  const { plan } = await agent.call("plan_create", { text: JSON.stringify({ format: "waypost/1", id: "hostile", ...text }), format: "native" });
+  await agent.call("plan_start", { plan, wait: 0 });
+  await stage.api("POST", `/plans/${plan}/actions/approve`, { note: evil("note") });
+  const report = async (task, status, more) => {
+    await agent.call("task_next", { plan, task });
+    await agent.call("task_report", { plan, task, status, ...more });
+  };
+  await report("fails", "failed", { text: evil("error") });
+  await report("asks", "question", { text: evil("question"), choices: [short("choice")] });
+  await report("goes", "progress", { text: evil("progress") });
+  await report("skips", "skipped", { text: evil("reason") });
+  await report("gives", "done", { text: evil("result"), output: { [short("name")]: evil("output") }, sure: true });
+  await agent.call("plan_edit", { plan, ops: [{ op: "add", id: "later", description: evil("added later") }] });
+  // A second plan, whose owner and author have strange names, and which is rejected with strange words.
+  const second = { format: "waypost/1", id: "second", title: evil("second"), owner: short("owner"), tasks: [{ id: "a", ...common("a") }] };
+  await stage.run(`agent:${short("someone")}`, "import", stage.write("second.json", second));
+  await stage.api("POST", "/plans/second/actions/request-approval", { message: evil("message") });
+  await stage.api("POST", "/plans/second/actions/reject", { reason: evil("rejection") });
+  return plan;
+}
+
+const VIEWS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"];
+
+/** Nothing that was written became a part of the page. */
+async function harmless(page, where) {
+  const found = await page.evaluate(() => ({
+    pwned: window.pwned ?? null,
+    evil: document.querySelectorAll(".evil, script:not([src]), iframe, object, embed, [onerror], [onload], [onclick]").length,
+    links: [...document.querySelectorAll("a[href]")].map((link) => link.protocol).filter((kind) => !["http:", "https:", "mailto:"].includes(kind)),
+  }));
+  assert.deepEqual(found, { pwned: null, evil: 0, links: [] }, where);
+}
+
+const injection = () =>
+  play("hostile", CONFIGURATION, async (stage, browser) => {
+    const plan = await fill(stage);
+    const page = await browser.signIn(stage);
+    const visit = async (path, words) => {
+      await page.goto(stage.site + path);
+      await page.getByText(words).first().waitFor();
+      await harmless(page, path);
+    };
+    await visit("/", "title<img");
+    await visit("/events", "error<img");
+    await visit("/workers", "intruder");
+    for (const name of VIEWS) {
+      await visit(`/plans/${plan}/${name}`, "title<img");
+      await visit(`/plans/second/${name}`, "second<img");
+    }
+    await page.goto(`${stage.site}/plans/${plan}/document`);
+    await page.locator(".markdown h1").waitFor();
+    assert.ok((await page.locator(".markdown").textContent()).includes("<iframe class=\"evil\""), "the text is shown as it was written");
+    await harmless(page, "the document as it is shown");
+    await page.getByRole("button", { name: "Edit", exact: true }).click();
+    await page.locator(".preview h1").waitFor();
+    await harmless(page, "the preview");
+    const told = { fails: "error<img", asks: "question<img", goes: "progress<img", skips: "reason<img", gives: "output<img", [strange]: "output<img", runs: "input<img" };
+    for (const [task, words] of Object.entries(told)) {
+      await visit(`/plans/${plan}/list/${encodeURIComponent(task)}`, `description of`);
+      const panel = page.getByRole("complementary");
+      await panel.getByText(words).first().waitFor();
+      for (const log of await panel.getByRole("button", { name: "Log" }).all()) await log.click();
+      if (task === "runs") await panel.getByText("log<img").first().waitFor();
+      await panel.getByRole("button", { name: "Edit" }).click();
+      await page.getByRole("dialog").waitFor();
+      await harmless(page, `the form of ${task}`);
+      await page.keyboard.press("Escape");
+    }
+    assert.deepEqual(browser.complaints, []);
+  });
+
+export const hostile = [["no text of a plan becomes a part of a page", injection]];

@@ -1,0 +1,16 @@
+// What people do in the dashboard, in a browser, against the built binary. Each sentence waits for what it is about.
+import { access } from "./access.mjs";
+import { flow } from "./flow.mjs";
+import { hostile } from "./hostile.mjs";
+import { large } from "./large.mjs";
+import { tell } from "./stage.mjs";
+
+/** Milliseconds for all of it, on the slowest machine. */
+const ALL_MAX = 240_000;
+setTimeout(() => {
+  console.error(`  ✕ all of it took longer than ${ALL_MAX} ms`);
+  process.exit(1);
+}, ALL_MAX).unref();
+
+const well = await tell([...flow, ...hostile, ...access, ...large]);
+process.exit(well ? 0 : 1);

@@ -1,0 +1,85 @@
+// Pictures of the main views for the documentation: the examples of the repository, half run.
+import { cpSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { play, rest, until } from "./stage.mjs";
+
+const [root, images] = rest;
+
+// The steps of examples/release.json. One test fails; after half of it, steps wait.
+const STEPS = `
+job=$(cat)
+if [ "$WAYPOST_TASK" = test-p07 ]; then
+  for test in opens reads writes; do echo "test p07::$test ... ok" >&2; done
+  echo "test p07::closes ... FAILED" >&2
+  echo "  left: 3 handles are open" >&2
+  echo "  right: none" >&2
+  echo "1 of 4 tests failed" >&2
+  exit 1
+fi
+count=$(ls counted 2>/dev/null | wc -l)
+mkdir -p counted && : > "counted/$WAYPOST_TASK"
+if [ "$count" -gt 96 ]; then echo "waypost:progress waits for the disk" >&2; while :; do sleep 1; done; fi
+sleep 0.1
+printf '%s' "$job" | sh examples/workers/release.sh
+`;
+
+async function prepare(stage) {
+  const example = (name) => join(stage.workspace, "examples", name);
+  await stage.run("agent:releaser", "import", example("release.json"));
+  await stage.api("PATCH", "/plans/release-2", { status: "waiting for the mirror", goal: "Version 2.0.0 of every part is built, signed and announced." });
+  await stage.api("POST", "/plans/release-2/actions/approve", { note: "go ahead" });
+  stage.work();
+  await stage.run("agent:planner", "import", example("fanout.json"), "--id", "fanout");
+  await stage.api("PATCH", "/plans/fanout", { title: "Call Item Entry in three files", goal: "The name says what it is." });
+  await stage.run("agent:planner", "request-approval", "fanout", "--message", "Three edits at once, then a check. Nothing else is touched.");
+  await stage.run("agent:scout", "import", example("goals.frctl.json"), "--id", "goals");
+  await stage.run("agent:scout", "import", example("auth.json"), "--id", "auth");
+  await until("half of the release has run", async () => {
+    const { counts } = await stage.api("GET", "/plans/release-2");
+    return counts.failed === 1 && counts.running === 4 && counts.done > 90;
+  }, 60_000);
+}
+
+/** The log of the task, and the words of those around it. */
+async function nearer(page) {
+  await page.getByRole("button", { name: "Log" }).click();
+  await page.getByLabel("Log of attempt 1").getByText("1 of 4 tests failed").waitFor();
+  await page.getByLabel("Log of attempt 1").evaluate((log) => log.scrollIntoView());
+  await page.getByRole("application").focus();
+  for (let step = 0; step < 6; step++) await page.keyboard.press("+");
+  await page.evaluate(() => document.activeElement.blur());
+}
+
+const VIEWS = [
+  ["plans", "/"],
+  ["graph", "/plans/release-2/graph"],
+  ["task", "/plans/release-2/graph/test-p07", nearer],
+  ["timeline", "/plans/release-2/timeline"],
+  ["approval", "/plans/fanout/approval"],
+  ["history", "/plans/release-2/history"],
+];
+
+const configuration = readFileSync(join(root, ".waypost/config.toml"), "utf8").replace("examples/workers/release.sh", "steps.sh");
+const before = (stage) => {
+  cpSync(join(root, "examples"), join(stage.workspace, "examples"), { recursive: true });
+  stage.write("steps.sh", STEPS);
+};
+await play("screenshots", configuration, async (stage, browser) => {
+  await prepare(stage);
+  const page = await browser.signIn(stage);
+  await page.setViewportSize({ width: 1200, height: 720 });
+  for (const scheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
+    for (const [name, path, then] of VIEWS) {
+      await page.goto(stage.site + path);
+      await page.waitForFunction(() => !document.body.textContent.includes("Loading…") && document.querySelector("h1"));
+      await page.waitForLoadState("load");
+      await then?.(page);
+      // Two pictures of the browser: what was read is drawn then.
+      await page.evaluate(() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go))));
+      await page.screenshot({ path: join(images, `${name}-${scheme}.png`) });
+    }
+  }
+}, before);
+process.exit(0);
