@@ -30,7 +30,7 @@ pub(super) fn ask(pool: &Pool) -> Result<Vec<(&'static str, String)>, StoreError
     };
     let row = answers.first().and_then(|rows| rows.first());
     let row = row.ok_or_else(|| StoreError::Database("the server did not say what it is".to_owned()))?;
-    let text = |column| Ok::<_, StoreError>(get::<Option<String>>(row, column)?);
+    let text = |column| get::<Option<String>>(row, column);
     let unknown = || "unknown".to_owned();
     let encrypted = match get::<Option<bool>>(row, 5)? {
         Some(true) => "yes".to_owned(),
