@@ -21,12 +21,12 @@ pub(crate) struct Problem {
     status: StatusCode,
     detail: String,
     hint: String,
-    more: Map<String, Value>,
+    more: Box<Map<String, Value>>,
 }
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), hint: hint.into(), more: Map::new() }
+        Self { status, detail: detail.into(), hint: hint.into(), more: Box::default() }
     }
 
     pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -137,7 +137,7 @@ impl IntoResponse for Problem {
             body["hint"] = json!(self.hint);
         }
         if let Value::Object(fields) = &mut body {
-            fields.extend(self.more);
+            fields.extend(*self.more);
         }
         let mut response = (self.status, Body::from(body.to_string())).into_response();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(KIND));

@@ -99,7 +99,7 @@ pub(crate) async fn events(
         });
         return Ok(Told::of(json!(page.await?)).into_response());
     }
-    let listener = aside(api, move |api| Ok(api.feed.listen(after.flatten(), filter)?)).await?;
+    let listener = aside(api, move |api| api.feed.listen(after.flatten(), filter)).await?;
     let stream = futures_util::stream::unfold(listener, async |mut listener| {
         let said = listener.next().await?;
         Some((Ok::<_, Infallible>(said), listener))
