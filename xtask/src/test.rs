@@ -13,7 +13,10 @@ pub(crate) fn run(filter: &[&str]) -> Result<()> {
     crate::slurm::installed()?;
     let server = crate::postgres::server()?;
     let mut test = cargo();
-    test.args(["test", "--workspace", "--quiet"]).args(filter).env(POSTGRES, server.url("postgres"));
+    // What else fails is told in the same run.
+    test.args(["test", "--workspace", "--quiet", "--no-fail-fast"])
+        .args(filter)
+        .env(POSTGRES, server.url("postgres"));
     must("cargo test", &mut test)?;
     if filter.is_empty() {
         crate::web::check()?;
