@@ -79,6 +79,7 @@ pub(super) struct Log {
     line: Vec<u8>,
     /// The last line that says anything, for the message of a failure.
     pub(super) last: String,
+    last_is_ours: bool,
     /// The latest word about how far the worker is.
     pub(super) progress: Option<String>,
     /// What the worker asks a person: the latest question counts.
@@ -92,12 +93,13 @@ impl Log {
         let (last, line) = (String::new(), Vec::new());
         let (progress, question, tail) = (None, None, String::new());
         let (file, broken, bytes_left) = (None, false, bytes_max);
-        Self { path, file, broken, bytes_left, line, last, progress, question, tail }
+        Self { path, file, broken, bytes_left, line, last, last_is_ours: false, progress, question, tail }
     }
 
     /// Another program begins to write.
     pub(super) fn begin(&mut self) {
         self.last.clear();
+        self.last_is_ours = false;
         self.tail.clear();
         self.question = None;
     }
@@ -111,10 +113,17 @@ impl Log {
         }
     }
 
-    /// A line of our own.
+    /// A line of our own. What the worker said last stays what it said last.
     pub(super) fn say(&mut self, line: &str, secrets: &[String]) {
         self.finish(secrets);
+        let workers = std::mem::take(&mut self.last);
+        let was_ours = std::mem::replace(&mut self.last_is_ours, true);
         self.take(format!("{line}\n").as_bytes(), secrets);
+        if !was_ours && !workers.is_empty() {
+            (self.last, self.last_is_ours) = (workers, false);
+        } else {
+            self.last_is_ours = true;
+        }
     }
 
     /// Writes out what there is.
@@ -137,7 +146,7 @@ impl Log {
         } else if let Some(question) = question_in(said) {
             self.question = Some(question.to_owned());
         } else if !said.is_empty() {
-            self.last = said.to_owned();
+            (self.last, self.last_is_ours) = (said.to_owned(), false);
         }
         self.tail.push_str(&line);
         if self.tail.len() > TAIL_BYTES_MAX * 2 {
@@ -182,6 +191,21 @@ fn question_in(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_we_note_is_not_taken_for_the_last_word_of_a_worker() {
+        let folder = std::env::temp_dir().join(format!("waypost-log-{}", std::process::id()));
+        let mut log = Log::new(folder.join("a.log"), 1_000);
+        log.say("waypost: job 1", &[]);
+        log.say("waypost: job 1 is on node1", &[]);
+        assert_eq!(log.last, "waypost: job 1 is on node1", "nobody else has said anything");
+        log.take(b"on fire\n", &[]);
+        log.say("waypost: job 1 is on node2", &[]);
+        assert_eq!(log.last, "on fire");
+        log.take(b"out\n", &[]);
+        assert_eq!(log.last, "out");
+        let _gone = fs::remove_dir_all(folder);
+    }
 
     #[test]
     fn no_id_of_a_task_leads_out_of_the_folder() {
