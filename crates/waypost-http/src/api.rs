@@ -85,8 +85,7 @@ impl Api {
         commands: Vec<Command>,
         known_version: Option<u64>,
     ) -> Result<Committed, Problem> {
-        let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
-        let misfits: Vec<_> = problems.filter(admit::forbids_writing).collect();
+        let misfits = admit::forbidden(&self.config, &commands);
         if !misfits.is_empty() {
             return Err(Problem::invalid("the configuration does not let it be written", &misfits));
         }

@@ -75,8 +75,7 @@ impl Workspace {
     /// Writes one version, if the configuration lets it be written.
     pub(crate) fn write(&self, write: Write) -> Result<Committed, Refused> {
         let Write { plan, by, commands, known_version, lease_seconds } = write;
-        let problems = commands.iter().flat_map(|command| admit::command_problems(&self.config, command));
-        self.admit(problems.collect())?;
+        self.admit(admit::forbidden(&self.config, &commands))?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
     }
 

@@ -20,6 +20,7 @@ mod list;
 mod memory;
 mod meters;
 mod open;
+mod pending;
 mod plans;
 mod postgres;
 mod prune;

@@ -5,9 +5,10 @@ type Theme = "system" | "light" | "dark";
 const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
 const ORDER: Theme[] = ["system", "light", "dark"];
 
+const root = document.documentElement;
+
 function kept(): Theme {
-  const found = document.documentElement.dataset["theme"];
-  return found === "light" || found === "dark" ? found : "system";
+  return ORDER.find((theme) => theme === root.dataset["chosen"]) ?? "system";
 }
 
 class Themes {
@@ -16,7 +17,8 @@ class Themes {
   turn = $state(0);
 
   constructor() {
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.turn++);
+    // `theme.js` says which one holds.
+    new MutationObserver(() => this.turn++).observe(root, { attributeFilter: ["data-theme"] });
   }
 
   get sign(): string {
@@ -25,14 +27,12 @@ class Themes {
 
   next(): void {
     this.chosen = ORDER[(ORDER.indexOf(this.chosen) + 1) % ORDER.length] ?? "system";
-    if (this.chosen === "system") delete document.documentElement.dataset["theme"];
-    else document.documentElement.dataset["theme"] = this.chosen;
+    root.dataset["chosen"] = this.chosen;
     try {
       localStorage.setItem("waypost-theme", this.chosen);
     } catch {
       // It holds until the page is closed.
     }
-    this.turn++;
   }
 }
 

@@ -227,6 +227,18 @@ impl Plan {
         }
     }
 
+    /// The names of its tasks with their parents and what they depend on, and nothing else: enough to order them.
+    pub fn outline(&self) -> Draft {
+        let mut draft = Draft::new("");
+        for (task, _) in self.tasks() {
+            let mut spec = TaskSpec::new(task.spec.id.clone(), "");
+            spec.parent.clone_from(&task.spec.parent);
+            spec.depends_on.clone_from(&task.spec.depends_on);
+            draft.tasks.push(Task::new(spec));
+        }
+        draft
+    }
+
     /// The plan that a trusted draft describes, whatever happened to it included. For what this crate wrote itself:
     /// everything else goes through [`crate::Command::Create`].
     pub fn from_trusted_draft(id: PlanId, draft: Draft) -> Self {

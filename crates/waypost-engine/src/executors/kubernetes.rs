@@ -16,7 +16,7 @@ use kube::{Api, Client, Config};
 
 use super::attempt::{Attempt, done};
 use super::naming;
-use super::remote::{self, Stop};
+use super::remote::{self, Stop, Trouble};
 use crate::config::Kubernetes;
 use crate::scheduler::Ending;
 use follow::{Followed, wait_until_gone};
@@ -26,24 +26,6 @@ use manifest::Ended;
 const TRIES_MAX: u32 = 4;
 /// Seconds before the second try; doubled for each further one.
 const BACKOFF_SECONDS: u64 = 1;
-
-/// Why the cluster did not do what it was asked.
-#[derive(Debug)]
-enum Trouble {
-    /// It says no, and will say so again.
-    Refused(String),
-    /// It may be different another time.
-    NotNow(String),
-}
-
-impl From<Trouble> for Ending {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Refused(error) => Self::Failed { error },
-            Trouble::NotNow(error) => Self::TryAgain { error },
-        }
-    }
-}
 
 /// What an error of the client means.
 fn trouble(doing: &str, error: &kube::Error) -> Trouble {

@@ -10,6 +10,24 @@ use tokio::sync::watch;
 use super::attempt::{Attempt, State, lock};
 use crate::scheduler::{Ending, Force};
 
+/// Why a cluster did not do what it was asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// It says no, and will say so again.
+    Refused(String),
+    /// It may be different another time.
+    NotNow(String),
+}
+
+impl From<Trouble> for Ending {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Refused(error) => Self::Failed { error },
+            Trouble::NotNow(error) => Self::TryAgain { error },
+        }
+    }
+}
+
 /// Says whether an attempt is to end.
 #[derive(Clone)]
 pub(super) struct Stop(watch::Receiver<Option<Force>>);

@@ -25,6 +25,7 @@ use super::job::{Part, idempotency_key};
 use super::naming;
 use super::process::{self, Spoken};
 use super::question::asked;
+use super::remote::Trouble;
 use super::remote::{self, Stop};
 use crate::config::{Config, Executor, Slurm, Worker};
 use crate::scheduler::{AttemptKey, Ending, Force};
@@ -32,7 +33,7 @@ use cluster::{News, Order, Request, Stage, cluster};
 use folder::Folder;
 use script::{Group, quoted};
 use states::{Meaning, Seen, meaning};
-use tool::{Tools, Trouble};
+use tool::Tools;
 
 /// Earlier attempts whose folders are looked for.
 const EARLIER_MAX: u32 = 100;

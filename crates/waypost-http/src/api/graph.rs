@@ -11,7 +11,7 @@ use waypost_dialects::places;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath};
-use super::plans::{longest_chain, skeleton};
+use super::plans::longest_chain;
 use super::tasks::{label, standing};
 use super::{Api, aside};
 
@@ -81,7 +81,7 @@ struct Columns {
 }
 
 fn columns(plan: &Plan, range: Option<(usize, usize)>) -> Value {
-    let found = levels(&skeleton(plan)).unwrap_or_default();
+    let found = levels(&plan.outline()).unwrap_or_default();
     let mut level_of = std::collections::HashMap::new();
     for (level, tasks) in found.iter().enumerate() {
         for task in tasks {

@@ -294,21 +294,9 @@ fn whole(plan: &Plan) -> Map<String, Value> {
 
 /// The longest chain of tasks that wait for one another, as far as it is told.
 pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
-    let mut chain = critical_path(&skeleton(plan)).unwrap_or_default();
+    let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
     chain
-}
-
-/// A draft with names, parents and dependencies, and nothing else.
-pub(super) fn skeleton(plan: &Plan) -> Draft {
-    let mut draft = Draft::new("");
-    for (task, _) in plan.tasks() {
-        let mut spec = waypost_core::TaskSpec::new(task.spec.id.clone(), "");
-        spec.parent.clone_from(&task.spec.parent);
-        spec.depends_on.clone_from(&task.spec.depends_on);
-        draft.tasks.push(waypost_core::Task::new(spec));
-    }
-    draft
 }
 
 /// Versions that are looked through for the last word about approval.

@@ -4,21 +4,12 @@
 use std::collections::HashMap;
 
 use rusqlite::Connection;
-use waypost_core::{Elsewhere, Lock, PlanId, TaskId};
+use waypost_core::PlanId;
 
 use super::rows;
-use crate::record::{Head, IndexChanges, Lease};
+use crate::pending::PendingPlan;
+use crate::record::Head;
 use crate::store::StoreError;
-
-/// One plan's share.
-pub(super) struct PendingPlan {
-    pub(super) key: i64,
-    pub(super) head: Head,
-    /// What a reader has to replay since the latest snapshot.
-    pub(super) replay_bytes: u64,
-    running: HashMap<TaskId, Option<(Lease, Vec<Lock>)>>,
-    waits: HashMap<TaskId, Vec<Elsewhere>>,
-}
 
 /// All plans' shares.
 #[derive(Default)]
@@ -37,18 +28,12 @@ impl Pending {
 
     /// Whether any of them changes who waits for tasks elsewhere.
     pub(super) fn has_waits(&self) -> bool {
-        self.plans.values().any(|plan| plan.waits.values().any(|waits| !waits.is_empty()))
+        self.plans.values().any(PendingPlan::has_waits)
     }
 
     /// Takes a plan up whose row has this number.
     pub(super) fn begin(&mut self, key: i64, head: &Head, replay_bytes: u64) -> &mut PendingPlan {
-        self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan {
-            key,
-            head: head.clone(),
-            replay_bytes,
-            running: HashMap::new(),
-            waits: HashMap::new(),
-        })
+        self.plans.entry(head.id.clone()).or_insert_with(|| PendingPlan::new(key, head, replay_bytes))
     }
 
     /// Writes everything.
@@ -78,22 +63,5 @@ impl Pending {
             }
         }
         Ok(())
-    }
-}
-
-impl PendingPlan {
-    /// Adds what one version changes.
-    pub(super) fn add(&mut self, head: &Head, bytes: u64, changes: &IndexChanges) {
-        self.head.clone_from(head);
-        self.replay_bytes += bytes;
-        for task in &changes.stopped {
-            self.running.insert(task.clone(), None);
-        }
-        for (lease, locks) in &changes.started {
-            self.running.insert(lease.task.clone(), Some((lease.clone(), locks.clone())));
-        }
-        for (task, waits) in &changes.waits {
-            self.waits.insert(task.clone(), waits.clone());
-        }
     }
 }

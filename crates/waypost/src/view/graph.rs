@@ -1,6 +1,6 @@
 //! A plan's tasks in levels: everything in a level waits only for levels before it.
 
-use waypost_core::{Draft, Plan, Task, TaskId, TaskSpec, critical_path, levels};
+use waypost_core::{Plan, Task, TaskId, critical_path, levels};
 
 use super::text;
 use super::tree::{self, Frame};
@@ -18,15 +18,9 @@ pub(crate) struct Levels {
     pub(crate) chain: Vec<TaskId>,
 }
 
-/// Finds the levels. Only names, parents and dependencies are copied.
+/// Finds the levels.
 pub(crate) fn levels_of(plan: &Plan) -> Outcome<Levels> {
-    let mut draft = Draft::new("");
-    for (task, _) in plan.tasks() {
-        let mut spec = TaskSpec::new(task.spec.id.clone(), "");
-        spec.parent.clone_from(&task.spec.parent);
-        spec.depends_on.clone_from(&task.spec.depends_on);
-        draft.tasks.push(Task::new(spec));
-    }
+    let draft = plan.outline();
     let stuck =
         |problem: waypost_core::Problem| Failure::new(Exit::Invalid, problem.to_string(), problem.hint());
     Ok(Levels { levels: levels(&draft).map_err(stuck)?, chain: critical_path(&draft).map_err(stuck)? })

@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use super::folder::{self, Folder};
 use super::script::Group;
 use super::states::{JobId, Meaning, Seen, meaning};
-use super::tool::{Tools, Trouble};
+use super::tool::Tools;
 use crate::executors::naming::sum;
+use crate::executors::remote::Trouble;
 use crate::scheduler::Force;
 
 /// For so long after an attempt others are waited for that could be submitted with it.

@@ -3,7 +3,8 @@
 //! Does not know who asks.
 
 use super::states::{FORMAT, JobId, Seen, accounts, queue};
-use super::tool::{Tools, Trouble};
+use super::tool::Tools;
+use crate::executors::remote::Trouble;
 use crate::scheduler::Force;
 
 impl Tools {

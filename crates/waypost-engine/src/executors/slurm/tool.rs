@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::executors::Surroundings;
 use crate::executors::attempt::{SAID_BYTES_MAX, shortened};
-use crate::scheduler::Ending;
+use crate::executors::remote::Trouble;
 
 /// How long one of Slurm's programs may take.
 const TOOL_SECONDS_MAX: u64 = 30;
@@ -37,24 +37,6 @@ const PASSES: [&str; 14] = [
     "Munge",
     "try again",
 ];
-
-/// Why Slurm did not do what it was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Trouble {
-    /// It says no, and will say so again.
-    Refused(String),
-    /// It may be different another time.
-    NotNow(String),
-}
-
-impl From<Trouble> for Ending {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Refused(error) => Self::Failed { error },
-            Trouble::NotNow(error) => Self::TryAgain { error },
-        }
-    }
-}
 
 /// How Slurm's programs are called. Two that are the same mean the same cluster.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
