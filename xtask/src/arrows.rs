@@ -11,7 +11,7 @@ mod tests {
         ("waypost-core", &[]),
         ("waypost-dialects", &["waypost-core"]),
         ("waypost-store", &["waypost-core"]),
-        ("waypost-engine", &["waypost-core", "waypost-store"]),
+        ("waypost-engine", &["waypost-core", "waypost-planner", "waypost-store"]),
         ("waypost-planner", &["waypost-core"]),
         ("waypost-mcp", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
         ("waypost-http", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
