@@ -1,13 +1,13 @@
 //! Which key does what where, as one table: the editor's are those of clido. The footer and the help screen are drawn from
 //! it, and `[tui.keys]` of the configuration changes it. Does nothing itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Where a key is pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// On every screen.
     Anywhere,
@@ -255,7 +255,7 @@ pub const BINDINGS: &[Binding] = &[
 ];
 
 /// A key with its modifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chord {
     code: KeyCode,
     modifiers: KeyModifiers,
@@ -399,7 +399,7 @@ impl Keys {
 
     /// Keys that would do two things in one place.
     fn clashes(&self) -> Vec<BadKeys> {
-        let mut seen: BTreeMap<(Place, Chord), &Binding> = BTreeMap::new();
+        let mut seen: HashMap<(Place, Chord), &Binding> = HashMap::new();
         let mut bad = Vec::new();
         for (binding, chords) in &self.rows {
             for &chord in chords {

@@ -10,6 +10,7 @@ pub mod editor;
 pub mod help;
 pub mod input;
 pub mod keys;
+pub mod sheet;
 pub mod text;
 pub mod theme;
 pub mod view;
