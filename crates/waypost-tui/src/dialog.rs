@@ -21,6 +21,10 @@ pub enum Choice {
     SaveAndExecute,
     /// Run.
     Execute,
+    /// Throw the edits away, and go on with what others wrote.
+    TakeTheirs,
+    /// Open the text in `$EDITOR` again.
+    EditAgain,
     /// Take the text that was typed.
     Take,
 }

@@ -424,6 +424,12 @@ impl Keys {
         in_place(place).or_else(|| in_place(Place::Anywhere))
     }
 
+    /// What `key` asks for in `place` alone, where other keys are text.
+    pub fn action_only(&self, place: Place, key: KeyEvent) -> Option<Action> {
+        let chord = Chord::of(key);
+        self.rows(place).find(|(_, chords)| chords.contains(&chord)).map(|(binding, _)| binding.action)
+    }
+
     /// The rows of a place, in the order of the table.
     pub fn rows(&self, place: Place) -> impl Iterator<Item = (&Binding, &[Chord])> {
         self.rows

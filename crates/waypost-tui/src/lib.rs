@@ -7,6 +7,7 @@ pub mod app;
 pub mod browser;
 pub mod dialog;
 pub mod editor;
+pub mod graph;
 pub mod help;
 pub mod input;
 pub mod keys;

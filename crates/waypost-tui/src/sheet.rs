@@ -68,7 +68,6 @@ struct Edit {
 #[derive(Debug)]
 pub struct Sheet {
     base: Draft,
-    base_standings: Vec<Standing>,
     spec: PlanSpec,
     rows: Vec<Row>,
     places: HashMap<TaskId, usize>,
@@ -91,7 +90,6 @@ impl Sheet {
         let mut sheet = Self {
             spec: draft.spec.clone(),
             base: draft,
-            base_standings: standings,
             rows,
             places: HashMap::new(),
             links: Links::default(),
@@ -199,9 +197,12 @@ impl Sheet {
         self.base.tasks.iter().any(|task| task.spec.id == *id)
     }
 
-    /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan.
-    pub fn insert(&mut self, after: Option<usize>, description: &str) -> Option<usize> {
-        let mut spec = TaskSpec::new(self.free_id()?, description);
+    /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
+    /// its parent are the sheet's to say.
+    pub fn insert(&mut self, after: Option<usize>, mut spec: TaskSpec) -> Option<usize> {
+        if self.places.contains_key(&spec.id) {
+            spec.id = self.free_id()?;
+        }
         let sibling = after.and_then(|at| self.rows.get(at));
         spec.parent = sibling.and_then(|row| row.spec().parent.clone());
         let depth = sibling.map_or(0, |row| row.depth);
@@ -417,6 +418,41 @@ impl Sheet {
         }
     }
 
+    /// Takes the plan as the store has it now, if its author says there what he said before (`Told::Base`), or what is on the
+    /// sheet (`Told::Sheet`). Edits and the way back stay; where tasks stand is what it is now.
+    pub fn adopt(&mut self, loaded: &Loaded) -> Option<Told> {
+        let told = if self.spec == loaded.draft.spec && same(self.rows.iter().map(Row::spec), &loaded.draft) {
+            Told::Sheet
+        } else if self.base.spec == loaded.draft.spec
+            && same(self.base.tasks.iter().map(|task| &task.spec), &loaded.draft)
+        {
+            Told::Base
+        } else {
+            return None;
+        };
+        if told == Told::Sheet {
+            self.saved = Some(self.done.len());
+        }
+        let now: HashMap<&TaskId, (&Task, Standing)> = loaded
+            .draft
+            .tasks
+            .iter()
+            .zip(&loaded.standings)
+            .map(|(task, standing)| (&task.spec.id, (task, *standing)))
+            .collect();
+        for row in &mut self.rows {
+            if let Some((task, standing)) = now.get(row.id()) {
+                if row.task.state != task.state {
+                    row.task = Arc::new(Task { spec: row.spec().clone(), state: task.state.clone() });
+                }
+                row.standing = *standing;
+            }
+        }
+        self.base = loaded.draft.clone();
+        self.revision += 1;
+        Some(told)
+    }
+
     /// The plan as it is now.
     pub fn draft(&self) -> Draft {
         Draft {
@@ -434,6 +470,20 @@ impl Sheet {
 enum Direction {
     Forth,
     Back,
+}
+
+/// What the store has, compared with a sheet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// What it had: only where tasks stand has changed.
+    Base,
+    /// What is on the sheet.
+    Sheet,
+}
+
+/// Whether these specs are those of a plan, in their order.
+fn same<'a>(specs: impl Iterator<Item = &'a TaskSpec>, draft: &Draft) -> bool {
+    specs.eq(draft.tasks.iter().map(|task| &task.spec))
 }
 
 /// The row with another spec.

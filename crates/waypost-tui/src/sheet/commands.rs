@@ -24,7 +24,7 @@ impl Sheet {
                 commands.push(revise(row.id(), changes));
             }
         }
-        let early = self.place(&old, &mut commands);
+        let early = self.put_in_place(&old, &mut commands);
         let gone = self.base.tasks.iter().filter(|task| !self.places.contains_key(&task.spec.id));
         let with_parent =
             |task: &&Task| task.spec.parent.as_ref().is_some_and(|parent| !self.places.contains_key(parent));
@@ -48,7 +48,11 @@ impl Sheet {
 
     /// Adds what is new and moves what stands elsewhere, parents first, siblings from the first to the last. Returns the
     /// new tasks that have got their dependencies at once.
-    fn place(&self, old: &HashMap<&TaskId, &TaskSpec>, commands: &mut Vec<Command>) -> HashSet<&TaskId> {
+    fn put_in_place(
+        &self,
+        old: &HashMap<&TaskId, &TaskSpec>,
+        commands: &mut Vec<Command>,
+    ) -> HashSet<&TaskId> {
         let mut children: HashMap<Option<&TaskId>, Vec<&TaskId>> = HashMap::new();
         for row in &self.rows {
             children.entry(row.spec().parent.as_ref()).or_default().push(row.id());
