@@ -191,7 +191,7 @@ fn who_writes_without_pause_is_not_asked_after_without_pause() {
 
 #[test]
 fn the_authors_status_is_set_at_the_version_that_was_seen() {
-    let mut world = World::browser(vec![("plan-1", example())], (80, 24));
+    let mut world = World::browser(vec![("plan-1", example())], (120, 24));
     world.press("s ctrl+u").type_text("ready to merge").press("enter");
     assert_eq!(world.stored().spec.status, "ready to merge");
     assert_eq!(world.lines_with("[ready to merge]").len(), 1, "{}", world.screen());

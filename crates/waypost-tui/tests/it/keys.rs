@@ -73,5 +73,5 @@ fn the_help_screen_shows_the_table_with_the_keys_of_this_place_first() {
     world.press("?");
     golden("help-80x24", &world.screen());
     world.press("esc");
-    assert!(world.screen().contains("Tasks 1/8"), "{}", world.screen());
+    assert!(world.screen().contains("Tasks 1/8 · 0 of 7 done"), "{}", world.screen());
 }
