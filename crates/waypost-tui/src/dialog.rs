@@ -23,6 +23,16 @@ pub enum Choice {
     Execute,
     /// Take the text that was typed.
     Take,
+    /// Do what the dialog says.
+    Confirm,
+    /// Leave a run to itself.
+    LetGoOn,
+    /// Stop a run of this process.
+    StopRun,
+    /// Leave the program when its runs have ended.
+    LeaveAfterwards,
+    /// Stop the runs of this process, and leave the program.
+    StopAndLeave,
 }
 
 /// One thing that can be chosen.

@@ -1,13 +1,13 @@
 //! Which key does what where, as one table: the editor's are those of clido. The footer and the help screen are drawn from
 //! it, and `[tui.keys]` of the configuration changes it. Does nothing itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// Where a key is pressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// On every screen.
     Anywhere,
@@ -19,11 +19,16 @@ pub enum Place {
     Form,
     /// In the list of tasks to depend on.
     Picker,
+    /// In the run view.
+    Run,
+    /// In the history of a plan.
+    History,
 }
 
 impl Place {
     /// All of them, in the order of the help screen.
-    pub const ALL: [Self; 5] = [Self::Browser, Self::Editor, Self::Form, Self::Picker, Self::Anywhere];
+    pub const ALL: [Self; 7] =
+        [Self::Browser, Self::Editor, Self::Form, Self::Picker, Self::Run, Self::History, Self::Anywhere];
 
     /// The word for it, as `[tui.keys]` has it.
     pub fn word(self) -> &'static str {
@@ -33,6 +38,8 @@ impl Place {
             Self::Editor => "editor",
             Self::Form => "form",
             Self::Picker => "picker",
+            Self::Run => "run",
+            Self::History => "history",
         }
     }
 
@@ -44,6 +51,8 @@ impl Place {
             Self::Editor => "Plan editor",
             Self::Form => "Form of a task",
             Self::Picker => "Choosing tasks",
+            Self::Run => "Run of a plan",
+            Self::History => "History of a plan",
         }
     }
 }
@@ -94,6 +103,22 @@ actions![
     PreviousField,
     Accept,
     Toggle,
+    Focus,
+    Follow,
+    Approve,
+    Reject,
+    Pause,
+    Cancel,
+    CancelPlan,
+    Retry,
+    RetryAll,
+    Answer,
+    Stop,
+    Watch,
+    History,
+    Mark,
+    Restore,
+    Suspend,
 ];
 
 /// One row of the table.
@@ -213,7 +238,7 @@ pub const BINDINGS: &[Binding] = &[
         "choose what the task waits for",
     ),
     row(Place::Editor, Action::Fold, "fold", &["tab"], "fold", "show or hide the parts of a task"),
-    row(Place::Editor, Action::Undo, "undo", &["u", "ctrl+z"], "undo", "take the last edit back"),
+    row(Place::Editor, Action::Undo, "undo", &["u"], "undo", "take the last edit back"),
     row(Place::Editor, Action::Redo, "redo", &["ctrl+r", "ctrl+y"], "redo", "make an undone edit again"),
     row(Place::Editor, Action::Filter, "filter", &["/"], "find", "go to the next task with this text"),
     row(
@@ -243,6 +268,100 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Picker, Action::Toggle, "toggle", &["tab"], "choose", "choose the task, or no longer"),
     row(Place::Picker, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the choice"),
     row(Place::Picker, Action::Back, "back", &["esc"], "discard", "leave the choice as it was"),
+    row(Place::Run, Action::Execute, "execute", &["x"], "run here", "run the plan in this process"),
+    row(
+        Place::Run,
+        Action::Stop,
+        "stop",
+        &["s"],
+        "stop",
+        "start nothing new in the run of this process; again: stop what runs",
+    ),
+    row(
+        Place::Run,
+        Action::Approve,
+        "approve",
+        &["a"],
+        "approve",
+        "allow what is shown to run (only a person can)",
+    ),
+    row(Place::Run, Action::Reject, "reject", &["R"], "reject", "do not allow it, and say why"),
+    row(
+        Place::Run,
+        Action::Answer,
+        "answer",
+        &["enter", "i"],
+        "answer",
+        "answer what the task asks, or do what is for a person to do",
+    ),
+    row(
+        Place::Run,
+        Action::Pause,
+        "pause",
+        &["p"],
+        "pause",
+        "start nothing new in the plan, whoever runs it; or let it go on",
+    ),
+    row(Place::Run, Action::Cancel, "cancel", &["c"], "cancel", "stop the task"),
+    row(Place::Run, Action::CancelPlan, "cancel_plan", &["C"], "cancel plan", "stop the whole plan"),
+    row(
+        Place::Run,
+        Action::Retry,
+        "retry",
+        &["t"],
+        "retry",
+        "do the task again, and what was skipped because of it",
+    ),
+    row(
+        Place::Run,
+        Action::RetryAll,
+        "retry_all",
+        &["T"],
+        "retry all",
+        "do everything again that failed or was cancelled",
+    ),
+    row(
+        Place::Run,
+        Action::Follow,
+        "follow",
+        &["f"],
+        "follow",
+        "follow the most interesting task and the end of its log",
+    ),
+    row(
+        Place::Run,
+        Action::Focus,
+        "focus",
+        &["tab"],
+        "log",
+        "keys for the list of tasks, or for the text beside it",
+    ),
+    row(Place::Run, Action::Edit, "edit", &["e"], "edit", "open the plan in the editor"),
+    row(Place::Run, Action::History, "history", &["h"], "history", "the versions of the plan"),
+    row(
+        Place::History,
+        Action::Mark,
+        "mark",
+        &["space", "m"],
+        "compare from",
+        "compare others with this version, or no longer",
+    ),
+    row(
+        Place::History,
+        Action::Restore,
+        "restore",
+        &["r"],
+        "restore",
+        "make the plan what it was at this version, as a new version",
+    ),
+    row(
+        Place::History,
+        Action::Focus,
+        "focus",
+        &["tab"],
+        "differences",
+        "keys for the versions, or for the differences",
+    ),
     row(Place::Anywhere, Action::Up, "up", &["up", "k"], "", "one up"),
     row(Place::Anywhere, Action::Down, "down", &["down", "j"], "", "one down"),
     row(Place::Anywhere, Action::PageUp, "page_up", &["pageup", "ctrl+b"], "", "a page up"),
@@ -252,10 +371,18 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Anywhere, Action::Help, "help", &["?", "f1"], "help", "these keys"),
     row(Place::Anywhere, Action::Back, "back", &["esc", "q"], "back", "leave this screen"),
     row(Place::Anywhere, Action::Quit, "quit", &["ctrl+c"], "quit", "leave Waypost"),
+    row(
+        Place::Anywhere,
+        Action::Suspend,
+        "suspend",
+        &["ctrl+z"],
+        "suspend",
+        "back to the shell; `fg` comes back",
+    ),
 ];
 
 /// A key with its modifiers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Chord {
     code: KeyCode,
     modifiers: KeyModifiers,
@@ -399,7 +526,7 @@ impl Keys {
 
     /// Keys that would do two things in one place.
     fn clashes(&self) -> Vec<BadKeys> {
-        let mut seen: BTreeMap<(Place, Chord), &Binding> = BTreeMap::new();
+        let mut seen: HashMap<(Place, Chord), &Binding> = HashMap::new();
         let mut bad = Vec::new();
         for (binding, chords) in &self.rows {
             for &chord in chords {
