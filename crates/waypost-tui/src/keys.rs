@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use waypost_engine::config::nearest;
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -483,6 +484,16 @@ impl fmt::Display for BadKeys {
     }
 }
 
+/// Why a name means nothing, with the nearest one that does.
+fn unknown(name: &str) -> String {
+    let names: Vec<String> =
+        BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.word(), binding.name)).collect();
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("no action is called so; did you mean `{near}`?"),
+        None => "no action is called so; docs/tui.md lists them".to_owned(),
+    }
+}
+
 /// The table as it holds for one person.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -507,10 +518,7 @@ impl Keys {
                 .iter_mut()
                 .find(|(binding, _)| name.split_once('.') == Some((binding.place.word(), binding.name)));
             let Some((_, chords)) = found else {
-                bad.push(BadKeys {
-                    name: name.clone(),
-                    why: "no action is called so; `?` lists them".to_owned(),
-                });
+                bad.push(BadKeys { name: name.clone(), why: unknown(name) });
                 continue;
             };
             let parsed: Vec<Option<Chord>> = wanted.iter().map(|key| Chord::parse(key)).collect();

@@ -661,6 +661,8 @@ impl RunView {
                 self.order(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
             }
             (Asking::Answer(task), _) => {
+                // What is asked next, or runs now, is more interesting than what has its answer.
+                self.chosen = None;
                 let (plan, answer) = (self.plan.clone(), typed.to_owned());
                 self.ask(RunEffect::Answer { plan, task, answer }, context);
             }

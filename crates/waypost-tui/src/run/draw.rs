@@ -10,9 +10,9 @@ use waypost_engine::Control;
 use super::{Focus, Group, Ours, Row, RunView, Standings};
 use crate::app::App;
 use crate::keys::Action;
+use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 use crate::view::{self, put};
-use crate::{text, theme};
 
 /// From so many columns on, the tasks and the text stand side by side.
 const SIDE_BY_SIDE: u16 = 100;
@@ -282,7 +282,8 @@ impl RunView {
         add(&row.said, SAID_LINES, theme.text());
         let closer = self.closer.as_ref().filter(|(task, _)| *task == row.id).map(|(_, closer)| closer);
         let Some(closer) = closer else { return lines };
-        for why in &closer.why {
+        // Whoever is asked need not be told of workers.
+        for why in closer.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
         }
         let about_log = match (closer.log.is_empty(), closer.log_note.as_str()) {
@@ -324,12 +325,20 @@ fn row_words(row: &Row, id_columns: usize, now: Timestamp) -> String {
     let again = if row.attempt > 1 { format!("#{} ", row.attempt) } else { String::new() };
     let id = text::fit(row.id.as_str(), id_columns);
     let about = if row.said.is_empty() { &row.description } else { &row.said };
-    format!(" {} {id} {} {again}{about}", sign(row.standing), text::fit_right(&took, 6))
+    format!(" {} {id} {} {again}{about}", sign_of(row), text::fit_right(&took, 6))
+}
+
+/// The sign of a task; one that is for a person to do asks.
+fn sign_of(row: &Row) -> &'static str {
+    match row.group {
+        Group::Asking => sign(Standing::Asking),
+        Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
+    }
 }
 
 /// Where a task stands, in words.
 fn standing_words(row: &Row, now: Timestamp) -> String {
-    let mut words = vec![format!("{} {}", theme::sign(row.standing), row.standing.word())];
+    let mut words = vec![format!("{} {}", sign_of(row), row.standing.word())];
     if row.attempt > 0 {
         words.push(format!("attempt {}", row.attempt));
     }

@@ -1,1 +1,3 @@
 //! Keys in, screen text out.
+
+mod runs;

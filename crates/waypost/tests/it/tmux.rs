@@ -22,8 +22,11 @@ impl<'a> Tmux<'a> {
     /// A shell in the workspace, so many columns and rows large. The prompt is `$ `.
     pub(crate) fn new(workspace: &'a Workspace, columns: u16, rows: u16) -> Self {
         let tmux = Self { workspace };
-        std::fs::write(workspace.root.join("tmux.conf"), "set -g status off\nset -s escape-time 0\nset -g default-terminal tmux-256color\n")
-            .unwrap();
+        std::fs::write(
+            workspace.root.join("tmux.conf"),
+            "set -g status off\nset -s escape-time 0\nset -g default-terminal tmux-256color\n",
+        )
+        .unwrap();
         let size = [columns.to_string(), rows.to_string()];
         let mut start = tmux.command();
         start.args(["new-session", "-d", "-x", &size[0], "-y", &size[1], "env PS1='$ ' ENV= sh -i"]);
@@ -35,7 +38,11 @@ impl<'a> Tmux<'a> {
     fn command(&self) -> Command {
         let mut command = self.workspace.command("tmux");
         command.env_remove("COLUMNS").env("SHELL", "/bin/sh").env("TERM", "xterm-256color");
-        command.arg("-S").arg(self.workspace.root.join("tmux")).arg("-f").arg(self.workspace.root.join("tmux.conf"));
+        command
+            .arg("-S")
+            .arg(self.workspace.root.join("tmux"))
+            .arg("-f")
+            .arg(self.workspace.root.join("tmux.conf"));
         command
     }
 
