@@ -364,6 +364,15 @@ impl Screen {
         }
     }
 
+    /// The plan that is in hand, to be looked at otherwise.
+    fn plan(&self) -> Option<PlanKey> {
+        match self {
+            Self::Browser(browser) => browser.selected(),
+            Self::Editor(editor) => Some(editor.plan().clone()),
+            Self::Run(_) | Self::History(_) | Self::Help(_) => None,
+        }
+    }
+
     fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
         match self {
             Self::Browser(browser) => browser.update(event, context),
@@ -511,9 +520,9 @@ impl App {
     pub fn has_a_clock(&self) -> bool {
         let moves = match self.top() {
             Some(Screen::Run(run)) => run.has_a_clock(),
-            Some(Screen::Browser(_) | Screen::Editor(_) | Screen::History(_) | Screen::Help(_)) | None => {
-                false
-            }
+            Some(Screen::Browser(browser)) => browser.has_a_clock(),
+            Some(Screen::Editor(editor)) => editor.has_a_clock(),
+            Some(Screen::History(_) | Screen::Help(_)) | None => false,
         };
         moves || self.note.is_some()
     }
@@ -577,7 +586,13 @@ impl App {
                 self.go(Flow::Push(Screen::Help(Box::new(Help::new(place)))), &mut effects);
                 effects
             }
-            Some(action) => self.tell_top(Event::Action(action)),
+            Some(action) => match (action, top.plan()) {
+                (Action::Watch, Some(plan)) => {
+                    self.open(Screen::Run(Box::new(RunView::new(plan, Intent::Watch))))
+                }
+                (Action::History, Some(plan)) => self.open(Screen::History(Box::new(History::new(plan)))),
+                (action, _) => self.tell_top(Event::Action(action)),
+            },
             None => self.tell_top(Event::Key(key)),
         }
     }

@@ -21,6 +21,12 @@ pub enum Choice {
     SaveAndExecute,
     /// Run.
     Execute,
+    /// Throw the edits away, and go on with what others wrote.
+    TakeTheirs,
+    /// See what others wrote, in the history.
+    Compare,
+    /// Open the text in `$EDITOR` again.
+    EditAgain,
     /// Take the text that was typed.
     Take,
     /// Do what the dialog says.

@@ -180,6 +180,8 @@ pub const BINDINGS: &[Binding] = &[
         "the author's words for where the plan stands",
     ),
     row(Place::Browser, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "read the list again"),
+    row(Place::Browser, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
+    row(Place::Browser, Action::History, "history", &["h"], "history", "the versions of the plan"),
     row(
         Place::Editor,
         Action::Edit,
@@ -254,6 +256,8 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Editor, Action::External, "external", &["e"], "$EDITOR", "the whole plan as text in $EDITOR"),
     row(Place::Editor, Action::Save, "save", &["s", "ctrl+s"], "save", "write the edits as a version"),
     row(Place::Editor, Action::Execute, "execute", &["x"], "execute", "run the plan"),
+    row(Place::Editor, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
+    row(Place::Editor, Action::History, "history", &["h"], "history", "the versions of the plan"),
     row(Place::Form, Action::NextField, "next_field", &["tab", "down"], "next field", "to the next field"),
     row(
         Place::Form,
@@ -557,6 +561,12 @@ impl Keys {
                 .map(|(binding, _)| binding.action)
         };
         in_place(place).or_else(|| in_place(Place::Anywhere))
+    }
+
+    /// What `key` asks for in `place` alone, where other keys are text.
+    pub fn action_only(&self, place: Place, key: KeyEvent) -> Option<Action> {
+        let chord = Chord::of(key);
+        self.rows(place).find(|(_, chords)| chords.contains(&chord)).map(|(binding, _)| binding.action)
     }
 
     /// The rows of a place, in the order of the table.

@@ -125,3 +125,10 @@ pub fn phase_word(phase: Phase) -> &'static str {
         Phase::Cancelled => "cancelled",
     }
 }
+
+/// How much of something is done, in so many columns.
+pub fn bar(done: u32, total: u32, columns: usize) -> String {
+    let full = if total == 0 { 0 } else { columns * done as usize / total as usize };
+    let full = full.min(columns);
+    format!("{}{}", "▰".repeat(full), "▱".repeat(columns - full))
+}

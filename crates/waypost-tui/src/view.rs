@@ -2,15 +2,16 @@
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::MouseEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
 
-use crate::app::{App, COLUMNS_MIN, NoteKind, ROWS_MIN, Screen};
+use crate::app::{App, COLUMNS_MIN, Context, NoteKind, ROWS_MIN, Screen};
 use crate::dialog::Dialog;
 use crate::input::Input;
-use crate::keys::Action;
+use crate::keys::{Action, Keys, Place};
 use crate::text;
 use crate::theme::Theme;
 
@@ -113,24 +114,69 @@ pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) 
         put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
         return;
     }
-    let place = app.top().map_or(crate::keys::Place::Anywhere, Screen::place);
-    let hint = |action: Action| app.settings.keys.hint(place, action).filter(|(_, hint)| !hint.is_empty());
-    let mut left: Vec<(String, &str)> = actions.iter().filter_map(|&action| hint(action)).collect();
-    let last = hint(Action::Help).filter(|_| !actions.is_empty());
-    let wide = |(key, hint): &(String, &str)| text::width(key) + 1 + text::width(hint) + 3;
-    let mut room = usize::from(area.width).saturating_sub(1 + last.as_ref().map_or(0, &wide));
-    left.retain(|shown| {
-        let fits = wide(shown) <= room;
-        room = if fits { room - wide(shown) } else { 0 };
-        fits
-    });
-    left.extend(last);
-    let mut spans = vec![Span::raw(" ")];
-    for (key, hint) in left {
-        spans.push(Span::styled(key, theme.accent()));
-        spans.push(Span::styled(format!(" {hint}   "), theme.quiet()));
+    let place = app.top().map_or(Place::Anywhere, Screen::place);
+    for offer in offers(&app.settings.keys, place, actions, area.width) {
+        let x = area.x + offer.x;
+        put(frame.buffer_mut(), (x, area.y), area.width, &offer.key, theme.accent());
+        let x = x + text::width(&offer.key) as u16 + 1;
+        put(frame.buffer_mut(), (x, area.y), area.width, offer.hint, theme.quiet());
     }
-    frame.render_widget(Line::from(spans), area);
+}
+
+/// A key in the footer.
+struct Offer {
+    action: Action,
+    key: String,
+    hint: &'static str,
+    x: u16,
+}
+
+impl Offer {
+    fn columns(&self) -> usize {
+        text::width(&self.key) + 1 + text::width(self.hint)
+    }
+}
+
+/// The keys that the footer names: as many as fit, and the one for help always.
+fn offers(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<Offer> {
+    const GAP: usize = 3;
+    let offer = |action: Action| {
+        let (key, hint) = keys.hint(place, action).filter(|(_, hint)| !hint.is_empty())?;
+        Some(Offer { action, key, hint, x: 0 })
+    };
+    let help = offer(Action::Help).filter(|_| place != Place::Form && place != Place::Picker);
+    let mut room =
+        usize::from(width).saturating_sub(1 + help.as_ref().map_or(0, |help| help.columns() + GAP));
+    let mut shown: Vec<Offer> = Vec::new();
+    for offer in actions.iter().filter_map(|&action| offer(action)) {
+        if offer.columns() > room {
+            break;
+        }
+        room = room.saturating_sub(offer.columns() + GAP);
+        shown.push(offer);
+    }
+    shown.extend(help);
+    let mut x = 1;
+    for offer in &mut shown {
+        offer.x = x;
+        x += (offer.columns() + GAP) as u16;
+    }
+    shown
+}
+
+/// The key of the footer that was clicked.
+pub fn footer_hit(
+    context: &Context<'_>,
+    place: Place,
+    actions: &[Action],
+    mouse: MouseEvent,
+) -> Option<Action> {
+    if mouse.row != context.area.bottom() {
+        return None;
+    }
+    let offers = offers(&context.settings.keys, place, actions, context.area.width);
+    let hit = |offer: &&Offer| (offer.x..offer.x + offer.columns() as u16).contains(&mouse.column);
+    offers.iter().find(hit).map(|offer| offer.action)
 }
 
 /// A box with a title, its inside.
