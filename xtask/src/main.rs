@@ -9,10 +9,10 @@ mod generate;
 mod hosts;
 mod licences;
 mod npm;
+mod packages;
 mod postgres;
 mod python;
 mod run;
-mod slurm;
 mod test;
 mod web;
 

@@ -8,7 +8,9 @@ pub mod admit;
 pub mod config;
 pub mod submit;
 
+mod answers;
 mod claim;
+mod differences;
 mod executors;
 mod identity;
 mod logs;
@@ -26,8 +28,10 @@ pub mod traces;
 mod vigil;
 mod why;
 
+pub use answers::{answer_command, is_for_people};
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
+pub use differences::{Sign, Texts, difference_lines};
 pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};

@@ -1,7 +1,7 @@
 //! What the program is doing, and what follows from whatever happens: [`update`] is a plain function. Knows no store, no
 //! clock and no terminal.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use ratatui::crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
 use ratatui::layout::Rect;
@@ -9,10 +9,13 @@ use waypost_core::{Command, Draft, PlanId, Standing, Timestamp};
 use waypost_store::{Conflict, Head, Page, Query};
 
 use crate::browser::Browser;
-use crate::dialog::{Choice, Dialog, Outcome};
+use crate::dialog::{Button, Choice, Dialog, Outcome};
 use crate::editor::Editor;
 use crate::help::Help;
+use crate::history::{History, HistoryAnswer, HistoryEffect};
 use crate::keys::{Action, Keys, Place};
+use crate::run::{Intent, RunAnswer, RunEffect, RunView, Started};
+use crate::text;
 use crate::theme::Theme;
 
 /// The smallest terminal that everything fits into.
@@ -74,6 +77,15 @@ pub struct Trouble {
     pub what: String,
     /// What to do next; may be empty.
     pub hint: String,
+}
+
+impl Trouble {
+    /// It, at the bottom of the screen.
+    pub fn note(&self) -> Note {
+        let text =
+            if self.hint.is_empty() { self.what.clone() } else { format!("{} ({})", self.what, self.hint) };
+        Note { kind: NoteKind::Wrong, text }
+    }
 }
 
 /// Why edits are not written.
@@ -143,6 +155,10 @@ pub enum Answer {
     },
     /// Something to tell, whatever it answers.
     Note(Note),
+    /// To [`Effect::Run`].
+    Run(RunAnswer),
+    /// To [`Effect::History`].
+    History(HistoryAnswer),
 }
 
 /// What happens.
@@ -215,8 +231,14 @@ pub enum Effect {
         /// The ending of the file's name: `md`, `txt`.
         ending: &'static str,
     },
-    /// Run a plan.
+    /// Run a plan. The program goes to the run view by itself.
     Execute(PlanKey),
+    /// What the run view wants.
+    Run(RunEffect),
+    /// What the history wants.
+    History(HistoryEffect),
+    /// Stop until the shell lets it go on.
+    Suspend,
 }
 
 /// A line at the bottom of the screen.
@@ -246,6 +268,10 @@ pub enum Screen {
     Browser(Box<Browser>),
     /// One plan, to be edited.
     Editor(Box<Editor>),
+    /// How one plan is worked on.
+    Run(Box<RunView>),
+    /// The versions of one plan.
+    History(Box<History>),
     /// The keys.
     Help(Box<Help>),
 }
@@ -300,6 +326,8 @@ pub struct Context<'a> {
     pub area: Rect,
     /// What the loop is to do.
     pub effects: &'a mut Vec<Effect>,
+    /// The plans that this process runs.
+    pub runs: &'a BTreeSet<PlanKey>,
     notes: &'a mut VecDeque<Note>,
 }
 
@@ -307,6 +335,11 @@ impl Context<'_> {
     /// Says something at the bottom of the screen.
     pub fn say(&mut self, kind: NoteKind, text: impl Into<String>) {
         self.notes.push_back(Note { kind, text: text.into() });
+    }
+
+    /// Says what went wrong at the bottom of the screen.
+    pub fn trouble(&mut self, trouble: &Trouble) {
+        self.notes.push_back(trouble.note());
     }
 }
 
@@ -316,6 +349,8 @@ impl Screen {
         match self {
             Self::Browser(_) => Place::Browser,
             Self::Editor(editor) => editor.place(),
+            Self::Run(_) => Place::Run,
+            Self::History(_) => Place::History,
             Self::Help(_) => Place::Anywhere,
         }
     }
@@ -325,7 +360,16 @@ impl Screen {
         match self {
             Self::Browser(browser) => browser.is_typing(),
             Self::Editor(editor) => editor.is_typing(),
-            Self::Help(_) => false,
+            Self::Run(_) | Self::History(_) | Self::Help(_) => false,
+        }
+    }
+
+    /// The plan that is in hand, to be looked at otherwise.
+    fn plan(&self) -> Option<PlanKey> {
+        match self {
+            Self::Browser(browser) => browser.selected(),
+            Self::Editor(editor) => Some(editor.plan().clone()),
+            Self::Run(_) | Self::History(_) | Self::Help(_) => None,
         }
     }
 
@@ -333,6 +377,8 @@ impl Screen {
         match self {
             Self::Browser(browser) => browser.update(event, context),
             Self::Editor(editor) => editor.update(event, context),
+            Self::Run(run) => run.update(event, context),
+            Self::History(history) => history.update(event, context),
             Self::Help(help) => help.update(event, context),
         }
     }
@@ -353,6 +399,10 @@ pub struct App {
     pub size: Rect,
     /// The time that was last told.
     pub now: Timestamp,
+    /// The plans that this process runs.
+    pub runs: BTreeSet<PlanKey>,
+    /// Whether the program ends with the last of its runs.
+    pub leaving: bool,
 }
 
 impl App {
@@ -364,7 +414,17 @@ impl App {
         (columns, rows): (u16, u16),
     ) -> (Self, Vec<Effect>) {
         let size = Rect::new(0, 0, columns, rows);
-        let mut app = Self { settings, screens: vec![first], dialog: None, note: None, size, now };
+        let runs = BTreeSet::new();
+        let mut app = Self {
+            settings,
+            screens: vec![first],
+            dialog: None,
+            note: None,
+            size,
+            now,
+            runs,
+            leaving: false,
+        };
         let effects = app.tell_top(Event::Shown);
         (app, effects)
     }
@@ -387,8 +447,14 @@ impl App {
     fn tell(&mut self, at: usize, event: Event<'_>, effects: &mut Vec<Effect>) -> Flow {
         let mut notes = VecDeque::new();
         let area = self.area();
-        let mut context =
-            Context { settings: &self.settings, now: self.now, area, effects, notes: &mut notes };
+        let mut context = Context {
+            settings: &self.settings,
+            now: self.now,
+            area,
+            effects,
+            runs: &self.runs,
+            notes: &mut notes,
+        };
         let flow = match self.screens.get_mut(at) {
             Some(screen) => screen.update(event, &mut context),
             None => Flow::Stay,
@@ -428,19 +494,13 @@ impl App {
                 self.dialog = Some(dialog);
                 return;
             }
-            Flow::Quit => {
-                effects.push(Effect::Quit);
-                return;
-            }
+            Flow::Quit => return self.quit(effects),
             Flow::Push(screen) => self.screens.push(screen),
             Flow::Replace(screen) => {
                 self.screens.pop();
                 self.screens.push(screen);
             }
-            Flow::Pop if self.screens.len() == 1 => {
-                effects.push(Effect::Quit);
-                return;
-            }
+            Flow::Pop if self.screens.len() == 1 => return self.quit(effects),
             Flow::Pop => {
                 self.screens.pop();
             }
@@ -449,7 +509,70 @@ impl App {
         self.go(flow, effects);
     }
 
+    /// Goes to a screen, from which one comes back.
+    pub fn open(&mut self, screen: Screen) -> Vec<Effect> {
+        let mut effects = Vec::new();
+        self.go(Flow::Push(screen), &mut effects);
+        effects
+    }
+
+    /// Whether something on the screen changes as time goes by.
+    pub fn has_a_clock(&self) -> bool {
+        let moves = match self.top() {
+            Some(Screen::Run(run)) => run.has_a_clock(),
+            Some(Screen::Browser(browser)) => browser.has_a_clock(),
+            Some(Screen::Editor(editor)) => editor.has_a_clock(),
+            Some(Screen::History(_) | Screen::Help(_)) | None => false,
+        };
+        moves || self.note.is_some()
+    }
+
+    /// Leaves, unless this process runs something: then a person says what becomes of it.
+    fn quit(&mut self, effects: &mut Vec<Effect>) {
+        if self.runs.is_empty() {
+            return effects.push(Effect::Quit);
+        }
+        let lines = vec![
+            format!("This process runs {}.", text::count(self.runs.len(), "plan")),
+            "It ends with this program; the plan can always go on later.".to_owned(),
+        ];
+        let buttons = vec![
+            Button::new('w', "wait for its end, then leave", Choice::LeaveAfterwards),
+            Button::new('s', "stop it and leave", Choice::StopAndLeave),
+            Button::close('b', "back"),
+        ];
+        self.dialog = Some(Dialog::new("Leave Waypost", lines, buttons));
+    }
+
+    /// Keeps account of the runs of this process.
+    fn heard_of_run(&mut self, answer: &RunAnswer) -> Vec<Effect> {
+        match answer {
+            RunAnswer::Started(plan, Ok(Started::Runs)) => {
+                self.runs.insert(plan.clone());
+            }
+            RunAnswer::Ended(plan, ended) => {
+                self.runs.remove(plan);
+                self.show(match ended {
+                    Ok(text) => Note { kind: NoteKind::Good, text: text.clone() },
+                    Err(trouble) => trouble.note(),
+                });
+                if self.leaving && self.runs.is_empty() {
+                    return vec![Effect::Quit];
+                }
+            }
+            RunAnswer::Started(..)
+            | RunAnswer::Stands(..)
+            | RunAnswer::Closer(..)
+            | RunAnswer::Preview(..)
+            | RunAnswer::Approved(..) => {}
+        }
+        Vec::new()
+    }
+
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        if self.settings.keys.action(Place::Anywhere, key) == Some(Action::Suspend) {
+            return vec![Effect::Suspend];
+        }
         if let Some(dialog) = &mut self.dialog {
             let outcome = dialog.key(key);
             return self.answered(outcome);
@@ -463,7 +586,13 @@ impl App {
                 self.go(Flow::Push(Screen::Help(Box::new(Help::new(place)))), &mut effects);
                 effects
             }
-            Some(action) => self.tell_top(Event::Action(action)),
+            Some(action) => match (action, top.plan()) {
+                (Action::Watch, Some(plan)) => {
+                    self.open(Screen::Run(Box::new(RunView::new(plan, Intent::Watch))))
+                }
+                (Action::History, Some(plan)) => self.open(Screen::History(Box::new(History::new(plan)))),
+                (action, _) => self.tell_top(Event::Action(action)),
+            },
             None => self.tell_top(Event::Key(key)),
         }
     }
@@ -473,6 +602,13 @@ impl App {
             Outcome::Open => Vec::new(),
             Outcome::Closed => {
                 self.dialog = None;
+                Vec::new()
+            }
+            Outcome::Chosen(Choice::StopAndLeave, _) => vec![Effect::Quit],
+            Outcome::Chosen(Choice::LeaveAfterwards, _) => {
+                (self.dialog, self.leaving) = (None, true);
+                let text = "leaves when what this process runs has ended".to_owned();
+                self.show(Note { kind: NoteKind::Warning, text });
                 Vec::new()
             }
             Outcome::Chosen(choice, typed) => {
@@ -485,6 +621,20 @@ impl App {
 
 /// What follows from a message: the program changes, and the loop gets to do something.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for effect in think(app, message) {
+        match effect {
+            Effect::Execute(plan) => {
+                let run = RunView::new(plan, Intent::Execute);
+                effects.extend(app.open(Screen::Run(Box::new(run))));
+            }
+            other => effects.push(other),
+        }
+    }
+    effects
+}
+
+fn think(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Message::Key(key) => app.key(key),
@@ -517,7 +667,14 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
             app.show(note);
             Vec::new()
         }
-        Message::Answer(answer) => app.tell_all(Event::Answer(&answer)),
+        Message::Answer(answer) => {
+            let mut effects = match &answer {
+                Answer::Run(answer) => app.heard_of_run(answer),
+                _ => Vec::new(),
+            };
+            effects.extend(app.tell_all(Event::Answer(&answer)));
+            effects
+        }
         Message::Written { store, plans } => app.tell_all(Event::Written(store, &plans)),
     }
 }

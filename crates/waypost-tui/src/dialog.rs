@@ -23,10 +23,22 @@ pub enum Choice {
     Execute,
     /// Throw the edits away, and go on with what others wrote.
     TakeTheirs,
+    /// See what others wrote, in the history.
+    Compare,
     /// Open the text in `$EDITOR` again.
     EditAgain,
     /// Take the text that was typed.
     Take,
+    /// Do what the dialog says.
+    Confirm,
+    /// Leave a run to itself.
+    LetGoOn,
+    /// Stop a run of this process.
+    StopRun,
+    /// Leave the program when its runs have ended.
+    LeaveAfterwards,
+    /// Stop the runs of this process, and leave the program.
+    StopAndLeave,
 }
 
 /// One thing that can be chosen.

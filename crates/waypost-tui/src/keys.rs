@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use waypost_engine::config::nearest;
 
 /// Where a key is pressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,11 +20,16 @@ pub enum Place {
     Form,
     /// In the list of tasks to depend on.
     Picker,
+    /// In the run view.
+    Run,
+    /// In the history of a plan.
+    History,
 }
 
 impl Place {
     /// All of them, in the order of the help screen.
-    pub const ALL: [Self; 5] = [Self::Browser, Self::Editor, Self::Form, Self::Picker, Self::Anywhere];
+    pub const ALL: [Self; 7] =
+        [Self::Browser, Self::Editor, Self::Form, Self::Picker, Self::Run, Self::History, Self::Anywhere];
 
     /// The word for it, as `[tui.keys]` has it.
     pub fn word(self) -> &'static str {
@@ -33,6 +39,8 @@ impl Place {
             Self::Editor => "editor",
             Self::Form => "form",
             Self::Picker => "picker",
+            Self::Run => "run",
+            Self::History => "history",
         }
     }
 
@@ -44,6 +52,8 @@ impl Place {
             Self::Editor => "Plan editor",
             Self::Form => "Form of a task",
             Self::Picker => "Choosing tasks",
+            Self::Run => "Run of a plan",
+            Self::History => "History of a plan",
         }
     }
 }
@@ -94,6 +104,22 @@ actions![
     PreviousField,
     Accept,
     Toggle,
+    Focus,
+    Follow,
+    Approve,
+    Reject,
+    Pause,
+    Cancel,
+    CancelPlan,
+    Retry,
+    RetryAll,
+    Answer,
+    Stop,
+    Watch,
+    History,
+    Mark,
+    Restore,
+    Suspend,
 ];
 
 /// One row of the table.
@@ -154,6 +180,8 @@ pub const BINDINGS: &[Binding] = &[
         "the author's words for where the plan stands",
     ),
     row(Place::Browser, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "read the list again"),
+    row(Place::Browser, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
+    row(Place::Browser, Action::History, "history", &["h"], "history", "the versions of the plan"),
     row(
         Place::Editor,
         Action::Edit,
@@ -213,7 +241,7 @@ pub const BINDINGS: &[Binding] = &[
         "choose what the task waits for",
     ),
     row(Place::Editor, Action::Fold, "fold", &["tab"], "fold", "show or hide the parts of a task"),
-    row(Place::Editor, Action::Undo, "undo", &["u", "ctrl+z"], "undo", "take the last edit back"),
+    row(Place::Editor, Action::Undo, "undo", &["u"], "undo", "take the last edit back"),
     row(Place::Editor, Action::Redo, "redo", &["ctrl+r", "ctrl+y"], "redo", "make an undone edit again"),
     row(Place::Editor, Action::Filter, "filter", &["/"], "find", "go to the next task with this text"),
     row(
@@ -228,6 +256,8 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Editor, Action::External, "external", &["e"], "$EDITOR", "the whole plan as text in $EDITOR"),
     row(Place::Editor, Action::Save, "save", &["s", "ctrl+s"], "save", "write the edits as a version"),
     row(Place::Editor, Action::Execute, "execute", &["x"], "execute", "run the plan"),
+    row(Place::Editor, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
+    row(Place::Editor, Action::History, "history", &["h"], "history", "the versions of the plan"),
     row(Place::Form, Action::NextField, "next_field", &["tab", "down"], "next field", "to the next field"),
     row(
         Place::Form,
@@ -243,6 +273,100 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Picker, Action::Toggle, "toggle", &["tab"], "choose", "choose the task, or no longer"),
     row(Place::Picker, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the choice"),
     row(Place::Picker, Action::Back, "back", &["esc"], "discard", "leave the choice as it was"),
+    row(Place::Run, Action::Execute, "execute", &["x"], "run here", "run the plan in this process"),
+    row(
+        Place::Run,
+        Action::Stop,
+        "stop",
+        &["s"],
+        "stop",
+        "start nothing new in the run of this process; again: stop what runs",
+    ),
+    row(
+        Place::Run,
+        Action::Approve,
+        "approve",
+        &["a"],
+        "approve",
+        "allow what is shown to run (only a person can)",
+    ),
+    row(Place::Run, Action::Reject, "reject", &["R"], "reject", "do not allow it, and say why"),
+    row(
+        Place::Run,
+        Action::Answer,
+        "answer",
+        &["enter", "i"],
+        "answer",
+        "answer what the task asks, or do what is for a person to do",
+    ),
+    row(
+        Place::Run,
+        Action::Pause,
+        "pause",
+        &["p"],
+        "pause",
+        "start nothing new in the plan, whoever runs it; or let it go on",
+    ),
+    row(Place::Run, Action::Cancel, "cancel", &["c"], "cancel", "stop the task"),
+    row(Place::Run, Action::CancelPlan, "cancel_plan", &["C"], "cancel plan", "stop the whole plan"),
+    row(
+        Place::Run,
+        Action::Retry,
+        "retry",
+        &["t"],
+        "retry",
+        "do the task again, and what was skipped because of it",
+    ),
+    row(
+        Place::Run,
+        Action::RetryAll,
+        "retry_all",
+        &["T"],
+        "retry all",
+        "do everything again that failed or was cancelled",
+    ),
+    row(
+        Place::Run,
+        Action::Follow,
+        "follow",
+        &["f"],
+        "follow",
+        "follow the most interesting task and the end of its log",
+    ),
+    row(
+        Place::Run,
+        Action::Focus,
+        "focus",
+        &["tab"],
+        "log",
+        "keys for the list of tasks, or for the text beside it",
+    ),
+    row(Place::Run, Action::Edit, "edit", &["e"], "edit", "open the plan in the editor"),
+    row(Place::Run, Action::History, "history", &["h"], "history", "the versions of the plan"),
+    row(
+        Place::History,
+        Action::Mark,
+        "mark",
+        &["space", "m"],
+        "compare from",
+        "compare others with this version, or no longer",
+    ),
+    row(
+        Place::History,
+        Action::Restore,
+        "restore",
+        &["r"],
+        "restore",
+        "make the plan what it was at this version, as a new version",
+    ),
+    row(
+        Place::History,
+        Action::Focus,
+        "focus",
+        &["tab"],
+        "differences",
+        "keys for the versions, or for the differences",
+    ),
     row(Place::Anywhere, Action::Up, "up", &["up", "k"], "", "one up"),
     row(Place::Anywhere, Action::Down, "down", &["down", "j"], "", "one down"),
     row(Place::Anywhere, Action::PageUp, "page_up", &["pageup", "ctrl+b"], "", "a page up"),
@@ -252,6 +376,14 @@ pub const BINDINGS: &[Binding] = &[
     row(Place::Anywhere, Action::Help, "help", &["?", "f1"], "help", "these keys"),
     row(Place::Anywhere, Action::Back, "back", &["esc", "q"], "back", "leave this screen"),
     row(Place::Anywhere, Action::Quit, "quit", &["ctrl+c"], "quit", "leave Waypost"),
+    row(
+        Place::Anywhere,
+        Action::Suspend,
+        "suspend",
+        &["ctrl+z"],
+        "suspend",
+        "back to the shell; `fg` comes back",
+    ),
 ];
 
 /// A key with its modifiers.
@@ -361,6 +493,16 @@ impl fmt::Display for BadKeys {
     }
 }
 
+/// Why a name means nothing, with the nearest one that does.
+fn unknown(name: &str) -> String {
+    let names: Vec<String> =
+        BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.word(), binding.name)).collect();
+    match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("no action is called so; did you mean `{near}`?"),
+        None => "no action is called so; docs/tui.md lists them".to_owned(),
+    }
+}
+
 /// The table as it holds for one person.
 #[derive(Clone, Debug)]
 pub struct Keys {
@@ -385,10 +527,7 @@ impl Keys {
                 .iter_mut()
                 .find(|(binding, _)| name.split_once('.') == Some((binding.place.word(), binding.name)));
             let Some((_, chords)) = found else {
-                bad.push(BadKeys {
-                    name: name.clone(),
-                    why: "no action is called so; `?` lists them".to_owned(),
-                });
+                bad.push(BadKeys { name: name.clone(), why: unknown(name) });
                 continue;
             };
             let parsed: Vec<Option<Chord>> = wanted.iter().map(|key| Chord::parse(key)).collect();

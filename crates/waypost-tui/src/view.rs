@@ -48,6 +48,8 @@ pub fn draw(app: &App, frame: &mut Frame<'_>) {
         match top {
             Screen::Browser(browser) => browser.draw(app, frame, parts),
             Screen::Editor(editor) => editor.draw(app, frame, parts),
+            Screen::Run(run) => run.draw(app, frame, parts),
+            Screen::History(history) => history.draw(app, frame, parts),
             Screen::Help(help) => {
                 heading(app.settings.theme, frame, parts.heading, "Keys", &[]);
                 help.draw(app, frame, parts.body);

@@ -106,6 +106,8 @@ pub(crate) enum Command {
     Token(command::token::Token),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
+    /// Look at plans, edit and run them in the terminal
+    Tui(command::tui::Tui),
     /// List plans
     #[command(visible_alias = "ls")]
     List(command::list::List),

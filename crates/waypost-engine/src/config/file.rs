@@ -2,6 +2,7 @@
 
 mod reporters;
 mod shapes;
+mod tui;
 
 use std::path::Path;
 
@@ -129,6 +130,7 @@ pub(super) fn apply(
         }
         retention.end(&mut reader);
     }
+    reader.tui(config, &mut top);
     top.end(&mut reader);
 }
 

@@ -1,13 +1,15 @@
 //! The editor and the store: reading the plan, writing the edits, what others write meanwhile, and leaving.
 
-use waypost_core::{Difference, PlanId, Status};
+use waypost_core::{PlanId, Status};
 use waypost_dialects::{Dialect, Form as Shape, keep_foreign, read, write};
+use waypost_engine::{Texts, difference_lines};
 use waypost_store::Conflict;
 
 use super::Editor;
-use crate::app::{Answer, Context, Effect, Flow, Loaded, NotSaved, NoteKind, PlanKey, Purpose};
+use crate::app::{Answer, Context, Effect, Flow, Loaded, NotSaved, NoteKind, PlanKey, Purpose, Screen};
 use crate::browser::told;
 use crate::dialog::{Button, Choice, Dialog};
+use crate::history::History;
 use crate::sheet::Sheet;
 use crate::text;
 
@@ -213,6 +215,11 @@ impl Editor {
                     None => self.read(context),
                 }
             }
+            Choice::Compare => {
+                let known = self.sheet.as_ref().map_or(0, |sheet| sheet.base().version);
+                let history = History::since(self.plan.clone(), known);
+                return Flow::Push(Screen::History(Box::new(history)));
+            }
             Choice::TakeTheirs => {
                 self.sheet = None;
                 self.theirs = None;
@@ -300,31 +307,18 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
         ),
         String::new(),
     ];
-    lines.extend(conflict.differences.iter().take(DIFFERENCES_MAX).map(difference_line));
     let shown = conflict.differences.len().min(DIFFERENCES_MAX);
+    let short = |value: &str| text::cut(value, 40);
+    let different = difference_lines(&conflict.differences[..shown], Texts::Whole, &short);
+    lines.extend(different.into_iter().map(|(_, line)| line));
     if conflict.differences_total > shown {
         lines.push(format!("… and {} more", conflict.differences_total - shown));
     }
     let buttons = vec![
         Button::new('r', "make my edits on that version", Choice::Rebase),
+        Button::new('v', "see both", Choice::Compare),
         Button::new('d', "discard mine", Choice::TakeTheirs),
         Button::close('b', "back to the edits"),
     ];
     Dialog { marked: 0, ..Dialog::new("Somebody else changed this plan", lines, buttons) }
-}
-
-/// One difference in one line: `+` new, `-` gone, `~` changed.
-fn difference_line(difference: &Difference) -> String {
-    let short = |value: &str| if value.is_empty() { "(none)".to_owned() } else { text::cut(value, 40) };
-    match difference {
-        Difference::Added { task, description } => format!("+ {task}  {}", short(description)),
-        Difference::Removed { task, description } => format!("- {task}  {}", short(description)),
-        Difference::Plan { field, before, after } => {
-            format!("~ {field}: {} → {}", short(before), short(after))
-        }
-        Difference::Task { task, field, before, after } => {
-            format!("~ {task} {field}: {} → {}", short(before), short(after))
-        }
-        Difference::Reordered {} => "~ tasks stand in another order".to_owned(),
-    }
 }

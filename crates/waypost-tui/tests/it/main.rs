@@ -9,6 +9,7 @@ mod graph;
 mod keys;
 mod pace;
 mod random;
+mod runs;
 mod sheet;
 mod untrusted;
 

@@ -35,6 +35,7 @@ pub(crate) mod task_options;
 pub(crate) mod task_place;
 pub(crate) mod task_revise;
 pub(crate) mod token;
+pub(crate) mod tui;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod watch;
@@ -60,6 +61,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Serve(asked) => asked.run(context),
         Command::Token(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
+        Command::Tui(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),
         Command::Next(asked) => asked.run(context),

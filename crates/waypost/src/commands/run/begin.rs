@@ -187,7 +187,7 @@ fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
         "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
     );
     let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
-    let lines = difference_lines::lines(found, &difference_lines::Style::short());
+    let lines = difference_lines::short_lines(found);
     failure.details =
         lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
     if lines.len() > DIFFERENCES_NAMED_MAX {
