@@ -28,7 +28,8 @@ Examples:
   waypost tui
   waypost tui kq3
   waypost tui kq3 --watch
-  waypost tui kq3 --dry-run";
+  waypost tui kq3 --dry-run
+  waypost run plan.json --tui";
 
 // What to open.
 #[derive(Debug, Args)]
@@ -76,12 +77,8 @@ pub(crate) fn open(context: &Context, plan: &PlanId, start_in_editor: bool) -> O
     show(context, first, false)
 }
 
-/// Whether a whole screen can be shown to somebody here.
-pub(crate) fn can_open(context: &Context) -> bool {
-    !context.out.json && fits().is_ok()
-}
-
-fn fits() -> Result<(), terminal::Unfit> {
+/// Whether a whole screen can be shown here.
+pub(crate) fn fits() -> Result<(), terminal::Unfit> {
     terminal::fits(std::env::var("TERM").ok().as_deref())
 }
 
