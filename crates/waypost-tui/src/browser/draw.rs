@@ -77,8 +77,10 @@ impl Browser {
         let actions = [
             Action::Open,
             Action::Filter,
+            Action::Watch,
             Action::New,
             Action::Status,
+            Action::History,
             Action::Sort,
             Action::Archived,
             Action::Back,
