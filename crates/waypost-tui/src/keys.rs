@@ -404,6 +404,11 @@ impl Chord {
         Self { code: key.code, modifiers: key.modifiers & kept | shift }
     }
 
+    /// The key, pressed.
+    pub fn event(self) -> KeyEvent {
+        KeyEvent::new(self.code, self.modifiers)
+    }
+
     /// Reads a name such as `ctrl+s`, `alt+up`, `f5`, `space`, `?`.
     pub fn parse(name: &str) -> Option<Self> {
         let mut modifiers = KeyModifiers::NONE;

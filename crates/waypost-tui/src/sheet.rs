@@ -78,8 +78,8 @@ pub struct Sheet {
     undone: Vec<Edit>,
     /// How many edits had been made when the store last had the same.
     saved: Option<usize>,
-    /// Goes up with every change, so that others know what they have computed from an older state.
-    revision: u64,
+    /// How many tasks without parts are done, and how many there are.
+    progress: (usize, usize),
 }
 
 impl Sheet {
@@ -98,7 +98,7 @@ impl Sheet {
             done: Vec::new(),
             undone: Vec::new(),
             saved: Some(0),
-            revision: 0,
+            progress: (0, 0),
         };
         sheet.changed();
         sheet
@@ -139,9 +139,15 @@ impl Sheet {
         self.unchecked
     }
 
-    /// Goes up with every change.
-    pub fn revision(&self) -> u64 {
-        self.revision
+    /// How many tasks are done, and how many there are; tasks with parts are not counted.
+    pub fn progress(&self) -> (usize, usize) {
+        self.progress
+    }
+
+    fn count(&mut self) {
+        let leaves = (0..self.rows.len()).filter(|&at| !self.is_parent(at));
+        let done = leaves.clone().filter(|&at| self.rows[at].standing == Standing::Done);
+        self.progress = (done.count(), leaves.count());
     }
 
     /// Whether there are edits that the store does not have.
@@ -402,9 +408,9 @@ impl Sheet {
 
     /// Everything that is worked out from the rows.
     fn changed(&mut self) {
-        self.revision += 1;
         self.places = self.rows.iter().enumerate().map(|(at, row)| (row.id().clone(), at)).collect();
         self.links = Links::of(&self.rows, &self.places);
+        self.count();
         self.unchecked = true;
         if self.rows.len() <= CHECKED_AT_ONCE_MAX {
             self.check();
@@ -449,7 +455,7 @@ impl Sheet {
             }
         }
         self.base = loaded.draft.clone();
-        self.revision += 1;
+        self.count();
         Some(told)
     }
 

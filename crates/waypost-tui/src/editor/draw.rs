@@ -78,11 +78,11 @@ pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
 pub(super) fn actions() -> [Action; 12] {
     [
         Action::Edit,
+        Action::Save,
+        Action::Execute,
         Action::New,
         Action::Delete,
         Action::Skip,
-        Action::Save,
-        Action::Execute,
         Action::Undo,
         Action::Dependencies,
         Action::MoveUp,
@@ -201,7 +201,8 @@ impl Editor {
     fn draw_list(&self, sheet: &Sheet, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let active = self.form.is_none() && self.picker.is_none();
         let position = if self.visible.is_empty() { 0 } else { self.selected + 1 };
-        let title = format!("Tasks {position}/{}", self.visible.len());
+        let (done, all) = sheet.progress();
+        let title = format!("Tasks {position}/{} · {done} of {all} done", self.visible.len());
         let within = framed(theme, frame, area, &title, active);
         if self.visible.is_empty() {
             let said = "no tasks yet: n makes one, e opens the plan in $EDITOR";
@@ -221,7 +222,8 @@ impl Editor {
         let columns = names.max().unwrap_or(0).clamp(6, usize::from(within.width) / 3);
         for (place, &at) in seen.iter().enumerate() {
             let line = Rect::new(within.x, within.y + place as u16, within.width, 1);
-            self.draw_row(sheet, at, columns, theme, frame, line);
+            let text = Rect { width: line.width.saturating_sub(1), ..line };
+            self.draw_row(sheet, at, columns, theme, frame, text);
             if self.top + place == self.selected {
                 let style =
                     if active { theme.selected() } else { Style::new().add_modifier(Modifier::UNDERLINED) };

@@ -18,13 +18,18 @@ use crate::view::{draw_input, framed, put};
 
 const LABEL_COLUMNS: u16 = 13;
 
+/// How wide something is that lies over the rest: as wide as all where no more than a few columns would be seen beside it.
+fn over(columns: u16, wanted: u16) -> u16 {
+    if columns < wanted + 20 { columns } else { wanted }
+}
+
 /// Where the form stands, and the rows of each field.
 fn form_layout(area: Rect) -> (Rect, Vec<(Field, Rect)>) {
-    let width = area.width.saturating_sub(4).min(100);
+    let width = over(area.width, 100);
     // Fields of one row each, the edge and the line of help take nine; what is left is for the two texts.
     let room = area.height.saturating_sub(9).max(2);
-    let description = (room / 2).clamp(1, 5);
-    let notes = (room - description.min(room)).clamp(1, 8);
+    let description = (room / 2).clamp(1, 4);
+    let notes = (room - description.min(room)).clamp(1, 6);
     let height = (description + notes + 4 + 3).min(area.height);
     let frame =
         Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height);
@@ -154,7 +159,7 @@ fn draw_text(input: &Input, focused: bool, frame: &mut Frame<'_>, place: Rect) {
 
 /// Where the choice stands, and where its list does.
 fn picker_layout(area: Rect) -> (Rect, Rect) {
-    let width = area.width.saturating_sub(4).min(90);
+    let width = over(area.width, 90);
     let height = area.height.saturating_sub(if area.height > 20 { 4 } else { 0 });
     let frame =
         Rect::new(area.x + (area.width - width) / 2, area.y + (area.height - height) / 2, width, height);

@@ -57,19 +57,21 @@ impl Lines {
             starts.push(x);
             let mut buses = buses(order, layer);
             let tracks = assign(&mut buses, order);
-            // One column of air, the tracks, and one for the head of the arrow.
-            let gutter = x + width;
+            // A column of air, the tracks, and one for the head of the arrow.
+            let gutter = x + width + 1;
             let next = gutter + if tracks == 0 { 3 } else { tracks + 3 };
             for bus in &buses {
                 let y = order.y[bus.from];
-                let begin = if bus.from < order.nodes { x + text::width(&labels[bus.from]) } else { x };
+                let begin = if bus.from < order.nodes { x + text::width(&labels[bus.from]) + 1 } else { x };
                 for &to in &bus.to {
                     let marked = order
                         .parts
                         .iter()
                         .any(|&(from, part_to, which)| from == bus.from && part_to == to && touches(which));
                     let target = order.y[to];
-                    let end = next - 1;
+                    // A bend goes on in the next layer, where its line begins.
+                    let end = if to < order.nodes { next - 1 } else { next };
+                    lines.add(begin, y, LEFT, marked);
                     if bus.is_straight() {
                         lines.across(begin, end, y, marked);
                     } else {
