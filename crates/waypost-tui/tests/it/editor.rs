@@ -188,7 +188,7 @@ fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
     let mut world = World::editor(example(), (80, 24));
     world.press("x");
     assert!(starts(&world), "{:?}", world.undone);
-    world.undone.clear();
+    let mut world = World::editor(example(), (80, 24));
     world.press("space x");
     assert!(world.screen().contains("not saved yet"), "{}", world.screen());
     world.press("s");
