@@ -1,6 +1,8 @@
 //! What the program is doing, and what follows from whatever happens: [`update`] is a plain function. Knows no store, no
 //! clock and no terminal.
 
+mod runs;
+
 use std::collections::{BTreeSet, VecDeque};
 
 use ratatui::crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
@@ -9,13 +11,12 @@ use waypost_core::{Command, Draft, PlanId, Standing, Timestamp};
 use waypost_store::{Conflict, Head, Page, Query};
 
 use crate::browser::Browser;
-use crate::dialog::{Button, Choice, Dialog, Outcome};
+use crate::dialog::{Choice, Dialog, Outcome};
 use crate::editor::Editor;
 use crate::help::Help;
 use crate::history::{History, HistoryAnswer, HistoryEffect};
 use crate::keys::{Action, Keys, Place};
-use crate::run::{Intent, RunAnswer, RunEffect, RunView, Started};
-use crate::text;
+use crate::run::{Intent, RunAnswer, RunEffect, RunView};
 use crate::theme::Theme;
 
 /// The smallest terminal that everything fits into.
@@ -525,48 +526,6 @@ impl App {
             Some(Screen::History(_) | Screen::Help(_)) | None => false,
         };
         moves || self.note.is_some()
-    }
-
-    /// Leaves, unless this process runs something: then a person says what becomes of it.
-    fn quit(&mut self, effects: &mut Vec<Effect>) {
-        if self.runs.is_empty() {
-            return effects.push(Effect::Quit);
-        }
-        let lines = vec![
-            format!("This process runs {}.", text::count(self.runs.len(), "plan")),
-            "It ends with this program; the plan can always go on later.".to_owned(),
-        ];
-        let buttons = vec![
-            Button::new('w', "wait for its end, then leave", Choice::LeaveAfterwards),
-            Button::new('s', "stop it and leave", Choice::StopAndLeave),
-            Button::close('b', "back"),
-        ];
-        self.dialog = Some(Dialog::new("Leave Waypost", lines, buttons));
-    }
-
-    /// Keeps account of the runs of this process.
-    fn heard_of_run(&mut self, answer: &RunAnswer) -> Vec<Effect> {
-        match answer {
-            RunAnswer::Started(plan, Ok(Started::Runs)) => {
-                self.runs.insert(plan.clone());
-            }
-            RunAnswer::Ended(plan, ended) => {
-                self.runs.remove(plan);
-                self.show(match ended {
-                    Ok(text) => Note { kind: NoteKind::Good, text: text.clone() },
-                    Err(trouble) => trouble.note(),
-                });
-                if self.leaving && self.runs.is_empty() {
-                    return vec![Effect::Quit];
-                }
-            }
-            RunAnswer::Started(..)
-            | RunAnswer::Stands(..)
-            | RunAnswer::Closer(..)
-            | RunAnswer::Preview(..)
-            | RunAnswer::Approved(..) => {}
-        }
-        Vec::new()
     }
 
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {

@@ -2,7 +2,9 @@
 //! summaries that the loop brings; runs nothing itself.
 
 mod draw;
+mod orders;
 mod standing;
+mod told;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
@@ -10,104 +12,16 @@ use waypost_core::{Command, Phase, Standing, TaskId};
 use waypost_engine::Control;
 
 pub use self::standing::{Asked, Group, ROWS_MAX, Row, Standings};
+pub use self::told::{Closer, Preview, RunAnswer, RunEffect, Started};
 use crate::app::{Answer, Context, Effect, Event, Flow, NoteKind, PlanKey, Screen, Trouble};
-use crate::dialog::{Button, Choice, Dialog};
 use crate::editor::Editor;
 use crate::history::History;
 use crate::keys::Action;
-use crate::text;
 
 /// Bytes of a log's end that are looked at.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024;
 /// Lines of work that a plan would give to machines, as far as they are shown.
 pub const PREVIEW_LINES_MAX: usize = 1_000;
-/// Lines of it that a question repeats.
-const PREVIEW_LINES_ASKED: usize = 6;
-
-/// What the run view wants from the loop.
-#[derive(Clone, Debug, PartialEq)]
-pub enum RunEffect {
-    /// To know how the plan stands.
-    Look(PlanKey),
-    /// To know more of one task: what it waits for, its log.
-    LookCloser(PlanKey, TaskId),
-    /// To know what machines would do.
-    Preview(PlanKey),
-    /// To run the plan in this process.
-    Start(PlanKey),
-    /// To approve a version, as the person at the terminal.
-    Approve(PlanKey, u64),
-    /// To write one command.
-    Order {
-        /// Which plan.
-        plan: PlanKey,
-        /// What.
-        command: Box<Command>,
-        /// What to say when it is written.
-        said: String,
-    },
-    /// To answer what a task asks, or what is for a person to do.
-    Answer {
-        /// Which plan.
-        plan: PlanKey,
-        /// Which task.
-        task: TaskId,
-        /// The answer.
-        answer: String,
-    },
-    /// To end a run of this process.
-    End(PlanKey, Control),
-}
-
-/// What the run view is told.
-#[derive(Clone, Debug)]
-pub enum RunAnswer {
-    /// How the plan stands.
-    Stands(PlanKey, Result<Box<Standings>, Trouble>),
-    /// More of one task.
-    Closer(PlanKey, TaskId, Box<Closer>),
-    /// What machines would do.
-    Preview(PlanKey, Result<Box<Preview>, Trouble>),
-    /// What came of [`RunEffect::Start`].
-    Started(PlanKey, Result<Started, Trouble>),
-    /// What came of [`RunEffect::Approve`].
-    Approved(PlanKey, Result<u64, Trouble>),
-    /// A run of this process is over: in words, and what to do next if it did not end well.
-    Ended(PlanKey, Result<String, Trouble>),
-}
-
-/// What came of the wish to run a plan.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Started {
-    /// It runs in this process.
-    Runs,
-    /// A person has to approve it first.
-    NeedsApproval,
-}
-
-/// What machines would do.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Preview {
-    /// In which version.
-    pub version: u64,
-    /// A line for each task, at most [`PREVIEW_LINES_MAX`].
-    pub lines: Vec<String>,
-    /// Tasks in all.
-    pub total: usize,
-}
-
-/// One task, looked at more closely.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Closer {
-    /// What it waits for.
-    pub why: Vec<String>,
-    /// The end of its log.
-    pub log: String,
-    /// Bytes of the whole log.
-    pub log_bytes: u64,
-    /// What is to be known of the log: whose copy it is, or why there is none.
-    pub log_note: String,
-}
 
 /// What this process does for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -390,6 +304,7 @@ impl RunView {
     }
 
     fn started(&mut self, started: &Result<Started, Trouble>, context: &mut Context<'_>) -> Flow {
+        let mut flow = Flow::Stay;
         match started {
             Ok(Started::Runs) => {
                 self.ours = Ours::Running;
@@ -402,11 +317,11 @@ impl RunView {
             }
             Err(trouble) => {
                 (self.ours, self.intent) = (Ours::Nothing, Intent::Watch);
-                context.trouble(trouble);
+                flow = self.not_started(trouble);
             }
         }
         self.look(context);
-        Flow::Stay
+        flow
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
@@ -501,190 +416,4 @@ impl RunView {
         let last = self.text_lines(context.area).saturating_sub(1);
         (self.behind, self.preview_top) = (self.behind.min(last), self.preview_top.min(last));
     }
-
-    /// A dialog that this screen opens.
-    fn dialog(&mut self, about: Asking, dialog: Dialog) -> Flow {
-        self.asking = Some(about);
-        Flow::Ask(dialog)
-    }
-
-    fn leave(&mut self) -> Flow {
-        match self.ours {
-            Ours::Nothing => Flow::Pop,
-            Ours::Starting | Ours::Running | Ours::Ending(_) => {
-                let lines = vec![
-                    "This process runs the plan.".to_owned(),
-                    "Leave it running, and come back from the list of plans; or stop what runs now. The plan can always go on later."
-                        .to_owned(),
-                ];
-                let buttons = vec![
-                    Button::new('l', "let it go on", Choice::LetGoOn),
-                    Button::new('s', "stop it", Choice::StopRun),
-                    Button::close('b', "back"),
-                ];
-                self.dialog(Asking::Leave, Dialog::new("Leave the run", lines, buttons))
-            }
-        }
-    }
-
-    /// The first time nothing new is started, the second time what runs is stopped.
-    fn stop(&mut self, context: &mut Context<'_>) -> Flow {
-        let control = match self.ours {
-            Ours::Running => Control::Drain,
-            Ours::Ending(_) => Control::Stop,
-            Ours::Nothing | Ours::Starting => {
-                let words = "this process does not run it; p pauses the plan for all, C cancels it";
-                context.say(NoteKind::Warning, words);
-                return Flow::Stay;
-            }
-        };
-        self.end(control, context);
-        Flow::Stay
-    }
-
-    fn end(&mut self, control: Control, context: &mut Context<'_>) {
-        self.ours = Ours::Ending(control);
-        self.ask(RunEffect::End(self.plan.clone(), control), context);
-        let words = match control {
-            Control::Drain => "nothing new starts here; waiting for what runs (once more stops it)",
-            Control::Stop => "stopping what runs",
-        };
-        context.say(NoteKind::Warning, words);
-    }
-
-    fn approve(&mut self, context: &mut Context<'_>) -> Flow {
-        let needed = self.standings.as_ref().is_some_and(|standings| standings.needs_approval);
-        let Some(preview) = self.preview.as_ref().filter(|_| needed) else {
-            context.say(NoteKind::Warning, "nothing waits for approval here");
-            return Flow::Stay;
-        };
-        let version = preview.version;
-        let mut lines =
-            vec![format!("Version {version} gives {} to machines:", text::count(preview.total, "task"))];
-        lines.extend(preview.lines.iter().take(PREVIEW_LINES_ASKED).map(|line| format!("  {line}")));
-        if preview.total > PREVIEW_LINES_ASKED {
-            lines.push(format!("  … and {} more", preview.total - PREVIEW_LINES_ASKED));
-        }
-        let what = match self.intent {
-            Intent::Execute => "approve and run",
-            Intent::Watch => "approve",
-        };
-        let buttons = vec![Button::new('a', what, Choice::Confirm), Button::close('b', "back")];
-        self.dialog(Asking::Approve(version), Dialog::new("Approve", lines, buttons))
-    }
-
-    fn reject(&mut self, context: &mut Context<'_>) -> Flow {
-        if !self.standings.as_ref().is_some_and(|standings| standings.needs_approval) {
-            context.say(NoteKind::Warning, "nothing waits for approval here");
-            return Flow::Stay;
-        }
-        let lines = vec!["What is wrong with it? Whoever wrote the plan can read it.".to_owned()];
-        self.dialog(Asking::Reject, Dialog::ask("Do not allow it", lines, ""))
-    }
-
-    fn pause_or_resume(&mut self, context: &mut Context<'_>) {
-        match self.standings.as_ref().map(|standings| standings.phase) {
-            Some(Phase::Paused) => self.order(Command::Resume, "goes on", context),
-            Some(_) | None => {
-                let command = Command::Pause { reason: String::new() };
-                self.order(command, "paused: nothing new starts, here or elsewhere", context);
-            }
-        }
-    }
-
-    fn cancel_task(&mut self, context: &mut Context<'_>) -> Flow {
-        let Some(row) = self.row() else { return Flow::Stay };
-        match row.group {
-            Group::Asking | Group::Running | Group::Waiting => {
-                let lines =
-                    vec![format!("{}: {}", row.id, row.description), "What needs it is skipped.".to_owned()];
-                let buttons =
-                    vec![Button::new('c', "cancel the task", Choice::Confirm), Button::close('b', "back")];
-                let about = Asking::CancelTask(row.id.clone());
-                self.dialog(about, Dialog::new("Cancel a task", lines, buttons))
-            }
-            Group::Failed | Group::Ended => {
-                context.say(NoteKind::Warning, format!("{} has ended already", row.id));
-                Flow::Stay
-            }
-        }
-    }
-
-    fn cancel_plan(&mut self) -> Flow {
-        let running = self.standings.as_ref().map_or(0, |standings| standings.counts.running as usize);
-        let lines = vec![
-            match running {
-                0 => "Nothing runs now; what is left is cancelled.".to_owned(),
-                count => format!("{} stopped, whoever runs it; what is left is cancelled.", are(count)),
-            },
-            "`retry all` (T) sets it back later.".to_owned(),
-        ];
-        let buttons = vec![Button::new('c', "cancel the plan", Choice::Confirm), Button::close('b', "back")];
-        self.dialog(Asking::CancelPlan, Dialog::new("Cancel the plan", lines, buttons))
-    }
-
-    fn retry(&mut self, context: &mut Context<'_>) {
-        if let Some(row) = self.row() {
-            let said = format!("{} is to be done again", row.id);
-            self.order(Command::RetryTask { task: row.id.clone() }, &said, context);
-        }
-    }
-
-    fn answer(&mut self, context: &mut Context<'_>) -> Flow {
-        let asked = self.row().and_then(|row| Some((row.id.clone(), row.question.clone()?)));
-        let Some((task, asked)) = asked else {
-            context.say(NoteKind::Warning, "this task asks nothing");
-            return Flow::Stay;
-        };
-        let mut lines = vec![asked.text];
-        let first = asked.choices.first().cloned().unwrap_or_default();
-        if !asked.choices.is_empty() {
-            lines.push(format!("It can be answered: {}", asked.choices.join(" | ")));
-        }
-        let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
-        let dialog = Dialog::ask(format!("Answer {task}"), lines, typed);
-        self.dialog(Asking::Answer(task), dialog)
-    }
-
-    fn order(&self, command: Command, said: &str, context: &mut Context<'_>) {
-        let (plan, command, said) = (self.plan.clone(), Box::new(command), said.to_owned());
-        self.ask(RunEffect::Order { plan, command, said }, context);
-    }
-
-    fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
-        let Some(asking) = self.asking.take() else { return Flow::Stay };
-        match (asking, choice) {
-            (Asking::Approve(version), _) => {
-                self.ask(RunEffect::Approve(self.plan.clone(), version), context);
-            }
-            (Asking::Reject, _) => {
-                self.order(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
-            }
-            (Asking::Answer(task), _) => {
-                // What is asked next, or runs now, is more interesting than what has its answer.
-                self.chosen = None;
-                let (plan, answer) = (self.plan.clone(), typed.to_owned());
-                self.ask(RunEffect::Answer { plan, task, answer }, context);
-            }
-            (Asking::CancelTask(task), _) => {
-                let said = format!("{task} is cancelled");
-                self.order(Command::CancelTask { task, reason: String::new() }, &said, context);
-            }
-            (Asking::CancelPlan, _) => {
-                let command = Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() };
-                self.order(command, "cancelled the plan", context);
-            }
-            (Asking::Leave, Choice::StopRun) => {
-                self.end(Control::Stop, context);
-                return Flow::Pop;
-            }
-            (Asking::Leave, _) => return Flow::Pop,
-        }
-        Flow::Stay
-    }
-}
-
-/// `1 running task is`, `2 running tasks are`.
-fn are(count: usize) -> String {
-    format!("{} {}", text::count(count, "running task"), if count == 1 { "is" } else { "are" })
 }

@@ -21,6 +21,8 @@ use crate::text;
 const NEWS_MAX: usize = 1_000;
 /// Between two looks at a store that tells nothing.
 const QUIET_MAX: Duration = Duration::from_secs(10);
+/// Between two tries to hear of a store that could not be read.
+const AFTER_TROUBLE: Duration = Duration::from_secs(2);
 /// Columns of a value in a comparison.
 const VALUE_COLUMNS: usize = 60;
 
@@ -40,35 +42,39 @@ impl Shared {
         let Some(ground) = self.ground(store) else { return Ok(()) };
         let (plans, shared) = (ground.plans(), self.clone());
         std::thread::Builder::new().name("news".to_owned()).spawn(move || {
-            if let Err(error) = shared.follow(store, &plans) {
-                let hint = "what others write is no longer shown; start the program again".to_owned();
+            let mut seen = None;
+            while let Err(error) = shared.follow(store, &plans, &mut seen) {
+                let hint = "what others write is not shown until the store can be read again".to_owned();
                 shared.trouble(&Trouble { hint, ..error.into() });
+                std::thread::park_timeout(AFTER_TROUBLE);
             }
         })?;
         Ok(())
     }
 
-    fn follow(&self, store: usize, plans: &Arc<Plans>) -> Result<(), StoreError> {
+    /// Tells of what is written after `seen` until the store is another one.
+    fn follow(&self, store: usize, plans: &Arc<Plans>, seen: &mut Option<u64>) -> Result<(), StoreError> {
         let mut watch = plans.watch()?;
-        let mut seen = plans.latest()?;
-        loop {
-            let is_current = self.ground(store).is_some_and(|ground| Arc::ptr_eq(&ground.plans(), plans));
-            if !is_current {
-                return Ok(());
-            }
-            let told = watch.wait(QUIET_MAX)?;
+        let mut up_to = match *seen {
+            Some(seen) => seen,
+            None => plans.latest()?,
+        };
+        // What was written while the store could not be read is told of by no watch.
+        let mut told = true;
+        while self.ground(store).is_some_and(|ground| Arc::ptr_eq(&ground.plans(), plans)) {
             (self.tell)(Message::Tick(now(plans)?));
             while told {
-                let written = plans.written_since(seen, NEWS_MAX)?;
-                seen = written.up_to;
+                let written = plans.written_since(up_to, NEWS_MAX)?;
+                up_to = written.up_to;
+                *seen = Some(up_to);
+                told = written.more;
                 if !written.plans.is_empty() {
                     (self.tell)(Message::Written { store, plans: written.plans });
                 }
-                if !written.more {
-                    break;
-                }
             }
+            told = watch.wait(QUIET_MAX)?;
         }
+        Ok(())
     }
 
     pub(super) fn heads(&self, store: usize, ticket: u64, query: &Query) {

@@ -98,14 +98,15 @@ impl Shared {
                 }
                 continue;
             }
-            if keys.intersects(PollFlags::HUP | PollFlags::ERR) && !keys.contains(PollFlags::IN) {
-                break;
-            }
             while event::poll(REST_OF_A_KEY).unwrap_or(false) {
                 let Ok(event) = event::read() else { break };
                 if !hear(Some(event)) {
                     return;
                 }
+            }
+            // What was typed before the terminal went away has been heard.
+            if keys.intersects(PollFlags::HUP | PollFlags::ERR) {
+                break;
             }
         }
         hear(None);

@@ -1,7 +1,5 @@
 //! The run view and the history: answers and keys in, effects and screen text out.
 
-use std::path::Path;
-
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -17,7 +15,7 @@ use waypost_tui::run::{
 use waypost_tui::theme::Theme;
 use waypost_tui::view;
 
-const SIZES: [(u16, u16); 3] = [(80, 24), (60, 15), (200, 50)];
+use crate::{SIZES, golden};
 
 fn at(seconds: i64) -> Timestamp {
     Timestamp::from_micros((1_800_000_000 + seconds) * 1_000_000)
@@ -58,17 +56,9 @@ fn text(app: &App) -> String {
     (0..buffer.area.height).map(|y| row(y) + "\n").collect()
 }
 
-/// Compares the screen with a file; `WAYPOST_UPDATE=1` writes it anew.
+/// Compares the screen with its golden file.
 fn check(app: &App, name: &str) {
-    let (columns, rows) = (app.size.width, app.size.height);
-    let path = format!("tests/it/screens/{name}-{columns}x{rows}.txt");
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-    let found = text(app);
-    if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
-        std::fs::write(&path, &found).unwrap();
-    }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(found, wanted, "{} differs; WAYPOST_UPDATE=1 writes it anew", path.display());
+    golden(&format!("{name}-{}x{}", app.size.width, app.size.height), &text(app));
 }
 
 fn press(app: &mut App, keys: &str) -> Vec<Effect> {
@@ -330,7 +320,10 @@ fn what_cannot_be_run_says_why_and_what_to_do() {
     press(&mut app, "x");
     let trouble = Trouble { what: "no executor is called sh".to_owned(), hint: "configure it".to_owned() };
     told(&mut app, RunAnswer::Started(key(), Err(trouble)));
-    assert!(text(&app).contains("no executor is called sh (configure it)"), "{}", text(&app));
+    let shown = text(&app);
+    assert!(shown.contains("no executor is called sh") && shown.contains("configure it"), "{shown}");
+    press(&mut app, "b");
+    assert!(!text(&app).contains("configure it"));
 }
 
 #[test]
