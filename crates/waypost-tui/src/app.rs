@@ -5,8 +5,8 @@ mod runs;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use ratatui::crossterm::event::{KeyEvent, KeyEventKind, MouseEvent};
-use ratatui::layout::Rect;
+use ratatui::crossterm::event::{KeyEvent, KeyEventKind, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
 use waypost_core::{Command, Draft, PlanId, Standing, Timestamp};
 use waypost_store::{Conflict, Head, Page, Query};
 
@@ -345,6 +345,17 @@ impl Context<'_> {
 }
 
 impl Screen {
+    /// What the footer offers.
+    pub(crate) fn actions(&self, app: &App) -> Vec<Action> {
+        match self {
+            Self::Browser(_) => Browser::KEYS.to_vec(),
+            Self::Editor(_) => Editor::KEYS.to_vec(),
+            Self::Run(run) => run.keys(app),
+            Self::History(_) => History::KEYS.to_vec(),
+            Self::Help(_) => vec![Action::Back],
+        }
+    }
+
     /// Whose keys hold.
     pub fn place(&self) -> Place {
         match self {
@@ -540,19 +551,38 @@ impl App {
         let (place, typing) = (top.place(), top.is_typing());
         let action = if typing { None } else { self.settings.keys.action(place, key) };
         match action {
-            Some(Action::Help) if !matches!(top, Screen::Help(_)) => {
-                let mut effects = Vec::new();
-                self.go(Flow::Push(Screen::Help(Box::new(Help::new(place)))), &mut effects);
-                effects
-            }
-            Some(action) => match (action, top.plan()) {
-                (Action::Watch, Some(plan)) => {
-                    self.open(Screen::Run(Box::new(RunView::new(plan, Intent::Watch))))
-                }
-                (Action::History, Some(plan)) => self.open(Screen::History(Box::new(History::new(plan)))),
-                (action, _) => self.tell_top(Event::Action(action)),
-            },
+            Some(action) => self.act(action),
             None => self.tell_top(Event::Key(key)),
+        }
+    }
+
+    /// Does what a key of the screen on top asks for.
+    fn act(&mut self, action: Action) -> Vec<Effect> {
+        let Some(top) = self.top() else { return Vec::new() };
+        match (action, top.plan()) {
+            (Action::Help, _) if !matches!(top, Screen::Help(_)) => {
+                let help = Help::new(top.place());
+                self.open(Screen::Help(Box::new(help)))
+            }
+            (Action::Watch, Some(plan)) => {
+                self.open(Screen::Run(Box::new(RunView::new(plan, Intent::Watch))))
+            }
+            (Action::History, Some(plan)) => self.open(Screen::History(Box::new(History::new(plan)))),
+            (action, _) => self.tell_top(Event::Action(action)),
+        }
+    }
+
+    /// A click on the footer is the key that it names; everything else is the screen's.
+    fn mouse(&mut self, mouse: MouseEvent) -> Vec<Effect> {
+        if let Some(dialog) = &mut self.dialog {
+            let outcome = dialog.mouse(mouse, self.size);
+            return self.answered(outcome);
+        }
+        let clicked = mouse.kind == MouseEventKind::Down(MouseButton::Left);
+        let at = Position::new(mouse.column, mouse.row);
+        match crate::view::footer_hit(self, at).filter(|_| clicked) {
+            Some(action) => self.act(action),
+            None => self.tell_top(Event::Mouse(mouse)),
         }
     }
 
@@ -597,13 +627,7 @@ fn think(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Message::Key(key) => app.key(key),
-        Message::Mouse(mouse) => match &mut app.dialog {
-            Some(dialog) => {
-                let outcome = dialog.mouse(mouse, app.size);
-                app.answered(outcome)
-            }
-            None => app.tell_top(Event::Mouse(mouse)),
-        },
+        Message::Mouse(mouse) => app.mouse(mouse),
         Message::Paste(text) => match &mut app.dialog {
             Some(dialog) => {
                 dialog.paste(&text);

@@ -2,13 +2,12 @@
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
-use ratatui::crossterm::event::MouseEvent;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
 
-use crate::app::{App, COLUMNS_MIN, Context, NoteKind, ROWS_MIN, Screen};
+use crate::app::{App, COLUMNS_MIN, NoteKind, ROWS_MIN, Screen};
 use crate::dialog::Dialog;
 use crate::input::Input;
 use crate::keys::{Action, Keys, Place};
@@ -165,17 +164,11 @@ fn offers(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<Offe
 }
 
 /// The key of the footer that was clicked.
-pub fn footer_hit(
-    context: &Context<'_>,
-    place: Place,
-    actions: &[Action],
-    mouse: MouseEvent,
-) -> Option<Action> {
-    if mouse.row != context.area.bottom() {
-        return None;
-    }
-    let offers = offers(&context.settings.keys, place, actions, context.area.width);
-    let hit = |offer: &&Offer| (offer.x..offer.x + offer.columns() as u16).contains(&mouse.column);
+pub(crate) fn footer_hit(app: &App, at: Position) -> Option<Action> {
+    let footer = parts(app.size).footer;
+    let top = app.top().filter(|top| footer.contains(at) && app.note.is_none() && !top.is_typing())?;
+    let offers = offers(&app.settings.keys, top.place(), &top.actions(app), footer.width);
+    let hit = |offer: &&Offer| (offer.x..offer.x + offer.columns() as u16).contains(&at.x);
     offers.iter().find(hit).map(|offer| offer.action)
 }
 

@@ -52,6 +52,19 @@ impl Columns {
 }
 
 impl Browser {
+    /// What the footer offers.
+    pub(crate) const KEYS: [Action; 9] = [
+        Action::Open,
+        Action::Filter,
+        Action::Watch,
+        Action::New,
+        Action::Status,
+        Action::History,
+        Action::Sort,
+        Action::Archived,
+        Action::Back,
+    ];
+
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
         let theme = app.settings.theme;
         let facts = [Span::styled(self.facts(), theme.quiet())];
@@ -74,18 +87,7 @@ impl Browser {
             self.draw_empty(theme, frame, area);
         }
         self.draw_bottom(theme, frame, Rect::new(area.x, area.bottom().saturating_sub(1), area.width, 1));
-        let actions = [
-            Action::Open,
-            Action::Filter,
-            Action::Watch,
-            Action::New,
-            Action::Status,
-            Action::History,
-            Action::Sort,
-            Action::Archived,
-            Action::Back,
-        ];
-        footer(app, frame, parts.footer, &actions);
+        footer(app, frame, parts.footer, &Self::KEYS);
     }
 
     fn facts(&self) -> String {

@@ -74,9 +74,9 @@ pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
     list.contains(at).then(|| usize::from(at.y - list.y))
 }
 
-/// What the footer offers.
-pub(super) fn actions() -> [Action; 14] {
-    [
+impl Editor {
+    /// What the footer offers.
+    pub(crate) const KEYS: [Action; 14] = [
         Action::Edit,
         Action::Save,
         Action::Execute,
@@ -91,10 +91,8 @@ pub(super) fn actions() -> [Action; 14] {
         Action::Graph,
         Action::Watch,
         Action::History,
-    ]
-}
+    ];
 
-impl Editor {
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
         let theme = app.settings.theme;
         let Some(sheet) = &self.sheet else {
@@ -160,7 +158,7 @@ impl Editor {
         } else if self.form.is_some() {
             footer(app, frame, area, &[Action::NextField, Action::Accept, Action::External, Action::Back]);
         } else {
-            footer(app, frame, area, &actions());
+            footer(app, frame, area, &Self::KEYS);
         }
     }
 

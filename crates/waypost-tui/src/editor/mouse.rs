@@ -6,7 +6,6 @@ use ratatui::layout::Position;
 use super::{Editor, draw, draw_parts};
 use crate::app::{Context, Flow};
 use crate::graph::Picture;
-use crate::keys::Place;
 
 impl Editor {
     pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) -> Flow {
@@ -37,9 +36,6 @@ impl Editor {
         self.selected = self.selected.saturating_add_signed(scroll);
         if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
             return Flow::Stay;
-        }
-        if let Some(action) = crate::view::footer_hit(context, Place::Editor, &draw::actions(), mouse) {
-            return self.act(action, context);
         }
         self.click(Position::new(mouse.column, mouse.row), context);
         Flow::Stay

@@ -43,6 +43,9 @@ pub(super) fn list_rows(area: Rect) -> usize {
 }
 
 impl History {
+    /// What the footer offers.
+    pub(crate) const KEYS: [Action; 4] = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
+
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: view::Parts) {
         let theme = app.settings.theme;
         let title = match self.versions.title.as_str() {
@@ -54,8 +57,7 @@ impl History {
         let parts = parts(parts_of.body);
         self.draw_versions(app, frame, parts.list);
         self.draw_differences(theme, frame, parts.diff);
-        let keys = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
-        view::footer(app, frame, parts_of.footer, &keys);
+        view::footer(app, frame, parts_of.footer, &Self::KEYS);
     }
 
     fn draw_versions(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {

@@ -80,7 +80,7 @@ impl RunView {
     }
 
     /// The keys that make sense now, the most useful first.
-    fn keys(&self, app: &App) -> Vec<Action> {
+    pub(crate) fn keys(&self, app: &App) -> Vec<Action> {
         let mut keys = Vec::new();
         let phase = self.standings.as_ref().map(|standings| standings.phase);
         if self.standings.as_ref().is_some_and(|standings| standings.needs_approval) {

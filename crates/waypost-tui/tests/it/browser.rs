@@ -215,4 +215,8 @@ fn a_click_selects_a_second_one_opens_and_the_wheel_scrolls() {
     assert_eq!(browser.selected().unwrap().id.as_str(), "p03");
     world.click(10, 5);
     assert!(matches!(world.app.top(), Some(Screen::Editor(_))));
+    world.press("esc");
+    let footer = world.screen().lines().last().unwrap().to_owned();
+    world.click(footer.find("h history").unwrap() as u16, 23);
+    assert!(matches!(world.app.top(), Some(Screen::History(_))), "the footer can be clicked: {footer}");
 }
