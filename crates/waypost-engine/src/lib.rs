@@ -6,6 +6,7 @@
 
 pub mod admit;
 pub mod config;
+pub mod models;
 pub mod submit;
 
 mod claim;
