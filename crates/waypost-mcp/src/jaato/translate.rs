@@ -197,7 +197,7 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::ApprovalVoided {}
         | Event::PlanActivated {}
         | Event::PlanPaused { .. }
-        | Event::PlanResumed {}
+        | Event::PlanResumed { .. }
         | Event::PlanArchived {}
         | Event::PlanUnarchived {}
         | Event::TaskProgressed { .. }
@@ -208,6 +208,8 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::TasksRetried { .. }
         | Event::TaskRefined { .. }
         | Event::DigestAttached { .. }
+        | Event::TokensCharged { .. }
+        | Event::TaskRolledBack { .. }
         | Event::OutputReceived { .. }
         | Event::OutputWithdrawn { .. } => Vec::new(),
     }
