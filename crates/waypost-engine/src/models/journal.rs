@@ -14,7 +14,7 @@ use std::time::Instant;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use waypost_core::Timestamp;
+use waypost_core::{TaskId, Timestamp};
 use waypost_planner::Ask;
 
 use super::{ModelError, Redactor, Reply};
@@ -96,6 +96,8 @@ struct Inner {
     file: File,
     by_slot: BTreeMap<String, Entry>,
     totals: Totals,
+    /// What each answer is charged to, in the order in which they came: the first is call 1.
+    charges: Vec<(Option<TaskId>, u64)>,
     /// Bytes that are known to be whole lines.
     bytes: u64,
 }
@@ -112,7 +114,13 @@ impl Journal {
         let mut file = file.map_err(|error| of_file(path, &error))?;
         let read = read_all(path, &mut file)?;
         let (mut inner, torn) = (
-            Inner { file, by_slot: BTreeMap::new(), totals: Totals::default(), bytes: read.whole },
+            Inner {
+                file,
+                by_slot: BTreeMap::new(),
+                totals: Totals::default(),
+                charges: Vec::new(),
+                bytes: read.whole,
+            },
             read.torn,
         );
         inner.mend(&read).map_err(|error| of_file(path, &error))?;
@@ -149,6 +157,12 @@ impl Journal {
     /// What was spent, forgotten answers included.
     pub fn totals(&self) -> Totals {
         self.inner().totals.clone()
+    }
+
+    /// The answers after the first `calls`: what each is charged to, and with how many tokens.
+    pub fn charges_after(&self, calls: u64) -> Vec<(Option<TaskId>, u64)> {
+        let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        self.inner().charges.iter().skip(calls).cloned().collect()
     }
 
     /// Keeps an answer. When this returns, it is on the disk; what is to be used is what it returns, without secrets.
@@ -239,6 +253,7 @@ impl Inner {
         self.totals.add(&line);
         match line {
             JournalLine::Answered { entry, .. } => {
+                self.charges.push((entry.task.clone(), entry.answer.tokens()));
                 self.by_slot.insert(entry.slot.clone(), entry);
             }
             JournalLine::Forgotten { slots, .. } => {
