@@ -23,6 +23,7 @@ mod run;
 mod scheduler;
 mod shapes;
 mod summary;
+pub mod thinking;
 pub mod traces;
 mod vigil;
 mod why;

@@ -5,6 +5,7 @@
 //! the plan meanwhile: an answer is understood against the plan as it is, and written only if it still is so.
 
 mod charges;
+mod digests;
 mod drive;
 mod generate;
 mod order;
@@ -21,6 +22,7 @@ use waypost_store::{Plans, WriteError};
 use crate::models::{Journal, Model, ModelError, Progress, Stop};
 
 pub use charges::charge;
+pub use digests::Digests;
 pub use generate::{Drafted, NoDraft, generate};
 pub use order::{Extent, Order, OrderError, Orders, Stand, Text, Want};
 pub use outdated::forget_outdated;

@@ -12,7 +12,7 @@ use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
 use waypost_engine::Config;
 use waypost_engine::models::{Journal, JournalError, Stop};
 use waypost_engine::thinking::{
-    Ending, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
+    Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
 use waypost_planner::Limits;
 use waypost_store::{Plans, WriteRequest};
@@ -85,9 +85,14 @@ impl Room {
         thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), "")).map(drop)
     }
 
+    /// How far to go where nobody says.
+    pub(crate) fn extent(&self) -> Extent {
+        models::extent(&self.config.planner)
+    }
+
     /// The models that are to be asked.
     pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
-        models::choose(&self.config, asked)
+        models::choose(&self.config, &self.folders, asked)
     }
 
     /// The journal of a plan, for this process alone.
@@ -100,7 +105,7 @@ impl Room {
     /// The same, in the journal's own words.
     pub(crate) fn open_journal(&self, plan: &PlanId) -> Result<Journal, JournalError> {
         let holder = format!("process {} ({})", std::process::id(), waypost_engine::worker_name());
-        Journal::open(&self.orders.journal(plan), text::now(), &holder, models::redactor(&self.config))
+        Journal::open(&self.orders.journal(plan), text::now(), &holder, models::redactor())
     }
 
     /// The order of a plan whose journal is open, with how many calls it was charged with before.

@@ -157,7 +157,7 @@ impl Thinker<'_> {
             run.under_way.insert(ask.slot.clone(), UnderWay { reserve });
             let tell = tell.clone();
             scope.spawn(move || {
-                let answer = self.model.ask(&ask, &self.watcher, &self.stop);
+                let answer = self.model.ask(&ask, self.watcher, &self.stop);
                 // Whoever wanted to know has failed meanwhile: the journal has it.
                 let _gone = tell.send((ask, answer));
             });

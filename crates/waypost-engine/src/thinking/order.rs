@@ -61,6 +61,9 @@ pub enum Want {
         /// The task; none: all of the plan.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
+        /// Whether it is measured how faithful they are.
+        #[serde(default)]
+        examined: bool,
     },
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Ending, Extent, Order, Stand, Steps, Thought, Want};
+use waypost_engine::thinking::{Order, Stand, Steps, Thought, Want};
 use waypost_planner::{Decompose as Session, Progress};
 use waypost_store::{NewPlan, WriteError};
 
@@ -62,8 +62,8 @@ pub(crate) struct Told {
 
 impl Decompose {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let extent = self.bounds.over(Extent::default())?;
-        let (room, plan, task) = self.find(context, &extent)?;
+        let (room, plan, task) = self.find(context)?;
+        let extent = self.bounds.over(room.extent())?;
         room.wake(context, &plan)?;
         room.set_budget(context, &plan, self.bounds.budget)?;
         let journal = room.journal(&plan)?;
@@ -82,7 +82,7 @@ impl Decompose {
     }
 
     /// The plan that is meant, or a new one.
-    fn find(&self, context: &mut Context, extent: &Extent) -> Outcome<(Room, PlanId, Option<TaskId>)> {
+    fn find(&self, context: &mut Context) -> Outcome<(Room, PlanId, Option<TaskId>)> {
         let word = &self.what[0];
         if let Some(task) = self.what.get(1) {
             if self.goal {
@@ -107,7 +107,8 @@ impl Decompose {
         let room = Room::enter_to_add(context)?;
         // Whoever cannot be asked does not leave an empty plan behind.
         let chosen = room.choose(&self.asked)?;
-        let plan = make(context, &room, &chosen, goal, extent.limits.tokens_max)?;
+        let budget = self.bounds.over(room.extent())?.limits.tokens_max;
+        let plan = make(context, &room, &chosen, goal, budget)?;
         context.out.say(format!("made plan {plan}"));
         Ok((room, plan, None))
     }
@@ -204,9 +205,4 @@ fn goals_json(progress: &Progress) -> Value {
 /// Whether thinking came to its end, and if not, why, and how it goes on.
 pub(crate) fn outcome(plan: &PlanId, thought: &Thought) -> Outcome {
     report::outcome(plan, &thought.ending).map_or(Ok(()), Err)
-}
-
-/// Whether an ending leaves something to go on with.
-pub(crate) fn is_left(ending: &Ending) -> bool {
-    !matches!(ending, Ending::Over | Ending::Gone)
 }

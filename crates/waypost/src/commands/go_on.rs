@@ -87,7 +87,7 @@ impl GoOn {
         Ok(known.unwrap_or_else(|| Order {
             plan: id,
             want: Want::Decompose { task: None },
-            extent: waypost_engine::thinking::Extent::default(),
+            extent: room.extent(),
             model: None,
             calls_before: 0,
             stand: Stand::Open,

@@ -5,7 +5,8 @@ pub(crate) mod making;
 mod map;
 
 use clap::Args;
-use waypost_engine::thinking::{Extent, Order, Stand, Text, Want};
+use waypost_engine::thinking::{Order, Stand, Text, Want};
+use waypost_planner::generate::TASKS_ASKED_MAX;
 
 use crate::commands::plan::making::{Making, Saving};
 use crate::context::Context;
@@ -45,9 +46,9 @@ pub(crate) struct Plan {
     /// Something that the plan must heed; may be given several times
     #[arg(long = "constraint", value_name = "TEXT")]
     constraints: Vec<String>,
-    /// Tasks that the plan may have
-    #[arg(long, value_name = "N", default_value_t = waypost_planner::TASKS_MAX)]
-    max_tasks: usize,
+    /// Tasks that the plan may have [default: 50, or what the configuration says]
+    #[arg(long, value_name = "N")]
+    max_tasks: Option<usize>,
     /// Show the plan, and save nothing in the store; saying the same without this saves what was shown
     #[arg(long, alias = "plan-dry-run")]
     dry_run: bool,
@@ -73,9 +74,9 @@ impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
         let goal = read_goal(&self.goal)?;
-        let tasks_max = self.max_tasks;
-        if !(2..=waypost_planner::TASKS_ASKED_MAX).contains(&tasks_max) {
-            let hint = format!("write a number from 2 to {}", waypost_planner::TASKS_ASKED_MAX);
+        let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
+        if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
+            let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
             return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
         }
         let want = Want::Plan {
@@ -90,7 +91,7 @@ impl Plan {
         let order = Order {
             plan: room.plans.id_for_later()?,
             want,
-            extent: self.bounds.over(Extent::default())?,
+            extent: self.bounds.over(room.extent())?,
             model: self.asked.model.clone(),
             calls_before: 0,
             stand: Stand::Open,

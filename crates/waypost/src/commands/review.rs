@@ -120,7 +120,7 @@ fn is_about(line: &JournalLine, task: Option<&waypost_core::TaskId>) -> bool {
         JournalLine::Failed { task: of, .. } => of.as_ref() == Some(task),
         // Slots end with the goal that they are about, or with the number of a try after it.
         JournalLine::Forgotten { slots, .. } => {
-            slots.iter().any(|slot| slot.split('/').nth(1) == Some(task.as_str()))
+            slots.iter().any(|slot| slot.split(['/', ':']).nth(1) == Some(task.as_str()))
         }
     }
 }

@@ -16,7 +16,7 @@ const DEPTH_MAX: usize = 100;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Bounds")]
 pub(crate) struct Bounds {
-    /// Goals with so many goals above them are not broken down any more [default: 4]
+    /// Goals with so many goals above them are not broken down any more [default: 5]
     #[arg(long, value_name = "N")]
     max_depth: Option<usize>,
     /// Goals that a goal may be broken down into [default: 7]
@@ -55,7 +55,7 @@ impl Bounds {
             Some(_) | None => Ok(found),
         };
         let tasks_max = waypost_core::limits::TASKS_MAX;
-        let children_max = waypost_planner::CHILDREN_LIMIT;
+        let children_max = waypost_planner::decompose::CHILDREN_LIMIT;
         extent.depth_max = within("--max-depth", self.max_depth, 0, DEPTH_MAX)?.unwrap_or(extent.depth_max);
         extent.children_max =
             within("--max-children", self.max_children, 2, children_max)?.unwrap_or(extent.children_max);
@@ -67,8 +67,7 @@ impl Bounds {
         limits.calls_max = self.max_calls.or(limits.calls_max);
         limits.tokens_max = self.budget.or(limits.tokens_max);
         limits.cost_micros_max = self.cost.or(limits.cost_micros_max);
-        // Time is counted anew by each process, so a bound of an earlier one says nothing.
-        limits.seconds_max = self.time.map(u64::from);
+        limits.seconds_max = self.time.map(u64::from).or(limits.seconds_max);
         Ok(extent)
     }
 }

@@ -9,8 +9,7 @@ use waypost_engine::thinking::{Drafted, NoDraft, Order, Stand, Steps, Want, char
 use waypost_planner::{Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
 use waypost_store::{MemoryStore, NewPlan, Plans, WriteError};
 
-use crate::commands::decompose;
-use crate::commands::edit;
+use crate::commands::{decompose, edit};
 use crate::context::{Context, Found};
 use crate::error::{Exit, Failure, Outcome};
 use crate::output::{self, Look};
