@@ -154,7 +154,8 @@ impl Stop {
     #[expect(dead_code, reason = "the client of a server comes next")]
     pub(crate) async fn said(&self) {
         // The sender is ours, so the wait can end in no other way.
-        let _said = self.0.subscribe().wait_for(|said| *said).await;
+        let mut told = self.0.subscribe();
+        let _said = told.wait_for(|said| *said).await;
     }
 }
 

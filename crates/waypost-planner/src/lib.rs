@@ -4,5 +4,6 @@
 //! [`Answer`]; the session turns it into commands for the plan, or into the next question.
 
 mod ask;
+pub mod wire;
 
 pub use ask::{Answer, Ask, Ended, Purpose, Role, Schema, Speaker, Turn};
