@@ -4,8 +4,12 @@
 //! ([`InOrder`]), a model for each role ([`ByRole`]), and the journal of everything that was asked ([`Recorded`],
 //! [`Replayed`]). Knows nothing of plans.
 
+mod choose;
+mod client;
 mod error;
 mod journal;
+mod patience;
+mod probe;
 mod recorded;
 mod redact;
 
@@ -15,10 +19,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use waypost_planner::{Answer, Ask};
 
+pub use choose::{ByRole, InOrder};
+pub use client::Client;
 pub use error::ModelError;
 pub use journal::{
     Entry, JOURNAL_BYTES_MAX, Journal, JournalError, JournalLine, Spent, Totals, read_journal,
 };
+pub use probe::{Finding, Probed, Verdict};
 pub use recorded::{Recorded, Replayed};
 pub use redact::Redactor;
 
@@ -151,7 +158,6 @@ impl Stop {
     }
 
     /// Returns when it is said.
-    #[expect(dead_code, reason = "the client of a server comes next")]
     pub(crate) async fn said(&self) {
         // The sender is ours, so the wait can end in no other way.
         let mut told = self.0.subscribe();

@@ -17,6 +17,7 @@ mod schemas;
 pub mod textplan;
 pub mod tokens;
 mod words;
+pub mod wire;
 
 pub use ask::{Answer, Ask, Ended, Purpose, Role, Schema, Speaker, Turn};
 pub use budget::{Bound, Broken, Budget, Limits, Price, Reserve, Spent};

@@ -118,6 +118,9 @@ pub(crate) enum Command {
     /// Make, list and revoke the tokens that agents call `serve` with
     #[command(subcommand)]
     Token(command::token::Token),
+    /// List the models that can be asked, and say what works with them
+    #[command(subcommand)]
+    Model(command::model::Models),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
     /// List plans

@@ -190,12 +190,13 @@ impl ModelError {
     pub fn is_passing(&self) -> bool {
         match self {
             Self::NotReached { .. }
-            | Self::TooSlow { .. }
             | Self::Silent { .. }
             | Self::Busy { .. }
             | Self::BrokeOff { .. }
             | Self::Garbled { .. } => true,
-            Self::NotConfigured { .. }
+            // Whoever needed all the time there was would need it again.
+            Self::TooSlow { .. }
+            | Self::NotConfigured { .. }
             | Self::NotAllowed { .. }
             | Self::NotThere { .. }
             | Self::Refused { .. }

@@ -1,11 +1,16 @@
 //! Takes secrets out of texts: those that this process knows, and whatever looks like a key of somebody.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What stands where a secret was.
 const MARK: &str = "[secret]";
 /// Bytes below which a known secret is not looked for: it would be found everywhere.
 const KNOWN_BYTES_MIN: usize = 6;
+/// How the names of variables end that hold secrets.
+const SECRET_NAMES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"];
+/// Bytes below which such a variable is not looked for.
+const VARIABLE_BYTES_MIN: usize = 12;
 /// Characters that a key has at least after its beginning.
 const KEY_REST_MIN: usize = 16;
 /// How keys begin whose makers marked them.
@@ -49,6 +54,22 @@ impl Redactor {
         known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         known.dedup();
         Self { known: known.into() }
+    }
+
+    /// One that knows the variables of an environment whose names say that they are secret.
+    pub fn of_variables(variables: &BTreeMap<String, String>) -> Self {
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            SECRET_NAMES.iter().any(|word| name.ends_with(word))
+        };
+        let secret = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+        // What is a word or a path may be anywhere.
+        Self::new(secret.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !value.contains('/')).cloned())
+    }
+
+    /// One that knows what all of these know.
+    pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::new(all.into_iter().flat_map(|one| one.known.iter().cloned()))
     }
 
     /// The text without secrets.

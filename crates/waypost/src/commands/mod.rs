@@ -23,6 +23,7 @@ pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod migrate;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod next;
 pub(crate) mod phase;
@@ -73,6 +74,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Mcp(asked) => asked.run(context),
         Command::Serve(asked) => asked.run(context),
         Command::Token(asked) => asked.run(context),
+        Command::Model(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),
