@@ -16,8 +16,8 @@ mod repair;
 mod schemas;
 pub mod textplan;
 pub mod tokens;
-mod words;
 pub mod wire;
+mod words;
 
 pub use ask::{Answer, Ask, Ended, Purpose, Role, Schema, Speaker, Turn};
 pub use budget::{Bound, Broken, Budget, Limits, Price, Reserve, Spent};

@@ -213,8 +213,11 @@ impl Live {
             return;
         }
         let verb = format!("{verb:>VERB_COLUMNS$}");
-        let verb =
-            if self.color && look != Look::Plain { format!("\u{1b}[{}m{verb}\u{1b}[0m", look.code()) } else { verb };
+        let verb = if self.color && look != Look::Plain {
+            format!("\u{1b}[{}m{verb}\u{1b}[0m", look.code())
+        } else {
+            verb
+        };
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // Nobody is left to be told when stderr is gone.
         let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {words}");

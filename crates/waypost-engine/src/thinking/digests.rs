@@ -94,9 +94,8 @@ impl Session for Digests {
 
     fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard {
         let heard = |meaning| Heard { commands: Vec::new(), meaning, repairs: Vec::new() };
-        let wanted = ask.task.as_ref().filter(|task| {
-            plan.task(task.as_str()).is_some_and(|task| self.wants(task))
-        });
+        let wanted =
+            ask.task.as_ref().filter(|task| plan.task(task.as_str()).is_some_and(|task| self.wants(task)));
         let Some(task) = wanted else { return heard(Meaning::Stale) };
         let Some(mut digesting) = self.of(plan, task) else { return heard(Meaning::Stale) };
         if digesting.next().is_none_or(|open| open.slot != ask.slot) {

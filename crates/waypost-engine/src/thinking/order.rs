@@ -254,7 +254,5 @@ fn read(path: &Path) -> Result<Option<Order>, OrderError> {
     }
     let text = fs::read_to_string(path).map_err(failed)?;
     let order = serde_json::from_str(&text);
-    order
-        .map(Some)
-        .map_err(|error| OrderError::Corrupt { path: path.to_owned(), why: error.to_string() })
+    order.map(Some).map_err(|error| OrderError::Corrupt { path: path.to_owned(), why: error.to_string() })
 }

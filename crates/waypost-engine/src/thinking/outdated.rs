@@ -62,12 +62,7 @@ fn changed_since(
 }
 
 /// Everything that went with these tasks at a version: their names may come again for other goals.
-fn below(
-    plans: &Plans,
-    plan: &PlanId,
-    version: u64,
-    tasks: &[TaskId],
-) -> Result<Vec<TaskId>, ThinkError> {
+fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result<Vec<TaskId>, ThinkError> {
     let before = match plans.at_version(plan, version.saturating_sub(1)) {
         // Nobody remembers what was there.
         Err(WriteError::NoSuchVersion { .. } | WriteError::Store(StoreError::Pruned { .. })) => {

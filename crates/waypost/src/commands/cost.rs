@@ -66,7 +66,9 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     context.out.line(format!("plan {}: {used}{of} tokens charged", found.id));
     context.out.line(report::spent_words(&totals.all));
     if totals.failed > 0 {
-        context.out.line(format!("{} without an answer", crate::view::text::count(totals.failed as usize, "call")));
+        context
+            .out
+            .line(format!("{} without an answer", crate::view::text::count(totals.failed as usize, "call")));
     }
     let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), *spent));
     print("PURPOSE", purposes, &mut context.out);
@@ -140,13 +142,17 @@ fn sum(a: Spent, b: Spent) -> Spent {
 fn totals_json(totals: &Totals) -> Map<String, Value> {
     let mut fields = report::spent_json(&totals.all);
     let object = |rows: Vec<(String, &Spent)>| -> Value {
-        Value::Object(rows.into_iter().map(|(name, spent)| (name, Value::Object(report::spent_json(spent)))).collect())
+        Value::Object(
+            rows.into_iter().map(|(name, spent)| (name, Value::Object(report::spent_json(spent)))).collect(),
+        )
     };
     let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), spent));
     let tasks = totals.by_task.iter();
-    let tasks = tasks.map(|(task, spent)| (task.as_ref().map(ToString::to_string).unwrap_or_default(), spent));
+    let tasks =
+        tasks.map(|(task, spent)| (task.as_ref().map(ToString::to_string).unwrap_or_default(), spent));
     fields.insert("by_purpose".to_owned(), object(purposes.collect()));
-    fields.insert("by_model".to_owned(), object(totals.by_model.iter().map(|(m, s)| (m.clone(), s)).collect()));
+    fields
+        .insert("by_model".to_owned(), object(totals.by_model.iter().map(|(m, s)| (m.clone(), s)).collect()));
     fields.insert("by_task".to_owned(), object(tasks.collect()));
     fields.insert("failed_calls".to_owned(), totals.failed.into());
     fields
@@ -160,7 +166,11 @@ fn print(heading: &str, rows: impl Iterator<Item = (String, Spent)>, out: &mut O
                 Cell::plain(spent.calls.to_string()),
                 Cell::plain(spent.tokens_in.to_string()),
                 Cell::plain(spent.tokens_out.to_string()),
-                Cell::plain(if spent.unpriced == spent.calls { "–".to_owned() } else { spent.cost.to_string() }),
+                Cell::plain(if spent.unpriced == spent.calls {
+                    "–".to_owned()
+                } else {
+                    spent.cost.to_string()
+                }),
             ]
         })
         .collect();

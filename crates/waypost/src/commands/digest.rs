@@ -95,7 +95,9 @@ pub(crate) fn run_and_tell(
         return outcome;
     }
     for (task, digest) in &now {
-        let share = |share: Option<f64>| share.map_or_else(|| "?".to_owned(), |share| format!("{:.0} %", share * 100.0));
+        let share = |share: Option<f64>| {
+            share.map_or_else(|| "?".to_owned(), |share| format!("{:.0} %", share * 100.0))
+        };
         let measured =
             format!("size {}, fidelity {}", share(digest.compression_ratio), share(digest.fidelity_score));
         context.out.line(format!("{task}  ({measured})"));

@@ -108,8 +108,7 @@ impl Edit {
 
 /// Opens a plan that was just made.
 pub(crate) fn edit(context: &mut Context, found: &Found) -> Outcome {
-    let asked =
-        Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
+    let asked = Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
     asked.edit(context, found, &editor()?)
 }
 

@@ -59,7 +59,9 @@ impl GoOn {
                 let saving = Saving::Plan { edit: !self.no_edit };
                 Making { room, order, journal, asked: self.asked, saving }.run(context)
             }
-            Want::Decompose { .. } => decompose::run_and_tell(context, room, (order, journal), &self.asked, steps),
+            Want::Decompose { .. } => {
+                decompose::run_and_tell(context, room, (order, journal), &self.asked, steps)
+            }
             Want::Digest { .. } => digest::run_and_tell(context, room, (order, journal), &self.asked),
         }
     }
@@ -97,7 +99,9 @@ impl GoOn {
     fn is_made(&self, room: &Room, order: &Order) -> Outcome<bool> {
         match room.plans.look(&order.plan, |_| ()) {
             Ok(()) => Ok(true),
-            Err(waypost_store::WriteError::NotFound(_)) if matches!(order.want, Want::Plan { .. }) => Ok(false),
+            Err(waypost_store::WriteError::NotFound(_)) if matches!(order.want, Want::Plan { .. }) => {
+                Ok(false)
+            }
             Err(error) => Err(error.into()),
         }
     }

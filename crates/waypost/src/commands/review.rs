@@ -193,7 +193,8 @@ fn print_text(name: &str, said: &str, out: &mut Output) {
     let name = out.paint(&format!("  {name}:"), Look::Dim);
     out.line(name);
     for line in said.lines() {
-        let line: String = line.chars().filter(|character| !character.is_control() || *character == '\t').collect();
+        let line: String =
+            line.chars().filter(|character| !character.is_control() || *character == '\t').collect();
         out.line(format!("    {line}"));
     }
 }

@@ -77,7 +77,12 @@ fn micros(text: &str) -> Result<u64, String> {
     let wrong = || "write an amount such as 2 or 0.25".to_owned();
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if text.is_empty() || part.len() > 6 || !digits(whole) || !digits(part) || whole.is_empty() && part.is_empty() {
+    if text.is_empty()
+        || part.len() > 6
+        || !digits(whole)
+        || !digits(part)
+        || whole.is_empty() && part.is_empty()
+    {
         return Err(wrong());
     }
     let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| wrong())? };

@@ -74,8 +74,11 @@ impl Chosen {
 
 /// Finds the models.
 pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outcome<Chosen> {
-    let manner =
-        Manner { prompts: prompts(config, folders)?, repairs_max: config.planner.repairs, ..Manner::default() };
+    let manner = Manner {
+        prompts: prompts(config, folders)?,
+        repairs_max: config.planner.repairs,
+        ..Manner::default()
+    };
     if let Some(path) = &asked.replay {
         let replayed = Replayed::read(path).map_err(|error| of_journal(&error, None))?;
         let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
@@ -132,6 +135,10 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
         }
     }
     Prompts::with(own.iter().map(|(name, text)| (*name, text.as_str()))).map_err(|bad| {
-        Failure::new(Exit::Invalid, format!("{folder}: {bad}"), "mend the file, or take it away for the built-in one")
+        Failure::new(
+            Exit::Invalid,
+            format!("{folder}: {bad}"),
+            "mend the file, or take it away for the built-in one",
+        )
     })
 }

@@ -20,6 +20,8 @@ const DRAW_INTERVAL: Duration = Duration::from_millis(100);
 const NAMED_MAX: usize = 4;
 /// Columns of what a step is said with.
 const WORDS_COLUMNS: usize = 100;
+/// Levels that are drawn.
+const DEPTH_DRAWN_MAX: usize = 10;
 /// Problems of an answer that are shown.
 const PROBLEMS_MAX: usize = 3;
 
@@ -44,7 +46,13 @@ impl Talk {
 
     /// A line that stays.
     pub(crate) fn say(&self, look: Look, verb: &str, words: &str) {
-        self.live.line(look, verb, &text::short(words, WORDS_COLUMNS));
+        self.say_at(0, look, verb, words);
+    }
+
+    /// The same, as deep as a goal stands in its tree.
+    fn say_at(&self, depth: usize, look: Look, verb: &str, words: &str) {
+        let indent = "  ".repeat(depth.min(DEPTH_DRAWN_MAX));
+        self.live.line(look, verb, &format!("{indent}{}", text::short(words, WORDS_COLUMNS)));
     }
 
     /// Takes the drawing away.
@@ -96,7 +104,8 @@ impl Progress for Talk {
                 self.say(Look::Yellow, "waits", &words);
             }
             Moment::TurnedDown { model, to, .. } => {
-                let words = format!("{model} does not keep answers to a schema; it is asked for {to} from now on");
+                let words =
+                    format!("{model} does not keep answers to a schema; it is asked for {to} from now on");
                 self.say(Look::Yellow, "without", &words);
             }
             Moment::FellBack { from, to, why } => {
@@ -116,10 +125,9 @@ impl Progress for Talk {
 impl Watcher for Talk {
     fn stepped(&self, step: &Step<'_>) {
         let Some((look, verb, words)) = words(step) else { return };
-        let indent = "  ".repeat(step.depth);
-        self.say(look, verb, &format!("{indent}{words}"));
+        self.say_at(step.depth, look, verb, &words);
         for repair in step.repairs {
-            self.say(Look::Dim, "", &format!("{indent}  {}", repair.words()));
+            self.say_at(step.depth + 1, Look::Dim, "", repair.words());
         }
     }
 }
@@ -134,9 +142,11 @@ fn words(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
     match step.meaning {
         Meaning::Taken => match (step.ask.purpose, step.refinement) {
             (Purpose::Atomicity, Some(Refinement::Atomic)) => Some((Look::Green, "small", described())),
-            (Purpose::Decompose | Purpose::Dependencies, Some(Refinement::Decomposed)) => {
-                Some((Look::Plain, "broken", format!("{} → {}", described(), text::count(step.children, "goal"))))
-            }
+            (Purpose::Decompose | Purpose::Dependencies, Some(Refinement::Decomposed)) => Some((
+                Look::Plain,
+                "broken",
+                format!("{} → {}", described(), text::count(step.children, "goal")),
+            )),
             (Purpose::Refine, _) => Some((Look::Dim, "refined", described())),
             (Purpose::Mark | Purpose::Digest, _) => Some((Look::Green, "digest", described())),
             (
@@ -160,6 +170,8 @@ fn words(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
             let last = problems.first().map_or("", String::as_str);
             Some((Look::Yellow, "without", format!("{}: {last}", step.ask.slot)))
         }
-        Meaning::Stale => Some((Look::Dim, "stale", format!("{}: the plan has changed since", step.ask.slot))),
+        Meaning::Stale => {
+            Some((Look::Dim, "stale", format!("{}: the plan has changed since", step.ask.slot)))
+        }
     }
 }

@@ -102,7 +102,8 @@ pub(crate) fn print_tree(of: &Plan, out: &mut Output) {
 /// What came of thinking, for people: what was spent, what had to be put right, what was left.
 pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
     let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or(0) as usize;
-    let mut spent = format!("{}, {}", text::count(number("calls"), "call"), text::count(number("tokens"), "token"));
+    let mut spent =
+        format!("{}, {}", text::count(number("calls"), "call"), text::count(number("tokens"), "token"));
     match (number("unpriced_calls"), fields.get("cost").and_then(Value::as_str)) {
         (0, Some(cost)) if number("calls") > 0 => spent.push_str(&format!(", cost {cost}")),
         (_, _) => {}
@@ -144,7 +145,9 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
     let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
     match ending {
         Ending::Over | Ending::Stepped => None,
-        Ending::Halted => Some(Failure::new(Exit::Interrupted, "interrupted; everything so far is saved", on)),
+        Ending::Halted => {
+            Some(Failure::new(Exit::Interrupted, "interrupted; everything so far is saved", on))
+        }
         Ending::Paused => {
             code("paused", Failure::failed(format!("plan {plan} was paused; everything so far is saved"), on))
         }
@@ -159,7 +162,10 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
             code("bound", failure.with_fact("bound", broken.bound().name()))
         }
         Ending::Trouble(error) => {
-            let failure = Failure::failed(format!("{error}; everything so far is saved"), format!("{}; {on}", error.hint()));
+            let failure = Failure::failed(
+                format!("{error}; everything so far is saved"),
+                format!("{}; {on}", error.hint()),
+            );
             code(error.code(), failure)
         }
         Ending::Circles { slot } => {
@@ -170,7 +176,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
 }
 
 /// The option that raises a bound.
-fn option_of(bound: waypost_planner::Bound) -> &'static str {
+pub(crate) fn option_of(bound: waypost_planner::Bound) -> &'static str {
     match bound {
         waypost_planner::Bound::Depth => "--max-depth N",
         waypost_planner::Bound::Goals => "--max-goals N",

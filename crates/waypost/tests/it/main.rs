@@ -7,6 +7,7 @@ mod evidence;
 mod examples;
 mod mcp_jaato;
 mod performance;
+mod planner;
 mod postgres;
 mod processes;
 mod run;

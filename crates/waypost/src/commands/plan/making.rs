@@ -122,8 +122,11 @@ impl Making {
                 failure.details.push(format!("  what it answered is kept in {path}"));
                 failure
             }
-            NoDraft::Bound(broken) => Failure { code: "bound".to_owned(), ..Failure::failed(broken.to_string(), broken.hint()) }
-                .with_fact("bound", broken.bound().name()),
+            NoDraft::Bound(broken) => {
+                let hint = format!("say more with {}; {again}", report::option_of(broken.bound()));
+                let failure = Failure::failed(broken.to_string(), hint);
+                Failure { code: "bound".to_owned(), ..failure }.with_fact("bound", broken.bound().name())
+            }
             NoDraft::Trouble(error) => {
                 let hint = format!("{}; {again}", error.hint());
                 Failure { code: error.code().to_owned(), ..Failure::failed(error.to_string(), hint) }
