@@ -10,7 +10,7 @@ use waypost_planner::{Ask, Budget, Heard, Meaning, Reserve, Spent};
 use waypost_store::{WriteError, WriteRequest};
 
 use super::charges::{charge, lacking};
-use super::outdated::forget_outdated;
+use super::outdated::{changed_since, forget_outdated};
 use super::{Ending, Session, Step, Steps, ThinkError, Thinker, Thought};
 use crate::models::{ModelError, Reply};
 
@@ -26,6 +26,8 @@ type Told = (Ask, Result<Reply, ModelError>);
 /// A question that is under way. What is in the journal already costs nothing, and nothing is set aside for it.
 struct UnderWay {
     reserve: Option<Reserve>,
+    /// The version of the plan that it is about.
+    version: u64,
 }
 
 /// What changes while thinking.
@@ -119,7 +121,7 @@ impl Thinker<'_> {
         scope: &'scope Scope<'scope, '_>,
         tell: &Sender<Told>,
     ) -> Result<(), ThinkError> {
-        let asks = self.plans.look(&self.plan, |plan| run.session.next(plan))?;
+        let (version, asks) = self.plans.look(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
         for mut ask in asks {
             if run.under_way.len() >= self.parallel_max.max(1) {
                 break;
@@ -154,7 +156,7 @@ impl Thinker<'_> {
             if let Some(reserve) = &reserve {
                 ask.tokens_max = ask.tokens_max.min(reserve.answer_tokens_max);
             }
-            run.under_way.insert(ask.slot.clone(), UnderWay { reserve });
+            run.under_way.insert(ask.slot.clone(), UnderWay { reserve, version });
             let tell = tell.clone();
             scope.spawn(move || {
                 let answer = self.model.ask(&ask, self.watcher, &self.stop);
@@ -174,7 +176,10 @@ impl Thinker<'_> {
             Ok(told) => told,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
         };
-        let reserve = run.under_way.remove(&ask.slot).and_then(|one| one.reserve);
+        let (reserve, version) = match run.under_way.remove(&ask.slot) {
+            Some(UnderWay { reserve, version }) => (reserve, version),
+            None => (None, 0),
+        };
         match answer {
             Ok(reply) => {
                 match reserve {
@@ -189,6 +194,9 @@ impl Thinker<'_> {
                     run.thought.asked += 1;
                     run.thought.tokens = run.thought.tokens.saturating_add(reply.answer.tokens());
                 }
+                if !reply.recalled && self.is_outdated(&ask, version)? {
+                    return self.drop_answer(run, &ask);
+                }
                 self.take(run, &ask, &reply)
             }
             Err(error) => {
@@ -202,6 +210,22 @@ impl Thinker<'_> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether somebody has changed the goal while the model thought about it.
+    fn is_outdated(&self, ask: &Ask, version: u64) -> Result<bool, ThinkError> {
+        let Some(task) = &ask.task else { return Ok(false) };
+        let changed = changed_since(self.plans, &self.plan, &self.by, version, None)?;
+        Ok(changed.contains_key(task))
+    }
+
+    /// Leaves an answer aside that is about a goal as it was; it was paid for all the same.
+    fn drop_answer<S: Session>(&self, run: &mut Run<'_, S>, ask: &Ask) -> Result<(), ThinkError> {
+        self.journal.forget("the goal was changed meanwhile", |entry| entry.slot == ask.slot)?;
+        charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
+        let stale = Heard { commands: Vec::new(), meaning: Meaning::Stale, repairs: Vec::new() };
+        self.note(run, ask, &stale, None);
+        Ok(())
     }
 
     /// Understands an answer against the plan as it is, and tells the plan, unless somebody has changed it in between: then

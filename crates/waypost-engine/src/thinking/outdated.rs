@@ -22,7 +22,7 @@ pub fn forget_outdated(
 ) -> Result<(), ThinkError> {
     let entries = journal.entries();
     let Some(first) = entries.iter().map(|entry| entry.at).min() else { return Ok(()) };
-    let changed = changed_since(plans, plan, by, after, first)?;
+    let changed = changed_since(plans, plan, by, after, Some(first))?;
     if changed.is_empty() {
         return Ok(());
     }
@@ -32,13 +32,13 @@ pub fn forget_outdated(
     Ok(())
 }
 
-/// When goals were last changed by others.
-fn changed_since(
+/// When goals were last changed by others, after a version and from a time on.
+pub(super) fn changed_since(
     plans: &Plans,
     plan: &PlanId,
     by: &Actor,
     after: u64,
-    since: Timestamp,
+    since: Option<Timestamp>,
 ) -> Result<BTreeMap<TaskId, Timestamp>, ThinkError> {
     let mut changed = BTreeMap::new();
     let mut after = after;
@@ -46,7 +46,7 @@ fn changed_since(
         let page = plans.history(plan, after, VERSIONS_PER_PAGE)?;
         let Some(last) = page.last() else { return Ok(changed) };
         after = last.version;
-        for entry in page.iter().filter(|entry| entry.at >= since) {
+        for entry in page.iter().filter(|entry| since.is_none_or(|since| entry.at >= since)) {
             for event in &entry.events {
                 for task in outdates(event, entry, by) {
                     changed.insert(task, entry.at);
