@@ -269,6 +269,9 @@ impl Thinker<'_> {
                 Err(error) => return Err(error.into()),
             };
             *run.session = session;
+            if !reply.recalled {
+                self.count_step(run, &heard.meaning);
+            }
             self.note(run, ask, &heard, refusal.as_ref());
             return Ok(());
         }
@@ -281,16 +284,21 @@ impl Thinker<'_> {
         self.plans.write(request).map(drop)
     }
 
+    /// Where one step is wanted, it is an answer that was given now and could be used: what the journal had leads only to where
+    /// the process before was.
+    fn count_step<S: Session>(&self, run: &mut Run<'_, S>, meaning: &Meaning) {
+        let is_step = match meaning {
+            Meaning::Taken | Meaning::Stopped(_) | Meaning::Without { .. } => true,
+            Meaning::Again { .. } | Meaning::Stale => false,
+        };
+        if is_step && self.steps == Steps::One {
+            run.ending.get_or_insert(Ending::Stepped);
+        }
+    }
+
     fn note<S: Session>(&self, run: &mut Run<'_, S>, ask: &Ask, heard: &Heard, refusal: Option<&Refusal>) {
         run.thought.repairs.extend(&heard.repairs);
-        match &heard.meaning {
-            Meaning::Again { .. } => run.thought.returned += 1,
-            Meaning::Taken | Meaning::Stopped(_) | Meaning::Without { .. } | Meaning::Stale => {
-                if self.steps == Steps::One && heard.meaning != Meaning::Stale {
-                    run.ending.get_or_insert(Ending::Stepped);
-                }
-            }
-        }
+        run.thought.returned += u64::from(matches!(heard.meaning, Meaning::Again { .. }));
         let told = self.plans.look(&self.plan, |plan| {
             let found = ask.task.as_ref().and_then(|task| plan.task(task.as_str()));
             let thinking = found.and_then(|task| task.spec.thinking.as_ref());

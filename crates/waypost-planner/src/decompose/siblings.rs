@@ -47,9 +47,7 @@ impl Decompose {
         };
         let (value, mut reading) = json_of(ask, answer, &|value: &Value| is_edges(value, &held.children))?;
         let edges = read(&value, &held.children, &mut reading);
-        if reading.problems.is_empty()
-            && let Some(path) = ring(&held.children, &edges)
-        {
+        if let Some(path) = ring(&held.children, &edges) {
             let problem = Problem::plan(Wrong::Cycle { path });
             reading.problem(format!("{}; {}", problem.wrong, problem.hint()));
         }

@@ -73,30 +73,27 @@ fn a_plan_that_is_generated_can_be_broken_down_at_once() {
 
 #[test]
 fn a_model_that_never_stops_is_bounded_by_depth_and_goals() {
-    let endless = |seen: &Seen| {
-        let goal = data(seen, "goal");
-        match purpose(seen).as_str() {
+    let endless = || {
+        let mut number = 0;
+        move |seen: &Seen| match purpose(seen).as_str() {
             "decompose" => {
-                let words = ["alder", "birch", "cedar", "maple", "ash"];
-                let depth = goal.split(' ').count();
-                let child = |n: usize| {
-                    let name: Vec<String> =
-                        (0..=depth).map(|level| format!("{}{n}{level}", words[(level + n) % 5])).collect();
-                    json!({ "description": name.join(" "), "complexity": "high", "notes": "" })
+                let mut child = || {
+                    number += 1;
+                    json!({ "description": format!("plant{number} water{number} prune{number}"), "complexity": "high", "notes": "" })
                 };
-                say(json!({ "reasoning": "more", "sub_goals": [child(1), child(2), child(3)] }))
+                say(json!({ "reasoning": "more", "sub_goals": [child(), child(), child()] }))
             }
             "atomicity" => say(json!({ "reasoning": "far too large", "is_atomic": false })),
             "dependencies" => say(json!({ "reasoning": "none", "dependencies": [] })),
             _ => machine(seen),
         }
     };
-    let stage = Stage::directed(endless);
+    let stage = Stage::directed(endless());
     let answer = stage.does(&["decompose", MACHINE, "--max-depth", "2"]);
     assert_eq!((answer["ending"].as_str(), answer["goals"]["total"].as_u64()), (Some("over"), Some(13)));
     assert_eq!(answer["goals"]["stopped"].as_array().unwrap().len(), 9, "{answer}");
     assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("depth_max is 2"));
-    let stage = Stage::directed(endless);
+    let stage = Stage::directed(endless());
     let answer = stage.does(&["decompose", MACHINE, "--max-goals", "30", "--max-depth", "50"]);
     let total = answer["goals"]["total"].as_u64().unwrap();
     assert!(total <= 30, "{answer}");
