@@ -56,15 +56,15 @@ impl Bound {
     pub const ALL: [Self; 6] =
         [Self::Depth, Self::Goals, Self::Calls, Self::Tokens, Self::Cost, Self::Seconds];
 
-    /// Its name, in options and reports.
+    /// Its name in the configuration and in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Depth => "depth_max",
             Self::Goals => "goals_max",
             Self::Calls => "calls_max",
-            Self::Tokens => "tokens_max",
-            Self::Cost => "cost_max",
-            Self::Seconds => "seconds_max",
+            Self::Tokens => "token_budget",
+            Self::Cost => "cost_budget",
+            Self::Seconds => "seconds",
         }
     }
 }
@@ -138,7 +138,7 @@ pub enum Broken {
         needed: u64,
     },
     /// There is a bound of money, and nobody knows what the question would cost.
-    #[error("cost_max is set, but the model that would be asked has no price")]
+    #[error("cost_budget is set, but the model that would be asked has no price")]
     Unpriced {},
 }
 
@@ -158,7 +158,7 @@ impl Broken {
                 format!("raise {bound} and continue: nothing that was answered is lost")
             }
             Self::Unpriced {} => {
-                "give the model a price in the configuration, or leave cost_max out".to_owned()
+                "give the model a price in the configuration, or leave cost_budget out".to_owned()
             }
         }
     }

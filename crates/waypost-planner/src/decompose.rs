@@ -24,6 +24,8 @@ use view::{Stage, View};
 
 /// What the reasoning of a goal begins with that was given up.
 pub const GIVEN_UP: &str = "Given up: ";
+/// What the reasoning of a goal begins with that was added when the rest was looked at.
+pub const ADDED: &str = "Added: ";
 /// Characters of the reasons that are kept on a goal.
 pub const REASONING_CHARACTERS_MAX: usize = 4_000;
 /// The most that `children_max` may be.
@@ -166,7 +168,7 @@ impl Decompose {
     }
 
     /// Every question that can be asked now, at most `parallel_max`. Questions that are under way are among them; a question is
-    /// known by its slot. None: the session is over, or waits for nothing but what is under way.
+    /// known by its slot. None: there is nothing left to ask.
     pub fn next(&self, plan: &Plan) -> Vec<Ask> {
         let view = View::of(self, plan);
         view.open()
@@ -251,6 +253,11 @@ impl Decompose {
                 Heard { commands, meaning: Meaning::Stopped(stopped), repairs: Vec::new() }
             }
         }
+    }
+
+    /// Goals of the plan, with those that will be in it as soon as their dependencies are known.
+    fn goals(&self, plan: &Plan) -> usize {
+        plan.len() + self.held.values().map(|held| held.children.len()).sum::<usize>()
     }
 
     /// The bound that keeps a goal at this depth from being broken down, if one does.

@@ -19,6 +19,8 @@ pub const JSON_DEPTH_MAX: usize = 64;
 pub const CANDIDATES_MAX: usize = 256;
 /// Of those, how many may run to the end of the text without ending.
 const UNENDED_MAX: usize = 8;
+/// Bytes that are read in vain before giving up.
+const VAIN_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
 
 /// What was found in an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,15 +86,19 @@ fn without_thoughts(text: &str) -> String {
     const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
     let mut text = text.to_owned();
     for (open, close) in TAGS {
-        if let Some(end) = text.find(close)
-            && text.find(open).is_none_or(|start| start > end)
+        let mut rest = text.as_str();
+        if let Some(end) = rest.find(close)
+            && rest.find(open).is_none_or(|start| start > end)
         {
-            text.replace_range(..end + close.len(), "");
+            rest = &rest[end + close.len()..];
         }
-        while let Some(start) = text.find(open) {
-            let end = text[start..].find(close).map_or(text.len(), |end| start + end + close.len());
-            text.replace_range(start..end, "");
+        let mut spoken = String::with_capacity(rest.len());
+        while let Some((before, thought)) = rest.split_once(open) {
+            spoken.push_str(before);
+            rest = thought.split_once(close).map_or("", |(_, after)| after);
         }
+        spoken.push_str(rest);
+        text = spoken;
     }
     text
 }
@@ -112,20 +118,29 @@ fn search(text: &str, fits: &dyn Fn(&Value) -> bool) -> Option<Found> {
         return Some(found);
     }
     let mut best: Option<Found> = None;
-    let (mut seen, mut unended) = (0, 0);
+    let (mut seen, mut unended, mut vain) = (0, 0, 0);
     let mut read: Vec<Range<usize>> = Vec::new();
     for place in places(trimmed) {
         // What lies inside something that was read already is a part of it.
-        if unended > UNENDED_MAX || read.iter().any(|span| span.contains(&place.at)) {
+        if unended > UNENDED_MAX || vain > VAIN_BYTES_MAX || read.iter().any(|span| span.contains(&place.at))
+        {
             continue;
         }
-        let Ok(parsed) = parse(trimmed, place.at) else { continue };
+        let parsed = match parse(trimmed, place.at) {
+            Ok(parsed) => parsed,
+            Err(end) => {
+                vain += end - place.at;
+                continue;
+            }
+        };
         unended += usize::from(parsed.truncated);
-        if !parsed.truncated {
-            read.push(place.at..parsed.end);
-        }
+        let (truncated, end) = (parsed.truncated, parsed.end);
         seen += 1;
         let found = judge(trimmed, &place, parsed, fits);
+        // What broke off and does not fit may be no more than a bracket in the prose.
+        if !truncated || found.fits {
+            read.push(place.at..end);
+        }
         if best.as_ref().is_none_or(|best| rank(&found) < rank(best)) {
             best = Some(found);
         }

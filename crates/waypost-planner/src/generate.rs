@@ -16,6 +16,8 @@ use crate::{Answer, Ask, Manner, Purpose};
 pub const TASKS_MAX: usize = 20;
 /// Tasks that one answer may be asked for.
 pub const TASKS_ASKED_MAX: usize = 500;
+/// Bytes of the goal and of everything that a model is given to read with it.
+pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Characters of a plan's title.
 const TITLE_CHARACTERS_MAX: usize = 100;
 
@@ -78,6 +80,11 @@ pub enum Unwanted {
     /// The number of tasks makes no sense.
     #[error("a plan may have between 2 and {TASKS_ASKED_MAX} tasks, not {0}")]
     TasksMax(usize),
+    /// There is too much to read.
+    #[error(
+        "the goal and what is to be read with it have {0} bytes, over the limit of {INPUT_BYTES_MAX}; name fewer or smaller files"
+    )]
+    TooMuchToRead(usize),
 }
 
 /// What came of an answer.
@@ -131,6 +138,13 @@ impl Generate {
         }
         if !(2..=TASKS_ASKED_MAX).contains(&wanted.tasks_max) {
             return Err(Unwanted::TasksMax(wanted.tasks_max));
+        }
+        let read = wanted.context.iter().map(|file| file.name.len() + file.text.len()).sum::<usize>()
+            + wanted.goal.len()
+            + wanted.map.len()
+            + wanted.constraints.iter().map(String::len).sum::<usize>();
+        if read > INPUT_BYTES_MAX {
+            return Err(Unwanted::TooMuchToRead(read));
         }
         let files: Vec<String> = wanted.context.iter().map(|file| data(&file.name, &file.text)).collect();
         let constraints: Vec<String> = wanted.constraints.iter().map(|line| format!("- {line}")).collect();

@@ -1,6 +1,6 @@
 //! Whether two descriptions say the same. Compares words, not meanings.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 /// Of all words of two descriptions, the share that must be in both before one restates the other.
 pub const RESTATEMENT_PERCENT: usize = 90;
@@ -46,10 +46,22 @@ pub(crate) fn same(one: &str, other: &str) -> bool {
 
 /// Whether one description says what another says, in nearly the same words.
 pub(crate) fn restates(one: &str, other: &str) -> bool {
-    let one: BTreeSet<String> = words(one).into_iter().collect();
-    let other: BTreeSet<String> = words(other).into_iter().collect();
-    let all = one.union(&other).count();
-    all > 0 && one.intersection(&other).count() * 100 >= RESTATEMENT_PERCENT * all
+    let (one, other) = (words(one), words(other));
+    // A word that is said twice counts twice: 1.1 is not 1.1.1.
+    let mut left: BTreeMap<&str, usize> = BTreeMap::new();
+    for word in &one {
+        *left.entry(word).or_default() += 1;
+    }
+    let in_both = other.iter().filter(|word| match left.get_mut(word.as_str()) {
+        Some(count) if *count > 0 => {
+            *count -= 1;
+            true
+        }
+        Some(_) | None => false,
+    });
+    let in_both = in_both.count();
+    let all = one.len() + other.len() - in_both;
+    all > 0 && in_both * 100 >= RESTATEMENT_PERCENT * all
 }
 
 /// The first `max` characters of a text, with a mark where something is left out.

@@ -35,7 +35,7 @@ impl Decompose {
         if atomic {
             return heard(Refinement::Atomic, reasoning, Meaning::Taken);
         }
-        match self.bound_at(ancestors(plan, task).len(), plan.len()) {
+        match self.bound_at(ancestors(plan, task).len(), self.goals(plan)) {
             None => heard(Refinement::Decomposing, reasoning, Meaning::Taken),
             Some(stopped) => {
                 let reasoning =

@@ -49,7 +49,7 @@ impl Decompose {
             return Err(reading.problems);
         }
         let goals_max = self.bounds.goals_max;
-        if plan.len() + specs.len() > goals_max {
+        if self.goals(plan) + specs.len() > goals_max {
             let stopped = Stopped::Bound { bound: Bound::Goals, max: goals_max };
             let said = reasoning_of(task);
             let note = format!("{}; {}.", capital(&stopped.to_string()), stopped.hint());

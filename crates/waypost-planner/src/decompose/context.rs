@@ -15,12 +15,14 @@ pub(super) const SIBLINGS_TOLD_MAX: usize = 40;
 pub(super) const DESCRIPTION_CHARACTERS_MAX: usize = 500;
 /// Characters of a digest.
 pub(super) const DIGEST_CHARACTERS_MAX: usize = 1_200;
+/// Characters of the goal that it is about.
+const GOAL_CHARACTERS_MAX: usize = 20_000;
 /// Characters of a goal's own notes.
 const NOTES_CHARACTERS_MAX: usize = 4_000;
 
-/// The goal itself, whole.
+/// The goal itself, as whole as can be.
 pub(super) fn goal_text(task: &Task) -> String {
-    let mut text = task.spec.description.clone();
+    let mut text = cut(&task.spec.description, GOAL_CHARACTERS_MAX);
     if !task.spec.notes.is_empty() {
         text.push_str("\nNotes: ");
         text.push_str(&cut(&task.spec.notes, NOTES_CHARACTERS_MAX));

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
-use waypost_core::{Command, Dependency, Plan, Task, TaskChanges, TaskId, TaskSpec, Where};
+use waypost_core::{Command, Dependency, Plan, Task, TaskChanges, TaskId, TaskSpec, Thinking, Where};
 
 use super::children::CHILD_CHARACTERS_MAX;
 use super::context::{SIBLINGS_TOLD_MAX, digest_text, line, siblings, waits_for};
 use super::view::is_untouched;
-use super::{Decompose, Heard, Meaning};
+use super::{ADDED, Decompose, Heard, Meaning, REASONING_CHARACTERS_MAX};
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of, kind_of};
 use crate::words::{cut, one_line, restates, same};
@@ -25,6 +25,7 @@ struct Changes {
     revised: Vec<(TaskId, String)>,
     dropped: BTreeSet<TaskId>,
     added: Vec<(String, Vec<TaskId>)>,
+    reasoning: Option<String>,
 }
 
 /// A goal with those beside it that wait for it, and the others.
@@ -85,7 +86,7 @@ impl Decompose {
     /// How many goals may be added beside these.
     fn added_max(&self, plan: &Plan, parts: &Rest<'_>) -> usize {
         let beside = self.bounds.children_max.saturating_sub(parts.rest.len() + parts.settled.len());
-        ADDED_MAX.min(beside).min(self.bounds.goals_max.saturating_sub(plan.len()))
+        ADDED_MAX.min(beside).min(self.bounds.goals_max.saturating_sub(self.goals(plan)))
     }
 
     pub(super) fn hear_rest(
@@ -120,8 +121,7 @@ impl Decompose {
         parts: &Rest<'_>,
         reading: &mut Reading,
     ) -> Changes {
-        let mut changes = Changes::default();
-        reading.reasoning(map);
+        let mut changes = Changes { reasoning: reading.reasoning(map), ..Changes::default() };
         let drop = reading.field(map, &["drop"]);
         for name in reading.texts(drop, "`drop`") {
             match parts.find(&name) {
@@ -243,10 +243,14 @@ fn commands(plan: &Plan, task: &Task, parts: &Rest<'_>, changes: Changes) -> Vec
     let mut commands = Vec::new();
     if !changes.added.is_empty() {
         let ids = new_ids(plan, task, changes.added.len());
+        let why = changes.reasoning.unwrap_or_else(|| "the model gave no reason.".to_owned());
         let tasks = changes.added.into_iter().zip(ids).map(|((description, on), id)| {
             let mut spec = TaskSpec::new(id, description);
             spec.parent.clone_from(&task.spec.parent);
             spec.depends_on = on.into_iter().map(Dependency::Task).collect();
+            // It is known by this, so that what was added adds nothing in its turn.
+            let reasoning = Some(cut(&format!("{ADDED}{why}"), REASONING_CHARACTERS_MAX));
+            spec.thinking = Some(Box::new(Thinking { reasoning, ..Thinking::default() }));
             spec
         });
         commands.push(Command::AddTasks { tasks: tasks.collect(), place: Where::Last });

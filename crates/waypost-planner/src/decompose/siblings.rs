@@ -27,7 +27,18 @@ impl Decompose {
             .iter()
             .map(|child| format!("- {}: {}", child.id, one_line(&child.description, 500)))
             .collect();
-        let id = |place: usize| children.get(place).map(|child| child.id.to_string()).unwrap_or_default();
+        // An id stands among our own words here, so it must be one that says nothing.
+        let plain = |id: &&TaskId| {
+            id.as_str().chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c))
+                && id.as_str().len() <= 64
+        };
+        let id = |place: usize| {
+            children
+                .get(place)
+                .map(|child| &child.id)
+                .filter(plain)
+                .map_or("…".to_owned(), ToString::to_string)
+        };
         self.place_values(plan, task)
             .data("goal", &goal_text(task))
             .data("children", &lines.join("\n"))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Dependency, Plan, Refinement, Status, Task, TaskId};
 
-use super::{Decompose, GIVEN_UP, Progress, Refining, Stopped, reasoning_of};
+use super::{ADDED, Decompose, GIVEN_UP, Progress, Refining, Stopped, reasoning_of};
 use crate::Purpose;
 
 /// Which question a goal is at.
@@ -160,10 +160,13 @@ fn stand_of(session: &Decompose, plan: &Plan, task: &Task, depth: usize) -> Stan
             if let Some(why) = reasoning_of(task).strip_prefix(GIVEN_UP) {
                 return Stand::Stopped(Stopped::GivenUp { why: why.to_owned() });
             }
-            if let Some(stopped) = session.bound_at(depth, plan.len()) {
-                return Stand::Stopped(stopped);
+            if session.held.contains_key(id) {
+                return Stand::Open(Stage::Dependencies);
             }
-            Stand::Open(if session.held.contains_key(id) { Stage::Dependencies } else { Stage::Decompose })
+            match session.bound_at(depth, session.goals(plan)) {
+                Some(stopped) => Stand::Stopped(stopped),
+                None => Stand::Open(Stage::Decompose),
+            }
         }
     }
 }
@@ -179,5 +182,10 @@ fn first_stage(session: &Decompose, plan: &Plan, task: &Task) -> Stage {
             .filter_map(Dependency::here)
             .any(|on| plan.task(on.as_str()).is_some_and(|on| on.spec.parent == task.spec.parent)),
     };
-    if waited && !session.refined.contains(&task.spec.id) { Stage::Refine } else { Stage::Atomicity }
+    let added = reasoning_of(task).starts_with(ADDED);
+    if waited && !added && !session.refined.contains(&task.spec.id) {
+        Stage::Refine
+    } else {
+        Stage::Atomicity
+    }
 }

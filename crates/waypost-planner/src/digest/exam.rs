@@ -28,6 +28,7 @@ pub(super) struct Given {
     pub(super) given: String,
 }
 
+type Items = Vec<Map<String, Value>>;
 type Read<T> = Result<(T, Repairs), Vec<String>>;
 
 /// The questions of an exam: at least one, at most as many as were wanted.
@@ -98,12 +99,7 @@ fn text(item: &Map<String, Value>, names: &[&str], reading: &mut Reading) -> Str
 }
 
 /// The objects of the list that an answer is.
-fn items(
-    ask: &Ask,
-    answer: &Answer,
-    name: &str,
-    fields: &[&str],
-) -> Result<(Vec<Map<String, Value>>, Reading), Vec<String>> {
+fn items(ask: &Ask, answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading), Vec<String>> {
     let is_list = |value: &Value| {
         value
             .as_array()

@@ -17,8 +17,7 @@ pub(super) struct Parsed {
 }
 
 /// Why there is no value here.
-#[derive(Debug)]
-pub(super) struct Unreadable;
+struct Unreadable;
 
 /// A value, and whether it is whole.
 enum Read {
@@ -31,13 +30,17 @@ enum Read {
 
 type Outcome = Result<Read, Unreadable>;
 
-/// Reads the object or list that begins at `at`.
-pub(super) fn parse(text: &str, at: usize) -> Result<Parsed, Unreadable> {
+/// Reads the object or list that begins at `at`; if there is none, says where it ceased to be one.
+pub(super) fn parse(text: &str, at: usize) -> Result<Parsed, usize> {
     let mut reader = Reader { text, at, repairs: Repairs::default() };
-    let (value, truncated) = match reader.value(0)? {
+    let read = reader.value(0).map_err(|Unreadable| reader.at)?;
+    let (value, truncated) = match read {
         Read::Whole(value) => (value, false),
+        // A bracket that nothing follows is no JSON that broke off.
+        Read::Part(value) if value.as_object().is_some_and(Map::is_empty) => return Err(reader.at),
+        Read::Part(value) if value.as_array().is_some_and(Vec::is_empty) => return Err(reader.at),
         Read::Part(value) => (value, true),
-        Read::Nothing => return Err(Unreadable),
+        Read::Nothing => return Err(reader.at),
     };
     if truncated {
         reader.repairs.note(Repair::Truncated);
@@ -254,7 +257,7 @@ impl Reader<'_> {
     fn unicode(&mut self) -> Result<Option<char>, Unreadable> {
         let Some(first) = self.hex()? else { return Ok(None) };
         if !(0xD800..0xDC00).contains(&first) {
-            return Ok(Some(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER)));
+            return Ok(Some(self.character(first)));
         }
         if self.rest().is_empty() {
             return Ok(None);
@@ -265,11 +268,19 @@ impl Reader<'_> {
             let Some(second) = self.hex()? else { return Ok(None) };
             if (0xDC00..0xE000).contains(&second) {
                 let point = 0x10000 + ((first - 0xD800) << 10) + (second - 0xDC00);
-                return Ok(Some(char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)));
+                return Ok(Some(self.character(point)));
             }
             self.at = before;
         }
-        Ok(Some(char::REPLACEMENT_CHARACTER))
+        Ok(Some(self.character(first)))
+    }
+
+    /// The character of a code point; half of a pair stands for nothing.
+    fn character(&mut self, point: u32) -> char {
+        char::from_u32(point).unwrap_or_else(|| {
+            self.repairs.note(Repair::BadEscape);
+            char::REPLACEMENT_CHARACTER
+        })
     }
 
     fn hex(&mut self) -> Result<Option<u32>, Unreadable> {
