@@ -342,7 +342,7 @@ impl Client {
         // Around its words an answer has little else; twice the room is plenty.
         let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
         if whole.too_much {
-            return Err(self.of_wire(WireError::TooMuch));
+            return Err(self.of_wire(WireError::TooMuch(ANSWER_BYTES_MAX)));
         }
         self.server.api.whole(ask, model, &whole.body).map_err(|error| self.of_wire(error))
     }
@@ -433,7 +433,7 @@ impl Client {
         Trouble::Plain(match error {
             WireError::BrokeOff => ModelError::BrokeOff { model },
             WireError::Garbled(why) => ModelError::Garbled { model, why: self.redactor.clean(&why) },
-            WireError::TooMuch => ModelError::TooMuch { model, bytes_max: ANSWER_BYTES_MAX as u64 },
+            WireError::TooMuch(bytes_max) => ModelError::TooMuch { model, bytes_max: bytes_max as u64 },
             WireError::Said(said) => {
                 // It began to answer, so the question as such was taken.
                 let passing = [

@@ -357,7 +357,9 @@ fn each_role_has_its_model_and_a_choice_stands_above_all() {
     assert_eq!(say(None, Purpose::Digest), is("cheap", "small"));
     assert_eq!(say(Some("cheap"), Purpose::Generate), is("cheap", "small"));
     assert_eq!(say(Some("cheap/tiny"), Purpose::Generate), is("cheap", "tiny"));
-    assert_eq!(say(Some("meta/llama"), Purpose::Generate), is("strong", "meta/llama"));
+    for purpose in [Purpose::Generate, Purpose::Atomicity, Purpose::Digest] {
+        assert_eq!(say(Some("meta/llama"), purpose), is("strong", "meta/llama"));
+    }
 }
 
 #[test]
