@@ -383,6 +383,9 @@ fn with_a_key_in_the_environment_nothing_need_be_configured() {
     let both = Config::load(&[], [("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]).unwrap();
     let error = ByRole::new(&both, &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "nobody says which of anthropic, openai is the planner");
+    let odd = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap();
+    let error = ByRole::new(&odd, &around(&[]), None).unwrap_err();
+    assert_eq!(error.to_string(), "the address of the model openai cannot be used");
     let error = ByRole::new(&Config::default(), &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "no model is configured for the planner");
 }
