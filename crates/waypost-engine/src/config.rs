@@ -31,6 +31,7 @@ pub use models::{
     MODEL_SECONDS_DEFAULT, ModelServer, Planner, SILENCE_SECONDS_DEFAULT,
 };
 pub use named::{NamedFile, Role};
+pub(crate) use remote::is_address;
 pub use template::Template;
 pub use todo::todo_store;
 pub use worker::{
@@ -357,7 +358,7 @@ impl Config {
             }
         }
         config.read_from = read_from.into_inner();
-        environment::models(&mut config, &variables, &mut problems);
+        environment::models(&mut config, &variables);
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);
         }

@@ -68,7 +68,7 @@ impl Api {
     /// The meaning of an answer that came in one piece.
     pub fn whole(self, ask: &Ask, model: &str, body: &str) -> Result<Answer, WireError> {
         if body.len() > ANSWER_BYTES_MAX {
-            return Err(WireError::TooMuch);
+            return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
         }
         let garbled = |_| WireError::Garbled(format!("no JSON: {}", said::start_of(body)));
         let body: Value = serde_json::from_str(body).map_err(garbled)?;
@@ -102,8 +102,8 @@ pub enum WireError {
     Garbled(String),
     /// The server says that something went wrong.
     Said(Said),
-    /// It has more bytes than are read.
-    TooMuch,
+    /// It has more bytes than are read: so many.
+    TooMuch(usize),
 }
 
 /// Tokens of a text, as far as one can tell without the model's own vocabulary: four letters each, other characters one each.
@@ -162,7 +162,7 @@ impl Parts {
     /// The answer, if it has an end.
     fn answer(self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
         if self.bytes() > ANSWER_BYTES_MAX {
-            return Err(WireError::TooMuch);
+            return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
         }
         let ended = match self.ended {
             _ if !self.refusal.is_empty() => Ended::Refused,

@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 
 /// Characters of an answer in each piece of a stream.
 const PIECE_CHARACTERS: usize = 7;
+/// The same where an answer never ends, so that no test takes for ever either.
+const ENDLESS_CHARACTERS: usize = 8_000;
 
 /// What is done with one question.
 #[derive(Clone, Debug)]
@@ -239,10 +241,10 @@ fn perform(stream: &mut TcpStream, seen: &Seen, play: Play) -> std::io::Result<(
         Play::Nonsense(body) => whole(stream, 200, &[], &body),
         Play::Endless => {
             begin_stream(stream)?;
-            let said = Said { text: &"again and again ".repeat(500), how: How::Whole, counted: true };
-            let piece = events(seen, &said).concat();
-            let piece = piece.split("\n\n").filter(|event| event.contains("again"));
-            let piece = piece.map(|event| format!("{event}\n\n")).collect::<String>();
+            let text = "again and again ".repeat(ENDLESS_CHARACTERS / 16);
+            let said = Said { text: &text, how: How::Whole, counted: true };
+            let events = events_of(seen, &said, ENDLESS_CHARACTERS);
+            let piece: String = events.into_iter().filter(|event| event.contains("again")).collect();
             // The asker hangs up.
             loop {
                 stream.write_all(piece.as_bytes())?;
@@ -368,9 +370,13 @@ fn anthropic_reason(asked: &Value, how: How) -> &'static str {
 
 /// The stream of an answer, an event each.
 fn events(seen: &Seen, said: &Said<'_>) -> Vec<String> {
+    events_of(seen, said, PIECE_CHARACTERS)
+}
+
+fn events_of(seen: &Seen, said: &Said<'_>, piece_characters: usize) -> Vec<String> {
     let characters: Vec<char> = said.text.chars().collect();
     let pieces: Vec<String> =
-        characters.chunks(PIECE_CHARACTERS).map(|piece| piece.iter().collect()).collect();
+        characters.chunks(piece_characters).map(|piece| piece.iter().collect()).collect();
     let (tokens_in, tokens_out) = said.tokens(seen);
     let asked = seen.json();
     let mut events = Vec::new();

@@ -65,7 +65,7 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str, problems: &mut
 }
 
 /// The models whose keys are in the environment, where no file has described them.
-pub(super) fn models(config: &mut Config, variables: &[(&str, &str)], problems: &mut Vec<ConfigProblem>) {
+pub(super) fn models(config: &mut Config, variables: &[(&str, &str)]) {
     let said = |wanted: &str| {
         variables.iter().find(|(name, value)| *name == wanted && !value.is_empty()).map(|(_, value)| *value)
     };
@@ -78,15 +78,9 @@ pub(super) fn models(config: &mut Config, variables: &[(&str, &str)], problems: 
             continue;
         }
         let url = said(base).unwrap_or(ModelServer::base_url_default(api)).trim_end_matches('/');
-        if !is_address(url) || url.contains('?') {
-            problems.push(ConfigProblem {
-                place: base.to_owned(),
-                line: None,
-                what: "this is no address of a server".to_owned(),
-                hint: "it begins with http:// or https:// and names a host".to_owned(),
-            });
-            continue;
-        }
+        // Variables are there for other programs, too: one that means nothing here is no reason to do nothing at all. It is
+        // told when the model is to be asked, and not repeated: there may be a password in it.
+        let url = if is_address(url) && !url.contains('?') { url } else { "" };
         let mut server = ModelServer::at(api, url);
         server.key = said(key).map(|_| Secret::Variable(key.to_owned()));
         config.models.insert(api.name().to_owned(), server);

@@ -55,7 +55,7 @@ pub struct ByRole {
 
 impl ByRole {
     /// Those of a configuration. A `choice` (`--model`, `WAYPOST_MODEL`) stands above it, for all roles: the name of a model of
-    /// the configuration; that name, a slash, and what its server calls a model; or only the latter.
+    /// the configuration; that name, a slash, and what its server calls a model; or only the latter, at the planner's server.
     pub fn new(config: &Config, around: &Surroundings, choice: Option<&str>) -> Result<Self, ModelError> {
         let choice = choice.filter(|choice| !choice.is_empty());
         let mut made: BTreeMap<(String, Option<String>), Arc<Client>> = BTreeMap::new();
@@ -145,6 +145,8 @@ fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, 
         }
     }
     let model = choice.map(str::to_owned);
+    // What the planner's server calls a model says nothing to other servers.
+    let role = if model.is_some() { Role::Planner } else { role };
     if let Some(name) = config.planner.named(role) {
         return Ok((name.to_owned(), model));
     }

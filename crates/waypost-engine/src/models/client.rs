@@ -14,7 +14,7 @@ use waypost_planner::{Answer, Ask};
 
 use super::patience::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
 use super::{Cost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
-use crate::config::{Header, ModelServer};
+use crate::config::{Header, ModelServer, is_address};
 use crate::executors::Surroundings;
 use crate::executors::remote::wait_for;
 use crate::executors::web::{self, Incomplete, Request, Route};
@@ -56,6 +56,11 @@ impl Client {
     /// For the model of this name, with the secrets and the proxy that are found around.
     pub fn new(name: &str, server: &ModelServer, around: &Surroundings) -> Result<Self, ModelError> {
         let not_configured = |what: String, hint: String| ModelError::NotConfigured { what, hint };
+        if !is_address(&server.base_url) {
+            let hint = "it begins with http:// or https:// and names a host, without a name or a password"
+                .to_owned();
+            return Err(not_configured(format!("the address of the model {name} cannot be used"), hint));
+        }
         let mut headers = Vec::new();
         let mut secrets = Vec::new();
         for (header, value) in &server.headers {
@@ -163,6 +168,17 @@ impl Client {
         Some(Cost(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)))
     }
 
+    /// Asks, and asks again so often.
+    pub(super) fn ask_patiently(
+        &self,
+        ask: &Ask,
+        progress: &dyn Progress,
+        stop: &Stop,
+        retries: u32,
+    ) -> Result<Reply, ModelError> {
+        self.wait(self.or_stopped(stop, self.asked(ask, progress, retries)))
+    }
+
     fn wait<T>(&self, work: impl Future<Output = Result<T, ModelError>>) -> Result<T, ModelError> {
         wait_for(work).map_err(|why| self.not_reached(&why))?
     }
@@ -179,7 +195,7 @@ impl Client {
         }
     }
 
-    async fn asked(&self, ask: &Ask, progress: &dyn Progress) -> Result<Reply, ModelError> {
+    async fn asked(&self, ask: &Ask, progress: &dyn Progress, retries: u32) -> Result<Reply, ModelError> {
         let model = self.model().await?;
         let ask_here = self.within_bounds(ask);
         let mut manner = self.manner();
@@ -207,29 +223,11 @@ impl Client {
                 }
                 Err(Trouble::Plain(error)) => error,
             };
-            let wait = self.wait_before_next(attempt, &error).ok_or_else(|| error.clone())?;
+            let wait = wait_before_next(attempt, retries, &error).ok_or_else(|| error.clone())?;
             let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             progress.told(ask, &Moment::Waits { model: &self.name, milliseconds, why: &error });
             tokio::time::sleep(wait).await;
             attempt += 1;
-        }
-    }
-
-    /// For how long to wait before the question is asked again; nothing when it is not.
-    fn wait_before_next(&self, attempt: u32, error: &ModelError) -> Option<Duration> {
-        if !error.is_passing() || attempt > self.server.retries {
-            return None;
-        }
-        match error {
-            ModelError::Busy { wait_milliseconds: Some(millis), .. } => {
-                Some(Duration::from_millis(*millis)).filter(|wait| *wait <= ASKED_WAIT_MAX)
-            }
-            _ => {
-                let mut chance = [0];
-                // Without dice, all wait for as long as the first.
-                let _no_dice = SystemRandom::new().fill(&mut chance);
-                Some(chosen_wait(attempt, chance[0]))
-            }
         }
     }
 
@@ -342,7 +340,7 @@ impl Client {
         // Around its words an answer has little else; twice the room is plenty.
         let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
         if whole.too_much {
-            return Err(self.of_wire(WireError::TooMuch));
+            return Err(self.of_wire(WireError::TooMuch(ANSWER_BYTES_MAX)));
         }
         self.server.api.whole(ask, model, &whole.body).map_err(|error| self.of_wire(error))
     }
@@ -421,6 +419,8 @@ impl Client {
     }
 
     fn not_reached(&self, why: &str) -> ModelError {
+        // That it is not reached, the error says itself.
+        let why = why.split_once(" cannot be reached: ").map_or(why, |(_, reason)| reason);
         ModelError::NotReached { model: self.name.clone(), why: self.redactor.clean(why) }
     }
 
@@ -433,7 +433,7 @@ impl Client {
         Trouble::Plain(match error {
             WireError::BrokeOff => ModelError::BrokeOff { model },
             WireError::Garbled(why) => ModelError::Garbled { model, why: self.redactor.clean(&why) },
-            WireError::TooMuch => ModelError::TooMuch { model, bytes_max: ANSWER_BYTES_MAX as u64 },
+            WireError::TooMuch(bytes_max) => ModelError::TooMuch { model, bytes_max: bytes_max as u64 },
             WireError::Said(said) => {
                 // It began to answer, so the question as such was taken.
                 let passing = [
@@ -463,7 +463,7 @@ impl Client {
 
 impl Model for Client {
     fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
-        self.wait(self.or_stopped(stop, self.asked(ask, progress)))
+        self.ask_patiently(ask, progress, stop, self.server.retries)
     }
 }
 
@@ -473,4 +473,22 @@ enum Trouble {
     Refused(u16, Said),
     /// Anything else.
     Plain(ModelError),
+}
+
+/// For how long to wait before the question is asked again; nothing when it is not.
+fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Duration> {
+    if !error.is_passing() || attempt > retries {
+        return None;
+    }
+    match error {
+        ModelError::Busy { wait_milliseconds: Some(millis), .. } => {
+            Some(Duration::from_millis(*millis)).filter(|wait| *wait <= ASKED_WAIT_MAX)
+        }
+        _ => {
+            let mut chance = [0];
+            // Without dice, all wait for as long as the first.
+            let _no_dice = SystemRandom::new().fill(&mut chance);
+            Some(chosen_wait(attempt, chance[0]))
+        }
+    }
 }

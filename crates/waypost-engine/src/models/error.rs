@@ -151,6 +151,9 @@ impl ModelError {
     pub fn hint(&self) -> String {
         match self {
             Self::NotConfigured { hint, .. } => hint.clone(),
+            Self::NotReached { why, .. } if why.contains("certificate") => {
+                "add the authority of that certificate to the system's store, or name its file in SSL_CERT_FILE".to_owned()
+            }
             Self::NotReached { model, .. } => {
                 format!("look at `base_url` of models.{model}, at the network, and at the proxy variables")
             }

@@ -6,10 +6,12 @@ use serde_json::json;
 use waypost_planner::wire::Structured;
 use waypost_planner::{Ask, Ended, Purpose, Schema, Speaker, Turn};
 
-use super::{Client, Model, ModelError, Moment, Progress, Stop};
+use super::{Client, ModelError, Moment, Progress, Stop};
 
 /// Tokens that a trial answer may have: enough for a model that thinks before it speaks.
 const TRIAL_TOKENS: u32 = 1_024;
+/// How often a trial is made again: somebody waits for it.
+const TRIAL_RETRIES: u32 = 1;
 
 /// How a step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +91,7 @@ impl Client {
             |what, verdict, seen: String, hint: String| findings.push(Finding { what, verdict, seen, hint });
         let watch = Watch::default();
         let begun = Instant::now();
-        let plain = self.ask(&trial(None), &watch, stop);
+        let plain = self.ask_patiently(&trial(None), &watch, stop, TRIAL_RETRIES);
         let took = begun.elapsed();
         let untried = |say: &mut dyn FnMut(&'static str, Verdict, String, String), steps: &[&'static str]| {
             steps.iter().for_each(|step| say(step, Verdict::Untried, String::new(), String::new()));
@@ -181,7 +183,7 @@ impl Client {
             "required": ["ready"],
             "additionalProperties": false,
         });
-        let reply = match self.ask(&trial(Some(schema)), &Watch::default(), stop) {
+        let reply = match self.ask_patiently(&trial(Some(schema)), &Watch::default(), stop, TRIAL_RETRIES) {
             Ok(reply) => reply,
             Err(error) => return (Verdict::Bad, error.to_string(), error.hint()),
         };

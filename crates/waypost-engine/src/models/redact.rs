@@ -63,8 +63,9 @@ impl Redactor {
             SECRET_NAMES.iter().any(|word| name.ends_with(word))
         };
         let secret = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
-        // What is a word or a path may be anywhere.
-        Self::new(secret.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !value.contains('/')).cloned())
+        // Some name the file or the place that has it.
+        let is_place = |value: &str| value.starts_with(['/', '~', '.']) || value.contains("://");
+        Self::new(secret.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !is_place(value)).cloned())
     }
 
     /// One that knows what all of these know.
@@ -161,5 +162,16 @@ mod tests {
             assert_eq!(redactor.clean(text), clean);
         }
         assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)");
+        let variables = [
+            ("AWS_SECRET_KEY", "ab/cd+ef/gh012"),
+            ("KEY_KEY", "/run/secrets/key"),
+            ("PATH", "/usr/bin:/usr/local"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let redactor = Redactor::of_variables(&variables);
+        assert_eq!(
+            redactor.clean("ab/cd+ef/gh012 /run/secrets/key /usr/bin:/usr/local"),
+            "[secret] /run/secrets/key /usr/bin:/usr/local"
+        );
     }
 }

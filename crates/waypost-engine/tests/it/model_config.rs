@@ -175,6 +175,7 @@ fn the_environment_brings_models_where_no_file_describes_them() {
     let own = "[models.openai]\napi = \"openai\"\nbase_url = \"https://own.example/v1\"\n";
     let config = Config::load(&[layer(Origin::User, own)], variables).unwrap();
     assert_eq!(config.models["openai"].base_url, "https://own.example/v1");
-    let bad = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap_err();
-    assert!(!format!("{bad:?}").contains("hunter2"));
+    // What means nothing here keeps nobody from anything else, and is not repeated.
+    let odd = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap();
+    assert_eq!(odd.models["openai"].base_url, "");
 }

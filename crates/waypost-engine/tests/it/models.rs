@@ -357,7 +357,9 @@ fn each_role_has_its_model_and_a_choice_stands_above_all() {
     assert_eq!(say(None, Purpose::Digest), is("cheap", "small"));
     assert_eq!(say(Some("cheap"), Purpose::Generate), is("cheap", "small"));
     assert_eq!(say(Some("cheap/tiny"), Purpose::Generate), is("cheap", "tiny"));
-    assert_eq!(say(Some("meta/llama"), Purpose::Generate), is("strong", "meta/llama"));
+    for purpose in [Purpose::Generate, Purpose::Atomicity, Purpose::Digest] {
+        assert_eq!(say(Some("meta/llama"), purpose), is("strong", "meta/llama"));
+    }
 }
 
 #[test]
@@ -381,6 +383,9 @@ fn with_a_key_in_the_environment_nothing_need_be_configured() {
     let both = Config::load(&[], [("OPENAI_API_KEY", KEY), ("ANTHROPIC_API_KEY", KEY)]).unwrap();
     let error = ByRole::new(&both, &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "nobody says which of anthropic, openai is the planner");
+    let odd = Config::load(&[], [("OPENAI_BASE_URL", "http://u:hunter2@x")]).unwrap();
+    let error = ByRole::new(&odd, &around(&[]), None).unwrap_err();
+    assert_eq!(error.to_string(), "the address of the model openai cannot be used");
     let error = ByRole::new(&Config::default(), &around(&[]), None).unwrap_err();
     assert_eq!(error.to_string(), "no model is configured for the planner");
 }

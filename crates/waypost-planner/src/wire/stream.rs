@@ -29,7 +29,7 @@ impl Listener {
     pub fn hear(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         self.bytes = self.bytes.saturating_add(bytes.len());
         if self.bytes > STREAM_BYTES_MAX {
-            return Err(WireError::TooMuch);
+            return Err(WireError::TooMuch(STREAM_BYTES_MAX));
         }
         for event in self.events.push(bytes) {
             self.event(&event)?;
@@ -59,7 +59,7 @@ impl Listener {
             match self.event(&event) {
                 // Half an event is no event: what matters is whether the answer had ended before.
                 Ok(()) | Err(WireError::Garbled(_)) => {}
-                Err(error @ (WireError::BrokeOff | WireError::Said(_) | WireError::TooMuch)) => {
+                Err(error @ (WireError::BrokeOff | WireError::Said(_) | WireError::TooMuch(_))) => {
                     return Err(error);
                 }
             }
@@ -88,7 +88,7 @@ impl Listener {
         }
         self.characters += self.parts.characters_since(before);
         if self.parts.bytes() > ANSWER_BYTES_MAX {
-            return Err(WireError::TooMuch);
+            return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
         }
         Ok(())
     }

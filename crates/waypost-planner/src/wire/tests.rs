@@ -323,12 +323,15 @@ fn an_answer_at_the_limit_is_read_and_one_past_it_is_not() {
     };
     let at = listen(Api::OpenAi, [event(ANSWER_BYTES_MAX).as_bytes()]).unwrap();
     assert_eq!(at.text.len(), ANSWER_BYTES_MAX);
-    assert_eq!(listen(Api::OpenAi, [event(ANSWER_BYTES_MAX + 1).as_bytes()]), Err(WireError::TooMuch));
+    assert_eq!(
+        listen(Api::OpenAi, [event(ANSWER_BYTES_MAX + 1).as_bytes()]),
+        Err(WireError::TooMuch(ANSWER_BYTES_MAX))
+    );
     // A stream that says nothing does not go on for ever either.
     let mut listener = Listener::new(Api::Anthropic);
     let chunk = vec![b'x'; STREAM_BYTES_MAX];
     assert_eq!(listener.hear(&chunk), Ok(()));
-    assert_eq!(listener.hear(b"x"), Err(WireError::TooMuch));
+    assert_eq!(listener.hear(b"x"), Err(WireError::TooMuch(STREAM_BYTES_MAX)));
 }
 
 #[test]

@@ -170,7 +170,7 @@ fn show(
         "{}  {}  {model}  {}  {}  ({used})",
         context.out.paint(name, Look::Bold),
         server.api.name(),
-        server.base_url,
+        if server.base_url.is_empty() { "no usable address" } else { &server.base_url },
         key_words(server, around)
     );
     context.out.line(line);

@@ -6,6 +6,7 @@ mod agents_at_once;
 mod evidence;
 mod examples;
 mod mcp_jaato;
+mod model;
 mod performance;
 mod planner;
 mod postgres;

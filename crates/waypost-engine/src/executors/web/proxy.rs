@@ -70,7 +70,6 @@ impl Route {
         let is_secure = target.scheme_str() == Some("https");
         let proxy = match is_secure {
             true => said(&["HTTPS_PROXY", "https_proxy"]),
-            // In upper case, somebody's request to a web server could have set it.
             false => said(&["http_proxy", "HTTP_PROXY"]),
         };
         let Some(proxy) = proxy.or_else(|| said(&["ALL_PROXY", "all_proxy"])) else {
