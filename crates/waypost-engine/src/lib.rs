@@ -22,6 +22,7 @@ mod run;
 mod scheduler;
 mod shapes;
 mod summary;
+mod told;
 pub mod traces;
 mod vigil;
 mod why;
@@ -44,4 +45,5 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
+pub use told::{cut_text, task_row, whole_task};
 pub use why::{Reason, Why, why};

@@ -12,6 +12,8 @@ mod events;
 mod feed;
 mod graph;
 mod history;
+mod log;
+mod next;
 mod others;
 mod plans;
 mod routes;
@@ -23,6 +25,7 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::StatusCode;
+use tokio::sync::watch;
 use waypost_core::{Actor, Command, PlanId};
 use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Plans, WriteRequest};
@@ -44,7 +47,9 @@ pub struct Api {
     /// Whether this server runs plans, too: it may cease to.
     runs: Arc<AtomicBool>,
     /// What happens, for all who listen.
-    pub(crate) feed: Feed,
+    feed: Feed,
+    /// How often all streams were ended.
+    ends: watch::Sender<u64>,
 }
 
 /// For how long a task that somebody took over HTTP is believed to be worked on.
@@ -54,7 +59,7 @@ impl Api {
     /// For these plans. Nothing is read or run before somebody asks.
     pub fn new(plans: Arc<Plans>, config: Arc<Config>, logs: PathBuf, workspace: String) -> Self {
         let feed = Feed::new(Arc::clone(&plans));
-        Self { plans, config, logs, workspace, runs: Arc::default(), feed }
+        Self { plans, config, logs, workspace, runs: Arc::default(), feed, ends: watch::Sender::default() }
     }
 
     /// Where whoever runs plans beside the server says so.
@@ -75,6 +80,17 @@ impl Api {
                 )
             })
             .with_state(Arc::clone(self))
+    }
+
+    /// Ends everything that is told as it happens: who may hear on comes again and says where it was.
+    pub(crate) fn end_streams(&self) {
+        self.feed.end_all();
+        self.ends.send_modify(|times| *times += 1);
+    }
+
+    /// Hears of the next [`Self::end_streams`].
+    fn stream_ends(&self) -> watch::Receiver<u64> {
+        self.ends.subscribe()
     }
 
     /// Writes one version, if the configuration lets it be written.

@@ -40,6 +40,8 @@ export interface Head {
   awaits_approval: boolean;
   counts: Counts;
   urgency: number;
+  /** Tasks that wait for a person's answer; absent when there are none. */
+  asking?: number;
 }
 
 export interface Approval {
@@ -109,6 +111,8 @@ export interface Group {
   level_to: number;
   count: number;
   counts: Counts;
+  /** The place among the parts of a level that has too many tasks to be drawn. */
+  part?: number;
 }
 
 export interface Attempt {

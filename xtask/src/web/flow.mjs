@@ -156,9 +156,44 @@ const reconnect = () =>
     await other.close();
   });
 
+const order = () =>
+  play("order", "", async (stage, browser) => {
+    const tasks = ["alpha", "beta", "gamma"].map((id) => ({ id, description: `Task ${id}` }));
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "order", title: "Order", tasks }));
+    const ids = async () => (await stage.api("GET", "/plans/order/tasks")).tasks.map((task) => task.id).join(" ");
+    const page = await browser.signIn(stage);
+    const rows = page.getByRole("listbox", { name: "Tasks" }).getByRole("option");
+    await page.goto(`${stage.site}/plans/order/list/gamma`);
+    await page.getByRole("option", { name: /gamma/, selected: true }).waitFor();
+    await page.getByRole("button", { name: "Move up" }).click();
+    await until("gamma stands before beta", async () => (await ids()) === "alpha gamma beta");
+    await rows.nth(1).filter({ hasText: "gamma" }).waitFor();
+    await page.keyboard.press("Alt+ArrowUp");
+    await until("gamma stands first", async () => (await ids()) === "gamma alpha beta");
+    await rows.nth(0).filter({ hasText: "gamma" }).waitFor();
+    await page.getByRole("button", { name: "Move up" }).click();
+    await page.getByText("gamma is the first already").waitFor();
+    await page.getByRole("button", { name: "Move down" }).click();
+    await until("gamma stands second again", async () => (await ids()) === "alpha gamma beta");
+    // What was searched for is a part of the address, also while tasks are opened and closed.
+    await page.getByLabel("Search tasks").fill("bet");
+    await page.waitForURL(/text=bet/);
+    await rows.filter({ hasText: "beta" }).click();
+    await page.waitForURL(/list\/beta\?text=bet/);
+    await page.reload();
+    await page.getByLabel("Search tasks").waitFor();
+    assert.equal(await page.getByLabel("Search tasks").inputValue(), "bet");
+    await rows.filter({ hasText: "beta" }).waitFor();
+    assert.equal(await rows.count(), 1);
+    await page.goto(`${stage.site}/plans/order/history?from=1&to=3`);
+    await page.getByRole("heading", { name: "Version 1 → 3" }).waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
 export const flow = [
   ["an agent's plan is approved, run, retried and completed in the page", journey],
   ["who writes second sees both sides, keeps what was typed, and writes on top", conflict],
   ["a form keeps what was typed while the plan changes, and gives the focus back", formAndOthers],
+  ["tasks are given another place, and the address says what is searched and compared", order],
   ["a page whose server went away says so and goes on when it is back", reconnect],
 ];

@@ -53,7 +53,8 @@ impl Listing {
             Some(_) => return Err(word("archived", "true, false, all")),
         };
         let sort = match self.sort.as_deref() {
-            None | Some("updated" | "attention") => Sort::Updated,
+            None | Some("updated") => Sort::Updated,
+            Some("attention") => Sort::Attention,
             Some("created") => Sort::Created,
             Some("title") => Sort::Title,
             Some("id") => Sort::Id,
@@ -104,20 +105,7 @@ pub(crate) async fn list(
     Parameters(listing): Parameters<Listing>,
 ) -> Result<Told<Value>, Problem> {
     aside(api, move |api| {
-        let first = listing.after.is_none() && listing.phase.is_none();
-        let attention = listing.sort.as_deref() == Some("attention");
-        let query = listing.query()?;
-        let mut page = api.plans.heads(&query)?;
-        if attention && first {
-            // Those that wait for a person come first, wherever they stand in the order.
-            let waiting = Query { phases: vec![Phase::AwaitingApproval], ..query.clone() };
-            let waiting = api.plans.heads(&waiting)?.items;
-            page.items.retain(|head| head.phase != Phase::AwaitingApproval);
-            page.items.sort_by_key(|head| u8::from(head.phase != Phase::Active));
-            page.items.splice(0..0, waiting);
-        } else if attention && query.phases.is_empty() {
-            page.items.retain(|head| head.phase != Phase::AwaitingApproval);
-        }
+        let page = api.plans.heads(&listing.query()?)?;
         Ok(Told::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
     })
     .await

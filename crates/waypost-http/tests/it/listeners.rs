@@ -11,8 +11,8 @@ use waypost_store::{Cursor, EVENTS_MAX, EventFilter, WriteRequest};
 
 use super::api::{BOUND, Desk};
 
-const LISTENERS: usize = 50;
-const TASKS: usize = 300;
+const LISTENERS: usize = 200;
+const TASKS: usize = 100;
 /// Every so many events some of the listeners hang up and come again.
 const HANGS_UP: usize = 40;
 
