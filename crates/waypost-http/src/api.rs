@@ -5,6 +5,7 @@
 
 mod actions;
 mod answer;
+mod approvals;
 mod asked;
 mod document;
 mod edits;
@@ -31,6 +32,7 @@ use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Plans, WriteRequest};
 
 pub(crate) use self::answer::Problem;
+use self::approvals::Approvals;
 pub use self::document::openapi;
 use self::feed::Feed;
 
@@ -48,6 +50,8 @@ pub struct Api {
     runs: Arc<AtomicBool>,
     /// What happens, for all who listen.
     feed: Feed,
+    /// What was said last about approval.
+    approvals: Approvals,
     /// How often all streams were ended.
     ends: watch::Sender<u64>,
 }
@@ -59,7 +63,16 @@ impl Api {
     /// For these plans. Nothing is read or run before somebody asks.
     pub fn new(plans: Arc<Plans>, config: Arc<Config>, logs: PathBuf, workspace: String) -> Self {
         let feed = Feed::new(Arc::clone(&plans));
-        Self { plans, config, logs, workspace, runs: Arc::default(), feed, ends: watch::Sender::default() }
+        Self {
+            plans,
+            config,
+            logs,
+            workspace,
+            runs: Arc::default(),
+            feed,
+            approvals: Approvals::default(),
+            ends: watch::Sender::default(),
+        }
     }
 
     /// Where whoever runs plans beside the server says so.

@@ -45,7 +45,7 @@ pub(super) struct Extent {
 
 impl Extent {
     pub(super) const WHOLE: Self = Self { rounds: 3, seconds: 5, plans: 200, listeners: 500, tasks: 10_000 };
-    pub(super) const QUICK: Self = Self { rounds: 1, seconds: 1, plans: 20, listeners: 50, tasks: 300 };
+    pub(super) const QUICK: Self = Self { rounds: 1, seconds: 1, plans: 20, listeners: 500, tasks: 1_000 };
 }
 
 /// The binary that was built as we were.

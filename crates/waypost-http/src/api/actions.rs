@@ -10,8 +10,9 @@ use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Stat
 use waypost_engine::{admit, preview};
 
 use super::answer::{Problem, Told};
+use super::approvals::approval as approval_of;
 use super::asked::{Body, Known, PlanPath, TaskPath, Writer};
-use super::{Api, aside, plans};
+use super::{Api, aside};
 
 /// Tasks whose commands are told.
 const RUNS_MAX: usize = 500;
@@ -190,7 +191,7 @@ pub(crate) async fn approval(
     PlanPath(id): PlanPath,
 ) -> Result<Told<Value>, Problem> {
     aside(api, move |api| {
-        let mut value = plans::approval(api, &id)?;
+        let mut value = approval_of(api, &id)?;
         let (draft, version) = api.plans.look(&id, |plan| (plan.to_draft(), plan.version()))?;
         let runs = || {
             let tasks = draft.tasks.iter().filter(|task| !task.state.status.is_finished());
