@@ -190,10 +190,52 @@ const order = () =>
     assert.deepEqual(browser.complaints, []);
   });
 
+/** Where the middle of a task's box is on the screen while the whole graph is shown (`fit` of camera.ts). */
+async function middle(page, graph, task) {
+  const frame = await page.getByRole("application").boundingBox();
+  const scale = Math.min((frame.width - 48) / graph.width, (frame.height - 48) / graph.height, 1.1);
+  const place = graph.ids.indexOf(task);
+  return [
+    frame.x + frame.width / 2 + (graph.x[place] + 100 - graph.width / 2) * scale,
+    frame.y + frame.height / 2 + (graph.y[place] + 28 - graph.height / 2) * scale,
+  ];
+}
+
+const pull = () =>
+  play("pull", "", async (stage, browser) => {
+    const tasks = [{ id: "a", description: "First" }, { id: "b", description: "Second" }, { id: "c", description: "Third", depends_on: ["a"] }];
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "pull", title: "Pull", tasks }));
+    const graph = await stage.api("GET", "/plans/pull/graph");
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/pull/graph`);
+    await page.getByRole("button", { name: "Connect" }).waitFor();
+    // Pointing at a task tells what it depends on.
+    await page.mouse.move(...(await middle(page, graph, "c")));
+    await page.locator("#graph-told").getByText("depends on a").waitFor();
+    await page.getByRole("button", { name: "Connect" }).click();
+    await page.mouse.move(...(await middle(page, graph, "b")));
+    await page.mouse.down();
+    await page.mouse.move(...(await middle(page, graph, "c")), { steps: 8 });
+    await page.mouse.up();
+    await page.getByText("c depends on b now").waitFor();
+    assert.deepEqual((await stage.api("GET", "/plans/pull/tasks/c")).depends_on, ["a", "b"]);
+    // One that would close a ring is refused in words, and nothing is written.
+    const grown = await stage.api("GET", "/plans/pull/graph");
+    await until("the page has drawn it anew", () => page.evaluate((version) => document.body.textContent.includes(`v${version}`), grown.version));
+    await page.mouse.move(...(await middle(page, grown, "c")));
+    await page.mouse.down();
+    await page.mouse.move(...(await middle(page, grown, "a")), { steps: 8 });
+    await page.mouse.up();
+    await page.getByText(/depend on each other/).waitFor();
+    assert.equal((await stage.api("GET", "/plans/pull")).version, grown.version);
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("409") && !one.includes("422")), []);
+  });
+
 export const flow = [
   ["an agent's plan is approved, run, retried and completed in the page", journey],
   ["who writes second sees both sides, keeps what was typed, and writes on top", conflict],
   ["a form keeps what was typed while the plan changes, and gives the focus back", formAndOthers],
+  ["a dependency is made by pulling, and a ring is refused", pull],
   ["tasks are given another place, and the address says what is searched and compared", order],
   ["a page whose server went away says so and goes on when it is back", reconnect],
 ];
