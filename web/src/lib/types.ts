@@ -144,9 +144,8 @@ export interface Task {
   work?: { executor: string; inputs?: unknown; shape?: string };
   priority?: number;
   parent?: string;
-  digest?: unknown;
-  reasoning?: string;
-  tokens?: number;
+  check?: { executor: string; inputs?: unknown; shape?: string };
+  thinking?: Thinking;
   standing: Standing;
   state: {
     status: string;
@@ -159,14 +158,34 @@ export interface Task {
     output?: unknown;
     error?: string;
     reason?: string;
-    question?: string;
+    reported?: { by: string; result?: string; output?: unknown };
+    evidence?: Evidence;
+    answers?: { question: string; answer: string; by: string }[];
   };
   children: string[];
   needed_by: string[];
   received_outputs: Record<string, unknown>;
   attempts: Attempt[];
   why: Why[];
-  evidence?: unknown;
+}
+
+/** What a planner thought of a task, and what came of it in short. */
+export interface Thinking {
+  refinement?: string;
+  reasoning?: string;
+  tokens?: number;
+  digest?: { summary: string; key_decisions?: string[]; artifacts?: string[] };
+}
+
+/** What a check found. */
+export interface Evidence {
+  passed: boolean;
+  check: string;
+  worker: string;
+  outcome: string;
+  output?: unknown;
+  log_tail?: string;
+  digest: string;
 }
 
 export interface TimelineRow {

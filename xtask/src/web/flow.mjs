@@ -231,10 +231,54 @@ const pull = () =>
     assert.deepEqual(browser.complaints.filter((one) => !one.includes("409") && !one.includes("422")), []);
   });
 
+const panel = () =>
+  play("panel", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", `cat > /dev/null; echo "looked closely" >&2; echo '{"seen": 3}'`);
+    const thinking = { reasoning: "Small enough", tokens: 1234, digest: { summary: "All is counted", key_decisions: ["count lines"], artifacts: ["size.txt"] } };
+    const tasks = [{ id: "counted", description: "Count", thinking, check: work("count") }, { id: "asked", description: "Ask" }];
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "panel", title: "Panel", tasks }));
+    await stage.api("POST", "/plans/panel/actions/start", {});
+    const agent = await stage.agent("counter");
+    await agent.call("task_next", { plan: "panel", task: "counted" });
+    await agent.call("task_report", { plan: "panel", task: "counted", status: "done", text: "counted by hand" });
+    await agent.call("task_next", { plan: "panel", task: "asked" });
+    await agent.call("task_report", { plan: "panel", task: "asked", status: "question", text: "How many?", choices: ["one", "two"] });
+
+    const page = await browser.signIn(stage);
+    await page.getByText("1 plan asks you something.").waitFor();
+    await page.goto(`${stage.site}/plans/panel/list/counted`);
+    const side = page.getByRole("complementary");
+    for (const words of ["All is counted", "count lines", "size.txt", "Small enough", "1,234", "steps passed", "looked closely", "sha256:"]) {
+      await side.getByText(words).first().waitFor();
+    }
+    await page.goto(`${stage.site}/plans/panel/list/asked`);
+    await side.getByRole("button", { name: "Answer" }).click();
+    const dialog = page.getByRole("dialog", { name: "Answer" });
+    await dialog.getByRole("button", { name: "two" }).click();
+    await dialog.getByRole("button", { name: "Answer" }).click();
+    await side.getByText("How many? → two").waitFor();
+    await side.getByText("asked", { exact: true }).first().waitFor();
+
+    // The plan leaves in each format, and the formats are all there are to write.
+    await page.goto(`${stage.site}/plans/panel/document`);
+    const links = page.getByRole("link", { name: /^[a-z-]+$/ }).and(page.locator("[download]"));
+    await links.first().waitFor();
+    const names = [];
+    for (const one of await links.all()) {
+      const answer = await page.request.get(stage.site + (await one.getAttribute("href")));
+      assert.equal(answer.status(), 200, `${await one.textContent()}: ${await answer.text()}`);
+      names.push((await one.textContent()).trim());
+    }
+    const known = (await stage.run("person:ada", "schema")).formats.filter((one) => one.write).map((one) => one.format);
+    assert.deepEqual(names.sort(), known.sort());
+    assert.deepEqual(browser.complaints, []);
+  });
+
 export const flow = [
   ["an agent's plan is approved, run, retried and completed in the page", journey],
   ["who writes second sees both sides, keeps what was typed, and writes on top", conflict],
   ["a form keeps what was typed while the plan changes, and gives the focus back", formAndOthers],
+  ["the panel of a task tells evidence, digest and answers, and the plan leaves in each format", panel],
   ["a dependency is made by pulling, and a ring is refused", pull],
   ["tasks are given another place, and the address says what is searched and compared", order],
   ["a page whose server went away says so and goes on when it is back", reconnect],
