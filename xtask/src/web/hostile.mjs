@@ -49,6 +49,12 @@ const TASKS = [
   { id: strange, ...common("strange"), depends_on: ["gives"] },
   { id: another, ...common("another") },
   { id: "inside", parent: strange, ...common("inside"), depends_on: ["fails"] },
+  {
+    id: "checked",
+    ...common("checked"),
+    check: { executor: "steps", inputs: { text: evil("input of a check") } },
+    thinking: { reasoning: evil("reasoning"), digest: { summary: evil("summary"), key_decisions: [evil("decision")], artifacts: [short("artifact")] } },
+  },
   { id: "runs", ...common("runs"), work: { executor: "steps", inputs: { text: evil("input"), [short("key")]: 1 } } },
 ];
 
@@ -70,6 +76,7 @@ async function fill(stage) {
   await report("goes", "progress", { text: evil("progress") });
   await report("skips", "skipped", { text: evil("reason") });
   await report("gives", "done", { text: evil("result"), output: { [short("name")]: evil("output") }, sure: true });
+  await report("checked", "done", { text: evil("report") });
   await agent.call("plan_edit", { plan, ops: [{ op: "add", id: "later", description: evil("added later") }] });
   // Somebody with a strange name works on a task with a strange name.
   await stage.run(`agent:${short("holder")}`, "start", plan, another);
@@ -130,12 +137,13 @@ const injection = () =>
     await page.getByRole("button", { name: "Edit", exact: true }).click();
     await page.locator(".preview h1").waitFor();
     await harmless(page, "the preview");
-    const told = { fails: "error<img", asks: "question<img", goes: "progress<img", skips: "reason<img", gives: "output<img", [strange]: "output<img", [another]: short("holder"), runs: "input<img" };
+    const told = { fails: "error<img", asks: "question<img", goes: "progress<img", skips: "reason<img", gives: "output<img", [strange]: "output<img", [another]: short("holder"), checked: "steps failed", runs: "input<img" };
     for (const [task, words] of Object.entries(told)) {
       await visit(`/plans/${plan}/list/${encodeURIComponent(task)}`, `description of`);
       const panel = page.getByRole("complementary");
       await panel.getByText(words).first().waitFor();
       for (const log of await panel.getByRole("button", { name: "Log" }).all()) await log.click();
+      if (task === "checked") for (const said of ["log<img", "reasoning<img", "summary<img", "decision<img"]) await panel.getByText(said).first().waitFor();
       if (task === "runs") await panel.getByText("log<img").first().waitFor();
       await panel.getByRole("button", { name: "Edit" }).click();
       await page.getByRole("dialog").waitFor();
