@@ -60,7 +60,7 @@ async fn hear(url: String, bearer: String, begin: String, hangs_up: Option<usize
 fn listeners(desk: &Desk, count: usize, begin: Cursor, hangs_up: usize) -> Vec<JoinHandle<Vec<String>>> {
     let url = format!("http://{}/api/v1/events", desk.at);
     let one = |number: usize| {
-        hear(url.clone(), desk.bearer(), begin.to_string(), (number % 3 == 0).then_some(hangs_up))
+        hear(url.clone(), desk.bearer(), begin.to_string(), number.is_multiple_of(3).then_some(hangs_up))
     };
     (0..count).map(|number| desk.runtime.spawn(one(number))).collect()
 }
