@@ -24,6 +24,7 @@ mod scheduler;
 mod shapes;
 mod summary;
 pub mod thinking;
+mod told;
 pub mod traces;
 mod vigil;
 mod why;
@@ -46,4 +47,5 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
+pub use told::{cut_text, task_row, whole_task};
 pub use why::{Reason, Why, why};
