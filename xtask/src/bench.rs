@@ -16,6 +16,8 @@ mod postgres;
 mod process;
 #[cfg(feature = "bench")]
 mod run;
+#[cfg(feature = "bench")]
+mod tui;
 
 use anyhow::Result;
 
@@ -68,6 +70,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         let quick = groups.contains(&"quick");
         let extent = if quick { postgres::Extent::QUICK } else { postgres::Extent::WHOLE };
         postgres::run(&mut report, &extent)?;
+    }
+    if groups.contains(&"tui") || groups.contains(&"all") {
+        tui::run(&mut report)?;
     }
     report.print();
     Ok(())

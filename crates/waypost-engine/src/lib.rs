@@ -9,7 +9,9 @@ pub mod config;
 pub mod models;
 pub mod submit;
 
+mod answers;
 mod claim;
+mod differences;
 mod executors;
 mod identity;
 mod logs;
@@ -29,8 +31,10 @@ pub mod traces;
 mod vigil;
 mod why;
 
+pub use answers::{answer_command, is_for_people};
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
+pub use differences::{Sign, Texts, difference_lines};
 pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};
