@@ -113,7 +113,7 @@ impl Import {
             }
             problems.extend(source.problems());
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter();
+                let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
                 problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
             }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));

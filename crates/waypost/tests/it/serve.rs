@@ -72,6 +72,16 @@ impl Site {
         session: Option<&str>,
         message: &Value,
     ) -> (u16, Option<String>, String) {
+        self.send(method, token, session, message.to_string().into_bytes())
+    }
+
+    fn send(
+        &self,
+        method: &str,
+        token: &str,
+        session: Option<&str>,
+        body: Vec<u8>,
+    ) -> (u16, Option<String>, String) {
         let mut request = hyper::Request::builder()
             .method(method)
             .uri(&self.url)
@@ -81,7 +91,7 @@ impl Site {
         if let Some(session) = session {
             request = request.header("mcp-session-id", session);
         }
-        let request = request.body(Full::new(Bytes::from(message.to_string()))).unwrap();
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
         let asked = async {
             let client = Client::builder(TokioExecutor::new()).build_http();
             let response = client.request(request).await.unwrap();
@@ -169,6 +179,25 @@ fn a_session_is_ended_by_whose_it_is_and_there_are_not_more_than_there_may_be() 
     assert_eq!(site.who(&worker, &site.begin(&worker)).0, 200, "another agent has sessions of its own");
     assert_eq!(site.ask("DELETE", &planner, Some(&sessions[0]), &Value::Null).0, 204);
     assert_eq!(site.who(&planner, &site.begin(&planner)).0, 200);
+}
+
+#[test]
+fn a_body_that_is_no_message_is_answered_as_the_protocol_answers() {
+    let site = Site::new("bodies");
+    let made = site.run(&["token", "new", "--agent", "planner"]);
+    let token = made["token"].as_str().unwrap();
+    let check = |body: &[u8], status: u16, code: i64, id: &Value, words: &str| {
+        let (found, _, said) = site.send("POST", token, None, body.to_vec());
+        assert_eq!(found, status, "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), id), "{said}");
+        assert!(said["error"]["message"].as_str().unwrap().contains(words), "{said}");
+    };
+    check(b"hello?", 400, -32700, &Value::Null, "cannot be read as JSON: expected value");
+    check(b"", 400, -32600, &Value::Null, "neither a request nor a notification");
+    check(b"[]", 400, -32600, &Value::Null, "by the batch");
+    check(br#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#, 400, -32602, &json!(7), "an object");
+    assert_eq!(site.who(token, &site.begin(token)).0, 200, "and the next one is heard");
 }
 
 #[test]
