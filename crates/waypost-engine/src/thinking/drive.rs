@@ -86,7 +86,7 @@ impl Thinker<'_> {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals().all;
-        let tokens_max = [self.limits.tokens_max, own].into_iter().flatten().min();
+        let tokens_max = own.or(self.limits.tokens_max);
         let limits = waypost_planner::Limits { tokens_max, ..self.limits };
         let spent = Spent { calls: totals.calls, tokens: used, cost_micros: totals.cost.0, seconds: 0 };
         Ok(Budget::new(limits, spent))
