@@ -4,7 +4,7 @@ mod draw;
 mod merge;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use waypost_core::{Command, PlanChanges, PlanId};
+use waypost_core::{Command, PlanChanges};
 use waypost_store::{Head, Query, Shelf, Sort};
 
 use crate::app::{Answer, Context, Effect, Event, Flow, Heads, NotSaved, NoteKind, PlanKey, Screen, Trouble};
@@ -55,6 +55,8 @@ pub struct Browser {
     top: usize,
     tickets: u64,
     asked: Option<Asked>,
+    /// The plan whose status is being written.
+    writing: Option<PlanKey>,
 }
 
 impl Default for Browser {
@@ -77,6 +79,7 @@ impl Browser {
             top: 0,
             tickets: 0,
             asked: None,
+            writing: None,
         }
     }
 
@@ -150,7 +153,8 @@ impl Browser {
                     Sort::Created => Sort::Title,
                     Sort::Title => Sort::Id,
                     Sort::Id => Sort::Urgency,
-                    Sort::Urgency => Sort::Updated,
+                    Sort::Urgency => Sort::Attention,
+                    Sort::Attention => Sort::Updated,
                 };
                 self.selected = 0;
                 self.reload(context);
@@ -211,6 +215,7 @@ impl Browser {
             Asked::Status(plan, version) => {
                 let changes = PlanChanges { status: Some(typed.trim().to_owned()), ..PlanChanges::default() };
                 let commands = vec![Command::RevisePlan(Box::new(changes))];
+                self.writing = Some(plan.clone());
                 context.effects.push(Effect::Save { plan, version, commands });
             }
         }
@@ -297,28 +302,27 @@ impl Browser {
                 return Flow::Push(Screen::Editor(Box::new(Editor::new(plan.clone()))));
             }
             Answer::Created { plan: Err(trouble) } => context.say(NoteKind::Wrong, told(trouble)),
-            Answer::Saved { plan, saved } if self.holds(&plan.id) => match saved {
-                Ok(version) => {
-                    context.say(NoteKind::Good, format!("{} is at version {version} now", plan.id));
-                    self.written(plan.store, context);
+            // What the editor writes is told there.
+            Answer::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
+                match saved {
+                    Ok(version) => {
+                        context.say(NoteKind::Good, format!("{} is at version {version} now", plan.id));
+                        self.written(plan.store, context);
+                    }
+                    Err(NotSaved::Conflict(conflict)) => {
+                        let text = format!(
+                            "{} was changed meanwhile (version {}); look, and try again",
+                            plan.id, conflict.current
+                        );
+                        context.say(NoteKind::Warning, text);
+                        self.written(plan.store, context);
+                    }
+                    Err(NotSaved::Refused(trouble)) => context.say(NoteKind::Wrong, told(trouble)),
                 }
-                Err(NotSaved::Conflict(conflict)) => {
-                    let text = format!(
-                        "{} was changed meanwhile (version {}); look, and try again",
-                        plan.id, conflict.current
-                    );
-                    context.say(NoteKind::Warning, text);
-                    self.written(plan.store, context);
-                }
-                Err(NotSaved::Refused(trouble)) => context.say(NoteKind::Wrong, told(trouble)),
-            },
+            }
             _ => {}
         }
         Flow::Stay
-    }
-
-    fn holds(&self, id: &PlanId) -> bool {
-        self.sides.iter().any(|side| side.heads.iter().any(|head| head.id == *id))
     }
 
     fn take(

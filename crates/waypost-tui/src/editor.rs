@@ -50,6 +50,8 @@ pub struct Editor {
     /// Whether somebody wrote since it was asked for.
     stale: bool,
     saving: Option<Afterwards>,
+    /// The version that this editor wrote last.
+    written: Option<u64>,
     /// Where to go when the question about unsaved edits is answered.
     leaving: Afterwards,
     /// What others made of the plan meanwhile, when that is not what the edits are made on.
@@ -79,6 +81,7 @@ impl Editor {
             reading: false,
             stale: false,
             saving: None,
+            written: None,
             leaving: Afterwards::Leave,
             theirs: None,
             rebasing: false,

@@ -336,7 +336,14 @@ impl Sheet {
             .tasks
             .iter()
             .map(|task| match kept.get(&task.spec.id) {
-                Some(row) => Task { spec: task.spec.clone(), ..(*row.task).clone() },
+                Some(row) => {
+                    let mut spec = task.spec.clone();
+                    // What a planner thought of it is nothing that a text says.
+                    if spec.thinking.is_none() {
+                        spec.thinking.clone_from(&row.spec().thinking);
+                    }
+                    Task { spec, state: row.task.state.clone() }
+                }
                 None => Task::new(task.spec.clone()),
             })
             .collect();

@@ -77,8 +77,10 @@ impl Browser {
         let actions = [
             Action::Open,
             Action::Filter,
+            Action::Watch,
             Action::New,
             Action::Status,
+            Action::History,
             Action::Sort,
             Action::Archived,
             Action::Back,
@@ -94,6 +96,7 @@ impl Browser {
             Sort::Title => "by title",
             Sort::Id => "by name",
             Sort::Urgency => "most urgent",
+            Sort::Attention => "what waits for you",
         };
         let shelf = match self.shelf {
             Shelf::Current => "",

@@ -75,7 +75,7 @@ pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
 }
 
 /// What the footer offers.
-pub(super) fn actions() -> [Action; 12] {
+pub(super) fn actions() -> [Action; 14] {
     [
         Action::Edit,
         Action::Save,
@@ -89,6 +89,8 @@ pub(super) fn actions() -> [Action; 12] {
         Action::MoveDown,
         Action::External,
         Action::Graph,
+        Action::Watch,
+        Action::History,
     ]
 }
 

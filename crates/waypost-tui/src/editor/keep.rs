@@ -102,7 +102,7 @@ impl Editor {
             );
         } else if sheet.adopt(loaded).is_some() {
             self.theirs = None;
-        } else if sheet.is_changed() {
+        } else if sheet.is_changed() && self.written != Some(version) {
             self.theirs = Some(Box::new(loaded.clone()));
             context.say(
                 NoteKind::Warning,
@@ -146,6 +146,7 @@ impl Editor {
         let Some(afterwards) = self.saving.take() else { return Flow::Stay };
         match saved {
             Ok(version) => {
+                self.written = Some(*version);
                 context.say(NoteKind::Good, format!("saved as version {version} of {}", plan.id));
                 match afterwards {
                     Afterwards::Stay => self.read(context),

@@ -139,11 +139,11 @@ fn buses(order: &Order, layer: usize) -> Vec<Bus> {
     buses
 }
 
-/// Gives every bus a column of its own where it runs up or down. A bus that begins in a row where another ends stands left
-/// of it, so that the two do not run into each other. Returns how many columns there are.
+/// Gives every bus a column of its own where it runs up or down; those that lead to the same share one. A bus that begins in
+/// a row where another ends stands left of it, so that the two do not run into each other. Returns how many columns there
+/// are.
 fn assign(buses: &mut [Bus], order: &Order) -> usize {
-    let left_of =
-        |a: &Bus, b: &Bus| b.to.iter().any(|&to| order.y[to] == order.y[a.from]) && a.from != b.from;
+    let left_of = |a: &Bus, b: &Bus| a.to != b.to && b.to.iter().any(|&to| order.y[to] == order.y[a.from]);
     let mut waiting: Vec<usize> = (0..buses.len()).filter(|&bus| !buses[bus].is_straight()).collect();
     let mut placed: Vec<usize> = Vec::new();
     while !waiting.is_empty() {
@@ -161,7 +161,9 @@ fn assign(buses: &mut [Bus], order: &Order) -> usize {
             .map(|&other| buses[other].track + 1)
             .max()
             .unwrap_or(0);
-        let overlaps = |other: &Bus| other.top <= buses[bus].bottom && buses[bus].top <= other.bottom;
+        let overlaps = |other: &Bus| {
+            other.to != buses[bus].to && other.top <= buses[bus].bottom && buses[bus].top <= other.bottom
+        };
         let taken: Vec<usize> = placed
             .iter()
             .filter(|&&other| overlaps(&buses[other]))

@@ -183,16 +183,23 @@ fn leaving_with_unsaved_edits_asks() {
     assert_eq!((world.undone.as_slice(), world.stored().version), (&[Effect::Quit][..], 2));
 }
 
+/// Whether the run view is on top and has asked for the plan to be run.
+fn runs(world: &World) -> bool {
+    let starts = |effect: &Effect| matches!(effect, Effect::Run(RunEffect::Start(_)));
+    matches!(world.app.top(), Some(Screen::Run(_))) && world.undone.iter().any(starts)
+}
+
 #[test]
 fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
     let mut world = World::editor(example(), (80, 24));
     world.press("x");
-    assert!(starts(&world), "{:?}", world.undone);
+    assert!(runs(&world), "{:?}", world.undone);
+
     let mut world = World::editor(example(), (80, 24));
     world.press("space x");
-    assert!(world.screen().contains("not saved yet"), "{}", world.screen());
+    assert!(world.screen().contains("not saved yet") && !runs(&world), "{}", world.screen());
     world.press("s");
-    assert!(starts(&world), "{:?}", world.undone);
+    assert!(runs(&world), "{:?}", world.undone);
     assert_eq!(world.stored().version, 2);
 
     let mut world = World::editor_with(Settings { dry_run: true, ..settings() }, example(), (80, 24));

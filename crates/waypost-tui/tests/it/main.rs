@@ -6,6 +6,7 @@ mod browser;
 mod conflict;
 mod editor;
 mod graph;
+mod input;
 mod keys;
 mod pace;
 mod random;
