@@ -12,7 +12,6 @@ use waypost_core::{Actor, Timestamp};
 use crate::app::{
     Answer, App, Effect, Message, Note, NoteKind, PlanKey, Purpose, Screen as Page, Settings, Trouble, update,
 };
-use crate::browser::Browser;
 use crate::editor::Editor;
 use crate::hands::{Ground, Hands, now};
 use crate::run::{Intent, RunView};
@@ -72,7 +71,7 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
     let input = Input::start(move |event| hear(&sender, event))?;
     let hands = Hands::start(grounds, by, tell)?;
     let size = crossterm::terminal::size()?;
-    let (app, effects) = App::new(settings, Page::Browser(Box::new(Browser::new())), clock.now(), size);
+    let (app, effects) = App::new(settings, Page::Browser(Box::default()), clock.now(), size);
     let mut turns = Turns { app, screen, input, signals, hands, clock, edit, incoming };
     let ended = turns.begin(start, effects);
     turns.end();
