@@ -285,8 +285,3 @@ fn without_colours_everything_is_still_told_apart() {
     assert!(!has_colour(&mut plain));
     assert!(has_colour(&mut coloured));
 }
-
-/// Whether the plan is about to be run.
-fn starts(world: &World) -> bool {
-    world.undone.iter().any(|effect| matches!(effect, Effect::Run(RunEffect::Start(_))))
-}
