@@ -98,7 +98,7 @@ pub struct Thinker<'a> {
     pub journal: &'a Journal,
     /// Calls that the plan was charged with before this journal was begun.
     pub calls_before: u64,
-    /// What may be spent; the plan's own budget of tokens comes in addition.
+    /// What may be spent; a budget of tokens that the plan has itself takes the place of the one here.
     pub limits: Limits,
     /// What questions cost.
     pub prices: Prices<'a>,

@@ -14,7 +14,6 @@ use waypost_engine::models::{Journal, JournalError, Stop};
 use waypost_engine::thinking::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
-use waypost_planner::Limits;
 use waypost_store::{Plans, WriteRequest};
 
 pub(crate) use bounds::Bounds;
@@ -149,8 +148,7 @@ impl Room {
             model: &*model,
             journal,
             calls_before: order.calls_before,
-            // The plan has its own budget of tokens.
-            limits: Limits { tokens_max: None, ..order.extent.limits },
+            limits: order.extent.limits,
             prices: &prices,
             parallel_max: order.extent.parallel_max,
             steps,

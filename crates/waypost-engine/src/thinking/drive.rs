@@ -6,7 +6,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Command, Phase, Plan, Refusal, Task};
-use waypost_planner::{Ask, Budget, Heard, Meaning, Reserve, Spent};
+use waypost_planner::{Ask, Broken, Budget, Heard, Meaning, Reserve, Spent};
 use waypost_store::{WriteError, WriteRequest};
 
 use super::charges::{charge, lacking};
@@ -86,7 +86,7 @@ impl Thinker<'_> {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals().all;
-        let tokens_max = [self.limits.tokens_max, own].into_iter().flatten().min();
+        let tokens_max = own.or(self.limits.tokens_max);
         let limits = waypost_planner::Limits { tokens_max, ..self.limits };
         let spent = Spent { calls: totals.calls, tokens: used, cost_micros: totals.cost.0, seconds: 0 };
         Ok(Budget::new(limits, spent))
@@ -133,24 +133,13 @@ impl Thinker<'_> {
                 run.ending = Some(Ending::Circles { slot: ask.slot });
                 break;
             }
-            let is_known = self.journal.find(&ask.slot).is_some();
-            let reserve = if is_known { None } else { Some(run.budget.reserve(&ask, (self.prices)(&ask))) };
-            let reserve = match reserve.transpose() {
+            let reserve = match self.set_aside(run, &ask)? {
                 Ok(reserve) => reserve,
                 // What is set aside for others may be given back.
                 Err(_) if !run.under_way.is_empty() => break,
                 Err(broken) => {
-                    // Somebody may have raised the plan's budget meanwhile.
-                    let seconds = run.budget.spent().seconds;
-                    run.budget = self.budget()?;
-                    run.budget.set_seconds(seconds);
-                    match run.budget.reserve(&ask, (self.prices)(&ask)) {
-                        Ok(reserve) => Some(reserve),
-                        Err(_) => {
-                            run.ending = Some(Ending::Bound(broken));
-                            break;
-                        }
-                    }
+                    run.ending = Some(Ending::Bound(broken));
+                    break;
                 }
             };
             if let Some(reserve) = &reserve {
@@ -168,6 +157,28 @@ impl Thinker<'_> {
             run.ending = Some(Ending::Over);
         }
         Ok(())
+    }
+
+    /// Sets aside what a question may cost, or says which bound it would break. What the journal has costs nothing.
+    fn set_aside<S: Session>(
+        &self,
+        run: &mut Run<'_, S>,
+        ask: &Ask,
+    ) -> Result<Result<Option<Reserve>, Broken>, ThinkError> {
+        if self.journal.find(&ask.slot).is_some() {
+            return Ok(Ok(None));
+        }
+        let price = (self.prices)(ask);
+        let broken = match run.budget.reserve(ask, price) {
+            Ok(reserve) => return Ok(Ok(Some(reserve))),
+            Err(broken) if !run.under_way.is_empty() => return Ok(Err(broken)),
+            Err(broken) => broken,
+        };
+        // Somebody may have raised the plan's budget meanwhile.
+        let seconds = run.budget.spent().seconds;
+        run.budget = self.budget()?;
+        run.budget.set_seconds(seconds);
+        Ok(run.budget.reserve(ask, price).map(Some).map_err(|_| broken))
     }
 
     /// Waits for an answer, or for the time to look again.
@@ -341,11 +352,11 @@ fn ending_of(plan: &Plan) -> Option<Ending> {
 
 /// The command without what it says of tokens: those are charged by the number of the call.
 fn without_tokens(mut command: Command) -> Command {
-    match &mut command {
-        Command::RefineTask { tokens, .. }
-        | Command::DecomposeTask { tokens, .. }
-        | Command::AttachDigest { tokens, .. } => *tokens = 0,
-        _ => {}
+    if let Command::RefineTask { tokens, .. }
+    | Command::DecomposeTask { tokens, .. }
+    | Command::AttachDigest { tokens, .. } = &mut command
+    {
+        *tokens = 0;
     }
     command
 }

@@ -1,5 +1,7 @@
 //! The conversation that ends in a plan. There is no plan in the store while it goes on: the journal alone has the answers.
 
+use std::time::Instant;
+
 use waypost_planner::{Ask, Broken, Budget, GaveUp, Generate, Generated, Limits, Planned, Spent};
 
 use super::{Halt, Prices};
@@ -44,7 +46,7 @@ pub fn generate(
     let totals = journal.totals().all;
     let tokens = totals.tokens();
     let spent = Spent { calls: totals.calls, tokens, cost_micros: totals.cost.0, seconds: 0 };
-    let mut budget = Budget::new(limits, spent);
+    let (mut budget, begun) = (Budget::new(limits, spent), Instant::now());
     let (mut asked, mut recalled) = (0, 0);
     loop {
         if halt.is_said() || stop.is_said() {
@@ -53,6 +55,7 @@ pub fn generate(
         let Some(mut ask) = session.next().cloned() else {
             return Err(NoDraft::GaveUp(GaveUp { problems: Vec::new(), answers: Vec::new() }));
         };
+        budget.set_seconds(begun.elapsed().as_secs());
         let price = prices(&ask);
         let reserve = match journal.find(&ask.slot) {
             Some(_) => None,

@@ -48,9 +48,7 @@ pub(super) fn changed_since(
         after = last.version;
         for entry in page.iter().filter(|entry| since.is_none_or(|since| entry.at >= since)) {
             for event in &entry.events {
-                for task in outdates(event, entry, by) {
-                    changed.insert(task, entry.at);
-                }
+                changed.extend(outdates(event, entry, by).map(|task| (task.clone(), entry.at)));
                 if let Event::TasksRemoved { tasks } = event {
                     for task in below(plans, plan, entry.version, tasks)? {
                         changed.insert(task, entry.at);
@@ -79,12 +77,14 @@ fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result
     Ok(found)
 }
 
-/// The goals about which an event makes earlier answers worthless.
-fn outdates(event: &Event, entry: &Entry, by: &Actor) -> Vec<TaskId> {
-    match event {
-        // Whoever takes thinking back wants other answers.
-        Event::TaskRolledBack { task, .. } => vec![task.clone()],
-        Event::TaskRevised { task } if entry.actor != *by => vec![task.id.clone()],
-        _ => Vec::new(),
+/// The goal about which an event makes earlier answers worthless: whoever takes thinking back, or words a goal anew, wants
+/// other answers.
+fn outdates<'a>(event: &'a Event, entry: &Entry, by: &Actor) -> Option<&'a TaskId> {
+    if let Event::TaskRolledBack { task, .. } = event {
+        return Some(task);
     }
+    if let Event::TaskRevised { task } = event {
+        return (entry.actor != *by).then_some(&task.id);
+    }
+    None
 }

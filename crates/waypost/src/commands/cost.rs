@@ -85,7 +85,12 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
     let mut all = Spent::default();
     for path in journals(&folders.own.join("planning"))? {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let spent = totals(&path, None)?.all;
+        let totals = totals(&path, None)?;
+        // A journal that was only begun.
+        if totals.all.calls == 0 && totals.failed == 0 {
+            continue;
+        }
+        let spent = totals.all;
         all = sum(all, spent);
         rows.push((name, spent));
     }
