@@ -5,6 +5,8 @@ mod agents;
 #[cfg(feature = "bench")]
 mod core;
 #[cfg(feature = "bench")]
+mod http;
+#[cfg(feature = "bench")]
 mod measure;
 #[cfg(feature = "bench")]
 mod peers;
@@ -39,6 +41,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if let ["validate-file", path] = groups {
         return core::validate_file(path);
     }
+    if let ["http-floor", store] = groups {
+        return http::serve_floor(store);
+    }
     if wants("library") {
         core::run(&mut report)?;
     }
@@ -53,6 +58,10 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     }
     if groups.contains(&"agents") || groups.contains(&"all") {
         agents::run(&mut report)?;
+    }
+    if groups.contains(&"http") || groups.contains(&"all") {
+        let extent = if groups.contains(&"quick") { http::Extent::QUICK } else { http::Extent::WHOLE };
+        http::run(&mut report, &extent)?;
     }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;

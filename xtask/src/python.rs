@@ -16,6 +16,15 @@ pub(crate) fn interpreter() -> Result<PathBuf> {
 
 /// A Python of its own with these packages. What is missing on the machine is installed, or named.
 pub(crate) fn with_packages(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    installed(name, packages, &[])
+}
+
+/// The same with these wheels and nothing that they name in turn: nothing is compiled.
+pub(crate) fn with_wheels(name: &str, packages: &[&str]) -> Result<PathBuf> {
+    installed(name, packages, &["--no-deps", "--only-binary", ":all:"])
+}
+
+fn installed(name: &str, packages: &[&str], options: &[&str]) -> Result<PathBuf> {
     let home = workshop().join(name);
     let python = home.join("bin/python");
     let stamp = home.join("packages.txt");
@@ -35,7 +44,7 @@ pub(crate) fn with_packages(name: &str, packages: &[&str]) -> Result<PathBuf> {
         }
     }
     let mut pip = program(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
+    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(options).args(packages);
     must("install the Python packages", &mut pip)
         .with_context(|| format!("these packages from PyPI are needed: {}", packages.join(", ")))?;
     std::fs::write(&stamp, wanted)?;

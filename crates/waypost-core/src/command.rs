@@ -283,6 +283,22 @@ pub enum Command {
         /// Tokens that this cost.
         tokens: i64,
     },
+    /// Say what a call of a model cost. What was said of a call is not said twice.
+    ChargeTokens {
+        /// What the call was about; `None`: the plan. A task that is gone is the plan's affair.
+        task: Option<TaskId>,
+        /// Tokens that it cost.
+        tokens: i64,
+        /// Its number among the plan's calls, from 1.
+        call: u64,
+    },
+    /// Take back the thinking about a task, with everything that was thought out below it.
+    RollBackTask {
+        /// Which.
+        task: TaskId,
+        /// Whether those who depend on what goes forget it; otherwise they forbid it.
+        detach: bool,
+    },
     /// Tell a waiting task how a task elsewhere ended.
     ReceiveOutput {
         /// Who waits.
@@ -342,6 +358,8 @@ impl Command {
             Self::RefineTask { .. } => "refine_task",
             Self::DecomposeTask { .. } => "decompose_task",
             Self::AttachDigest { .. } => "attach_digest",
+            Self::ChargeTokens { .. } => "charge_tokens",
+            Self::RollBackTask { .. } => "roll_back_task",
             Self::ReceiveOutput { .. } => "receive_output",
             Self::WithdrawOutput { .. } => "withdraw_output",
             Self::FinishPlan { .. } => "finish_plan",

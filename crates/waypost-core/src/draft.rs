@@ -153,6 +153,9 @@ pub struct PlanState {
     /// Tokens that planning has spent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub tokens_used: i64,
+    /// Calls of models that it was charged with: the number of the latest.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub calls: u64,
     /// What its author said at the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub summary: String,

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::Foreign;
+use crate::task::{Foreign, is_default};
 use crate::{
     Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,
     Timestamp,
@@ -127,7 +127,11 @@ pub enum Event {
         reason: String,
     },
     /// It goes on.
-    PlanResumed {},
+    PlanResumed {
+        /// Whether it had not begun: then it is a draft again, and nothing runs.
+        #[serde(default, skip_serializing_if = "is_default")]
+        to_draft: bool,
+    },
     /// Its author ended it.
     PlanFinished {
         /// How.
@@ -260,6 +264,24 @@ pub enum Event {
         /// The digest.
         digest: Digest,
         /// Tokens that this cost.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tokens: i64,
+    },
+    /// A model was called, and that cost tokens.
+    TokensCharged {
+        /// What for; none: for the plan.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
+        /// How many.
+        tokens: i64,
+        /// The number of the call.
+        call: u64,
+    },
+    /// The thinking about a task was taken back; its children went before.
+    TaskRolledBack {
+        /// Which.
+        task: TaskId,
+        /// Tokens that had been spent on what went: they are its own now.
         #[serde(default, skip_serializing_if = "is_zero")]
         tokens: i64,
     },

@@ -5,7 +5,7 @@ use crate::{Event, TaskId};
 
 impl Event {
     /// The words for all events that are stored, in the order of [`Event`].
-    pub const KINDS: [&'static str; 33] = [
+    pub const KINDS: [&'static str; 35] = [
         "plan_created",
         "plan_revised",
         "tasks_added",
@@ -37,6 +37,8 @@ impl Event {
         "tasks_retried",
         "task_refined",
         "digest_attached",
+        "tokens_charged",
+        "task_rolled_back",
         "output_received",
         "output_withdrawn",
     ];
@@ -58,7 +60,7 @@ impl Event {
             Self::ApprovalVoided {} => 11,
             Self::PlanActivated {} => 12,
             Self::PlanPaused { .. } => 13,
-            Self::PlanResumed {} => 14,
+            Self::PlanResumed { .. } => 14,
             Self::PlanFinished { .. } => 15,
             Self::PlanArchived {} => 16,
             Self::PlanUnarchived {} => 17,
@@ -75,8 +77,10 @@ impl Event {
             Self::TasksRetried { .. } => 28,
             Self::TaskRefined { .. } => 29,
             Self::DigestAttached { .. } => 30,
-            Self::OutputReceived { .. } => 31,
-            Self::OutputWithdrawn { .. } => 32,
+            Self::TokensCharged { .. } => 31,
+            Self::TaskRolledBack { .. } => 32,
+            Self::OutputReceived { .. } => 33,
+            Self::OutputWithdrawn { .. } => 34,
         };
         Self::KINDS[place]
     }
@@ -92,10 +96,11 @@ impl Event {
             | Self::ApprovalVoided {}
             | Self::PlanActivated {}
             | Self::PlanPaused { .. }
-            | Self::PlanResumed {}
+            | Self::PlanResumed { .. }
             | Self::PlanFinished { .. }
             | Self::PlanArchived {}
             | Self::PlanUnarchived {} => None,
+            Self::TokensCharged { task, .. } => task.as_ref(),
             Self::TasksAdded { tasks, .. } => only(tasks).map(|task| &task.id),
             Self::TaskRevised { task } => Some(&task.id),
             Self::TasksRemoved { tasks }
@@ -115,6 +120,7 @@ impl Event {
             | Self::TaskSkipped { task, .. }
             | Self::TaskRefined { task, .. }
             | Self::DigestAttached { task, .. }
+            | Self::TaskRolledBack { task, .. }
             | Self::OutputReceived { task, .. }
             | Self::OutputWithdrawn { task, .. } => Some(task),
         }
@@ -143,6 +149,8 @@ impl Event {
                 | Self::TaskProgressed { .. }
                 | Self::TaskRefined { .. }
                 | Self::DigestAttached { .. }
+                | Self::TokensCharged { .. }
+                | Self::TaskRolledBack { .. }
                 | Self::PlanArchived {}
                 | Self::PlanUnarchived {}
         )

@@ -247,6 +247,9 @@ impl Refusal {
             Self::NeedsApproval {} => "request approval and wait for a person's word".into(),
             Self::OnlyAPerson { .. } => "ask a person".into(),
             Self::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again".into(),
+            Self::StaleAttempt { given, current, .. } if given > current => {
+                "name the attempt that was told when the task was taken".into()
+            }
             Self::StaleAttempt { .. } => "drop this work: somebody else has it now".into(),
             Self::AlreadyRunning { .. } => "take another task".into(),
             Self::Blocked { .. } => "finish those first".into(),

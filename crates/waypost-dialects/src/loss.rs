@@ -20,6 +20,8 @@ pub(crate) fn set_in_plan(draft: &Draft) -> Vec<String> {
         started_at,
         finished_at,
         tokens_used,
+        // The store's own count: nobody takes it over from a text.
+        calls: _,
         summary,
         // The phase says that it has ended.
         closed: _,

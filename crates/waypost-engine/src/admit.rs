@@ -105,6 +105,8 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::RetryPlan
         | Command::RefineTask { .. }
         | Command::AttachDigest { .. }
+        | Command::ChargeTokens { .. }
+        | Command::RollBackTask { .. }
         | Command::ReceiveOutput { .. }
         | Command::WithdrawOutput { .. }
         | Command::FinishPlan { .. }

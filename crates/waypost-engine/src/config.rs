@@ -8,6 +8,7 @@ mod dispatch;
 mod environment;
 mod executors;
 mod file;
+mod models;
 mod named;
 mod remote;
 mod slurm;
@@ -16,7 +17,7 @@ mod todo;
 mod worker;
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,12 @@ use waypost_core::Retry;
 
 pub use crate::shapes::{Shape, VIOLATIONS_MAX};
 pub(crate) use agents::PROMPT_MARK;
+pub use models::{
+    ANSWER_TOKENS_DEFAULT, ANSWER_TOKENS_LIMIT, ENVIRONMENT_MODELS, MODEL_RETRIES_DEFAULT, MODEL_RETRIES_MAX,
+    MODEL_SECONDS_DEFAULT, ModelServer, Planner, SILENCE_SECONDS_DEFAULT,
+};
 pub use named::{NamedFile, Role};
+pub(crate) use remote::is_address;
 pub use template::Template;
 pub use todo::todo_store;
 pub use worker::{
@@ -250,6 +256,12 @@ pub struct Config {
     pub shapes: BTreeMap<String, Shape>,
     /// Reporters by name.
     pub reporters: BTreeMap<String, Reporter>,
+    /// Models by name: those that may be asked.
+    pub models: BTreeMap<String, ModelServer>,
+    /// Names of models that the user's files, a named file or the environment bring: all that the workspace's file does not.
+    pub user_models: BTreeSet<String>,
+    /// Whom the planner asks, and its bounds.
+    pub planner: Planner,
     /// The files that it was read from, those included that it names.
     pub read_from: Vec<PathBuf>,
     /// What of a `todo.json` has no meaning here, a clause each.
@@ -288,6 +300,9 @@ impl Default for Config {
             checks: BTreeMap::new(),
             shapes: BTreeMap::new(),
             reporters: BTreeMap::new(),
+            models: BTreeMap::new(),
+            user_models: BTreeSet::new(),
+            planner: Planner::default(),
             read_from: Vec::new(),
             ignored: Vec::new(),
             retry: Retry { attempts: 1, backoff_seconds: 2, backoff_seconds_max: 300 },
@@ -368,8 +383,12 @@ impl Config {
             }
         }
         config.read_from = read_from.into_inner();
+        environment::models(&mut config, &variables);
         for (name, value) in variables {
             environment::apply(&mut config, name, value, &mut problems);
+        }
+        if problems.is_empty() {
+            problems.extend(config.unknown_models());
         }
         if problems.is_empty() && config.heartbeat_seconds >= config.lease_seconds {
             problems.push(ConfigProblem {
@@ -395,6 +414,26 @@ impl Config {
             });
         }
         if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
+    }
+
+    /// The models that `[planner]` names and that nobody has described. A key of the environment that is not set here may be set
+    /// where the planner is used, so its name is known.
+    fn unknown_models(&self) -> Vec<ConfigProblem> {
+        let Planner { planner, checker, digester, fallback, .. } = &self.planner;
+        let named = planner.iter().chain(checker).chain(digester).chain(fallback);
+        let is_known =
+            |name: &&String| self.models.contains_key(*name) || ENVIRONMENT_MODELS.contains(&name.as_str());
+        let names = || self.models.keys().map(String::as_str).chain(ENVIRONMENT_MODELS);
+        let problem = |name: &String| ConfigProblem {
+            place: "planner".to_owned(),
+            line: None,
+            what: format!("no model is called {name}"),
+            hint: match nearest(name, names()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("describe it in [models.{name}]"),
+            },
+        };
+        named.filter(|name| !is_known(name)).map(problem).collect()
     }
 
     /// Reads the prompts that stand in files of the workspace, by way of `read`.

@@ -6,6 +6,7 @@
 
 pub mod admit;
 pub mod config;
+pub mod models;
 pub mod submit;
 
 mod answers;
@@ -24,6 +25,8 @@ mod run;
 mod scheduler;
 mod shapes;
 mod summary;
+pub mod thinking;
+mod told;
 pub mod traces;
 mod vigil;
 mod why;
@@ -36,7 +39,7 @@ pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};
 pub use observe::{Happened, News, Observer, happened_since};
-pub use preview::preview;
+pub use preview::{preview, preview_of_check, preview_of_work};
 pub use proof::CHECK_ATTEMPTS;
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,
@@ -48,4 +51,5 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
+pub use told::{cut_text, task_row, whole_task};
 pub use why::{Reason, Why, why};

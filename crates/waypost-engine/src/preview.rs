@@ -7,17 +7,23 @@ use crate::config::{Config, Executor, Process, PromptTo, Worker};
 /// The program of a task, as a person would type it.
 pub fn preview(config: &Config, spec: &TaskSpec) -> String {
     let work = spec.work.as_deref();
-    let work = work.map_or_else(|| "(for an agent or a person)".to_owned(), |work| program(config, work));
+    let work =
+        work.map_or_else(|| "(for an agent or a person)".to_owned(), |work| preview_of_work(config, work));
     let Some(check) = &spec.check else { return work };
-    let check = match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
-        (None, Some(worker)) => done_by(worker),
-        (Some(Executor::Human), _) => "(a person is asked)".to_owned(),
-        (Some(_), _) | (None, None) => program(config, check),
-    };
-    format!("{work}, then check: {check}")
+    format!("{work}, then check: {}", preview_of_check(config, check))
 }
 
-fn program(config: &Config, work: &Work) -> String {
+/// The program of a check.
+pub fn preview_of_check(config: &Config, check: &Work) -> String {
+    match (config.executors.get(&check.executor), config.checks.get(&check.executor)) {
+        (None, Some(worker)) => done_by(worker),
+        (Some(Executor::Human), _) => "(a person is asked)".to_owned(),
+        (Some(_), _) | (None, None) => preview_of_work(config, check),
+    }
+}
+
+/// The program of some work.
+pub fn preview_of_work(config: &Config, work: &Work) -> String {
     match config.executors.get(&work.executor) {
         None => format!("(no executor is called {})", work.executor),
         Some(Executor::Noop) => "(nothing)".to_owned(),

@@ -92,7 +92,8 @@ fn event_words(event: &Event) -> String {
         Event::ApprovalVoided {} => "approval needed again".to_owned(),
         Event::PlanActivated {} => "started".to_owned(),
         Event::PlanPaused { reason } => with("paused", reason),
-        Event::PlanResumed {} => "resumed".to_owned(),
+        Event::PlanResumed { to_draft: false } => "resumed".to_owned(),
+        Event::PlanResumed { to_draft: true } => "resumed as a draft".to_owned(),
         Event::PlanFinished { phase, summary } => with(phase.word(), summary),
         Event::PlanArchived {} => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
@@ -127,6 +128,11 @@ fn event_words(event: &Event) -> String {
             format!("{task} is {}", word.as_str().unwrap_or("refined"))
         }
         Event::DigestAttached { task, .. } => format!("digest of {task}"),
+        Event::TokensCharged { task, tokens, .. } => match task {
+            Some(task) => format!("{tokens} tokens for {task}"),
+            None => format!("{tokens} tokens"),
+        },
+        Event::TaskRolledBack { task, .. } => format!("rolled back {task}"),
         Event::OutputReceived { task, from, received } => {
             let heard = format!("{task} heard that {} is {}", from.key(), received.status.word());
             with(&heard, received.reason.as_deref().unwrap_or(""))

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refusal};
-use waypost_engine::Config;
-use waypost_engine::config::{Executor, Worker};
+use waypost_core::{Actor, Command, Json, Phase, Plan, PlanId, Refusal, Task, Work};
+use waypost_engine::{Config, preview_of_check, preview_of_work};
 use waypost_store::{WriteError, WriteRequest};
 
 use crate::refused::Refused;
+use crate::words;
 use crate::workspace::Workspace;
 
 /// Characters of a text of the plan that a person is shown.
@@ -77,7 +77,7 @@ impl Question {
             plan: plan.clone(),
             version: found.version(),
             message: message.to_owned(),
-            text: words(found, &workspace.config, message),
+            text: question(found, &workspace.config, message),
         })
     }
 
@@ -167,7 +167,7 @@ pub(crate) async fn settle_aside(
     settled.await.map_err(|error| Refused::new(format!("the answer was lost: {error}"), "ask again"))?
 }
 
-fn words(plan: &Plan, config: &Config, message: &str) -> String {
+fn question(plan: &Plan, config: &Config, message: &str) -> String {
     let spec = plan.spec();
     let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
     let title = if title.trim().is_empty() { "(untitled)".to_owned() } else { plain(title) };
@@ -178,19 +178,7 @@ fn words(plan: &Plan, config: &Config, message: &str) -> String {
         plan.version(),
         if tasks == 1 { "task" } else { "tasks" },
     );
-    let mut machines: BTreeMap<String, usize> = BTreeMap::new();
-    for (task, _) in plan.tasks() {
-        if let Some(work) = &task.spec.work {
-            *machines.entry(executor_words(config, &work.executor)).or_default() += 1;
-        } else if let Some(name) = &config.default_executor
-            && plan.children(task.spec.id.as_str()).is_empty()
-        {
-            *machines.entry(executor_words(config, name)).or_default() += 1;
-        }
-        if let Some(check) = &task.spec.check {
-            *machines.entry(format!("check {}", executor_words(config, &check.executor))).or_default() += 1;
-        }
-    }
+    let machines = machines(plan, config);
     if machines.is_empty() {
         text.push_str("\nMachines would run nothing; agents and people work on it.");
     } else {
@@ -206,43 +194,39 @@ fn words(plan: &Plan, config: &Config, message: &str) -> String {
     text
 }
 
-/// An executor by its name and the program that the operator gave it.
-fn executor_words(config: &Config, name: &str) -> String {
-    let shown = plain(name);
-    let program = match config.executors.get(name) {
-        Some(Executor::Worker(worker)) => program(worker),
-        Some(Executor::Noop | Executor::Human | Executor::Dispatch(_)) => None,
-        None => config.checks.get(name).and_then(program),
-    };
-    program.map_or(shown.clone(), |program| format!("{shown} ({})", plain(&program)))
-}
-
-fn program(worker: &Worker) -> Option<String> {
-    match worker {
-        Worker::Process(process) => Some(process.command.join(" ")),
-        Worker::Agent(agent) => agent.process.command.first().cloned(),
-        Worker::Http(_) => Some("http".to_owned()),
-        Worker::Container(_) => Some("container".to_owned()),
-        Worker::Kubernetes(_) => Some("kubernetes".to_owned()),
-        Worker::Slurm(_) => Some("slurm".to_owned()),
+/// What machines would still run, each with how often: the name of its executor and what the operator gave it to run.
+fn machines(plan: &Plan, config: &Config) -> BTreeMap<String, usize> {
+    let by_default = config.default_executor.as_ref().map(|executor| Work {
+        executor: executor.clone(),
+        inputs: Json::empty_object(),
+        shape: None,
+    });
+    let mut machines = BTreeMap::new();
+    let unfinished = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+    for Task { spec, .. } in unfinished {
+        let is_leaf = || plan.children(spec.id.as_str()).is_empty();
+        let work = spec.work.as_deref().or_else(|| by_default.as_ref().filter(|_| is_leaf()));
+        if let Some(work) = work {
+            let words = executor_words(&work.executor, &preview_of_work(config, work));
+            *machines.entry(words).or_default() += 1;
+        }
+        if let Some(check) = &spec.check {
+            let words = executor_words(&check.executor, &preview_of_check(config, check));
+            *machines.entry(format!("check {words}")).or_default() += 1;
+        }
     }
+    machines
 }
 
-/// One line of a text that somebody else wrote: nothing in it can pass for ours.
+fn executor_words(name: &str, runs: &str) -> String {
+    let (name, runs) = (plain(name), plain(runs));
+    // What is no program stands in brackets already.
+    if runs.starts_with('(') { format!("{name} {runs}") } else { format!("{name} ({runs})") }
+}
+
+/// One line of a text that somebody else wrote: nothing in it can pass for ours, and ours are the quotation marks around it.
 fn plain(text: &str) -> String {
-    let one = |character: char| match character {
-        // Ours stand around it.
-        '"' => Some('\''),
-        blank if blank.is_whitespace() => Some(' '),
-        other => (!other.is_control() && !is_invisible(other)).then_some(other),
-    };
-    let words: String = text.chars().filter_map(one).collect();
-    cut(&words.split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" "), SHOWN_CHARACTERS_MAX)
-}
-
-/// Characters that reorder or hide the text around them.
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    cut(&words::plain(text).replace('"', "'"), SHOWN_CHARACTERS_MAX)
 }
 
 fn cut(text: &str, characters_max: usize) -> String {

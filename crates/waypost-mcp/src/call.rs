@@ -6,11 +6,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
 use waypost_core::{Actor, Command, Phase, PlanId};
-use waypost_store::{Committed, Head, Page, Query, WriteError};
+use waypost_store::{Committed, WriteError};
 
 use crate::asking::{Desk, Put, Question};
 use crate::refused::Refused;
+use crate::words;
 use crate::workspace::{Workspace, Write};
+
+/// Bytes of why an argument does not fit.
+const MISFIT_BYTES: usize = 300;
 
 /// One call of a tool.
 pub(crate) struct Call {
@@ -53,23 +57,17 @@ impl Client {
 impl Call {
     /// The arguments as `T`; what does not fit is named.
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, Refused> {
-        serde_json::from_value(Value::Object(self.arguments.clone())).map_err(|error| {
-            Refused::new(format!("the arguments do not fit: {error}"), "see the tool's input schema")
+        serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
+            let path = error.path().to_string();
+            let what = if path == "." { "the arguments do not fit".to_owned() } else { path };
+            let why = words::cut(&error.into_inner().to_string(), MISFIT_BYTES);
+            Refused::new(format!("{what}: {why}"), "see the tool's input schema")
         })
     }
 
     /// The plan that an id or its beginning names.
     pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
         Ok(self.workspace.plans.resolve(id)?)
-    }
-
-    /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
-    pub(crate) fn plans(&self, query: &Query) -> Result<Page<Head>, Refused> {
-        if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
-            let message = format!("{cursor:?} is no cursor of a list of plans");
-            return Err(Refused::new(message, "send the one that the last page ended with, or none"));
-        }
-        Ok(self.workspace.plans.heads(query)?)
     }
 
     /// From now on the session means this plan when it names none, if it is the caller's own.

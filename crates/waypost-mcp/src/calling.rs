@@ -13,6 +13,7 @@ use rmcp::service::RequestContext;
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
+use waypost_core::nearest;
 use waypost_store::meters;
 
 use crate::asking::{Desk, Settled, settle_aside};
@@ -25,8 +26,11 @@ use crate::refused::Refused;
 use crate::rounds::{Running, Which, verdict};
 use crate::server::{CALLS_MAX, Server, client_name, visitor};
 use crate::tool::Answer;
+use crate::words;
 use crate::workspace::Workspace;
 
+/// Bytes of the name of an unknown tool that are said again.
+const TOOL_BYTES: usize = 80;
 /// The name of the roots in a client's answer.
 const ROOTS: &str = "roots";
 
@@ -55,7 +59,7 @@ impl Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(&place) = self.shared.by_name.get(&*request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {}", request.name), None));
+            return Err(ErrorData::invalid_params(self.no_tool(&request.name), None));
         };
         let visitor = visitor(&context);
         if let Some(told) = told_roots(request.input_responses.as_ref()) {
@@ -84,6 +88,16 @@ impl Server {
             Ok(running) => Ok(CallToolResponse::Complete(result(self.converse(running, &context).await))),
             Err(refused) => tell_refused(refused),
         }
+    }
+
+    /// There is no tool of this name: the protocol wants an error of its own for that.
+    fn no_tool(&self, name: &str) -> String {
+        let known = || self.shared.by_name.keys().copied();
+        let hint = match nearest(name, known()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+        };
+        format!("there is no tool {}; {hint}", words::cut(name, TOOL_BYTES))
     }
 
     /// Starts the tool on a thread. `asks` says whether somebody can be asked, and whether only in rounds.

@@ -13,6 +13,12 @@ use crate::workspace::Workspace;
 const CLOSED: [&str; 2] = [".waypost", ".git"];
 /// Folders in which people keep what git runs for them: not written to.
 const HOOKS: [&str; 2] = [".husky", ".githooks"];
+/// Folders in which hosts of agents and editors are told what they run: not written to, but for plans of theirs.
+const HOSTS: [&str; 5] = [".claude", ".codex", ".cursor", ".gemini", ".vscode"];
+/// The folder of such plans.
+const HOST_PLANS: &str = "plans";
+/// Files of the same kind.
+const HOST_FILES: [&str; 1] = [".mcp.json"];
 /// Bytes of a file of git's that are looked at.
 const GIT_BYTES_MAX: u64 = 1024 * 1024;
 
@@ -43,9 +49,25 @@ pub(crate) fn refuse(
     not_the_store(workspace, said, &wanted)?;
     not_named(workspace, said, &wanted, access)?;
     if access == Access::Write {
+        not_of_a_host(said, names)?;
         not_run_by_git(workspace, said, names)?;
     }
     Ok(())
+}
+
+/// Refuses settings of hosts: they say which programs run.
+fn not_of_a_host(said: &str, names: &[String]) -> Result<(), Refused> {
+    let is_one = |name: &String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
+    let folder = names.iter().position(|name| is_one(name, &HOSTS));
+    let is_a_plan = |at: usize| {
+        names.len() > at + 2 && names.get(at + 1).is_some_and(|name| name.eq_ignore_ascii_case(HOST_PLANS))
+    };
+    if folder.is_none_or(is_a_plan) && !names.last().is_some_and(|name| is_one(name, &HOST_FILES)) {
+        return Ok(());
+    }
+    let message =
+        format!("{said} is not written by tools: it tells a host of agents or an editor what to run");
+    Err(Refused::new(message, format!("{ELSEWHERE}; a person can change this one")))
 }
 
 /// As far as there is one; what is not there yet is compared as it is written.
@@ -226,6 +248,20 @@ mod tests {
         fs::create_dir(place.0.folder.join("real")).unwrap();
         std::os::unix::fs::symlink("real", place.0.folder.join("scripts")).unwrap();
         place.is_closed("real/build.sh", Access::Write, "runs it");
+    }
+
+    #[test]
+    fn what_tells_a_host_what_to_run_is_not_written_but_plans_of_it_are() {
+        let place = Place::new("hosts");
+        for path in
+            [".mcp.json", "sub/.MCP.json", ".claude/settings.json", ".vscode/plans", "a/.Cursor/mcp.json"]
+        {
+            place.is_closed(path, Access::Write, "what to run");
+            assert_eq!(place.ask(path, Access::Read), None);
+        }
+        for path in [".claude/plans/a.md", ".cursor/plans/b/c.plan.md", "mcp.json", "AGENTS.md"] {
+            assert_eq!(place.ask(path, Access::Write), None);
+        }
     }
 
     #[test]

@@ -157,6 +157,9 @@ fn of(refusal: &Refusal, set: Toolset) -> String {
         Refusal::NeedsApproval {} => ways.start,
         Refusal::OnlyAPerson { .. } => "ask a person",
         Refusal::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again",
+        Refusal::StaleAttempt { given, current, .. } if given > current => {
+            "send the attempt that was told when the task was taken, or none"
+        }
         Refusal::StaleAttempt { .. } => "drop this work: somebody else has it now",
         Refusal::AlreadyRunning { .. } => ways.another,
         Refusal::Blocked { .. } => "finish those first",
@@ -196,6 +199,7 @@ mod tests {
             Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
             Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 },
             Refusal::StaleAttempt { task: task(), given: 1, current: 2 },
+            Refusal::StaleAttempt { task: task(), given: 2, current: 1 },
             Refusal::AlreadyRunning { task: task(), worker: "agent:b".to_owned() },
             Refusal::Blocked { task: task(), waits_for: vec![task()] },
             Refusal::HasDependants { task: task(), dependants: vec![task()] },

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use futures_util::{Stream, StreamExt};
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::{Body, Bytes};
-use hyper::header::{HeaderValue, RETRY_AFTER};
+use hyper::body::{Body, Buf, Bytes};
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::{Method, Request, Response, StatusCode};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -24,6 +24,7 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tower_service::Service;
 
+use crate::lines::what_is_wrong;
 use crate::server::Server;
 
 /// Sessions of one agent at the same time.
@@ -49,6 +50,7 @@ tokio::task_local! {
 pub struct HttpService {
     protocol: StreamableHttpService<Server, Sessions>,
     sessions: Arc<Sessions>,
+    body_bytes_max: usize,
 }
 
 /// A service for the agent that `server` is for; requests have at most so many bytes.
@@ -61,7 +63,8 @@ pub fn http_service(server: &Server, body_bytes_max: usize) -> HttpService {
         .with_max_request_body_bytes(body_bytes_max);
     let sessions = Arc::new(Sessions::new(SESSIONS_MAX, Duration::from_secs(SESSION_SPARE_SECONDS)));
     let begin = move || Ok(server.for_session());
-    HttpService { protocol: StreamableHttpService::new(begin, Arc::clone(&sessions), config), sessions }
+    let protocol = StreamableHttpService::new(begin, Arc::clone(&sessions), config);
+    HttpService { protocol, sessions, body_bytes_max }
 }
 
 impl HttpService {
@@ -78,9 +81,21 @@ impl HttpService {
         if *request.method() == Method::DELETE {
             return self.end_session(request).await;
         }
+        let (head, body) = request.into_parts();
+        let body = match collected(body, self.body_bytes_max).await {
+            Ok(body) => body,
+            Err(refused) => return refused,
+        };
+        let kind = head.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let is_json = kind.is_some_and(|kind| kind.trim_start().starts_with("application/json"));
+        let request = Request::from_parts(head, Full::new(body.clone()));
         let asked = async { (self.protocol.handle(request).await, TURNED_AWAY.with(Cell::get)) };
         match TURNED_AWAY.scope(Cell::new(false), asked).await {
             (_, true) => no_room(),
+            // The service says so of a body that is called JSON and is no message, too.
+            (answer, false) if is_json && answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                no_message(&body)
+            }
             (answer, false) => answer,
         }
     }
@@ -113,6 +128,39 @@ fn worded(status: StatusCode, words: impl Into<Bytes>) -> Answered {
     let mut answer = Response::new(Full::new(words.into()).boxed());
     *answer.status_mut() = status;
     answer
+}
+
+/// A body that is no message, answered as a line would be.
+fn no_message(body: &[u8]) -> Answered {
+    let mut answer = worded(StatusCode::BAD_REQUEST, what_is_wrong(body).to_string());
+    answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// All of a body, or why not.
+async fn collected<B>(body: B, bytes_max: usize) -> Result<Bytes, Answered>
+where
+    B: Body + Send + 'static,
+    B::Error: Display,
+{
+    let mut body = Box::pin(body);
+    let mut bytes = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame
+            .map_err(|error| worded(StatusCode::BAD_REQUEST, format!("the body broke off: {error}\n")))?;
+        let Ok(mut data) = frame.into_data() else { continue };
+        if data.remaining() > bytes_max.saturating_sub(bytes.len()) {
+            let words = format!("the body has more than {bytes_max} bytes; send less at a time\n");
+            return Err(worded(StatusCode::PAYLOAD_TOO_LARGE, words));
+        }
+        while data.has_remaining() {
+            let chunk = data.chunk();
+            bytes.extend_from_slice(chunk);
+            let taken = chunk.len();
+            data.advance(taken);
+        }
+    }
+    Ok(bytes.into())
 }
 
 fn no_room() -> Answered {

@@ -105,7 +105,7 @@ async fn read_all(
             }
             Read::Nothing => {}
             Read::Wrong { id, error } => {
-                let answer = json!({ "jsonrpc": "2.0", "id": id, "error": error });
+                let answer = answer(id, &error);
                 let Some(answers) = answers.upgrade() else { return };
                 if put(&answers, answer.to_string().into_bytes()).await.is_err() {
                     return;
@@ -113,6 +113,22 @@ async fn read_all(
             }
         }
     }
+}
+
+/// The answer to a text that is no message.
+pub(crate) fn what_is_wrong(text: &[u8]) -> Value {
+    let mut line = Line::default();
+    line.add(text);
+    match line.read() {
+        Read::Wrong { id, error } => answer(id, &error),
+        Read::Message(_) | Read::Nothing => {
+            answer(None, &ErrorData::invalid_request("this is neither a request nor a notification", None))
+        }
+    }
+}
+
+fn answer(id: Option<RequestId>, error: &ErrorData) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
 }
 
 /// A line, or of one that is too long what it is about.
@@ -187,15 +203,17 @@ impl Line {
 fn no_message(text: &[u8], outline: &Outline) -> Read {
     let read = std::str::from_utf8(text)
         .map_err(|error| format!("it is not UTF-8: byte {} cannot be read", error.valid_up_to()));
-    let value =
-        match read.and_then(|text| serde_json::from_str::<Value>(text).map_err(|error| error.to_string())) {
-            Ok(value) => value,
-            Err(why) => {
-                let words =
-                    format!("the line cannot be read as JSON: {why}; send each message as one line of JSON");
-                return Read::Wrong { id: outline.id(), error: ErrorData::parse_error(words, None) };
-            }
-        };
+    let value = match read
+        .and_then(|text| serde_json::from_str::<Value>(text).map_err(|error| error.to_string()))
+    {
+        Ok(value) => value,
+        Err(why) => {
+            let words = format!(
+                "the message cannot be read as JSON: {why}; send each by itself, as JSON without line breaks"
+            );
+            return Read::Wrong { id: outline.id(), error: ErrorData::parse_error(words, None) };
+        }
+    };
     let error = match &value {
         Value::Object(fields) => {
             let has = |name: &str| fields.contains_key(name);
@@ -215,7 +233,7 @@ fn no_message(text: &[u8], outline: &Outline) -> Read {
             }
         }
         Value::Array(_) => {
-            ErrorData::invalid_request("messages are not taken by the batch: send each as one line", None)
+            ErrorData::invalid_request("messages are not taken by the batch: send each by itself", None)
         }
         _ => {
             ErrorData::invalid_request("a message is an object with \"jsonrpc\", \"id\" and \"method\"", None)

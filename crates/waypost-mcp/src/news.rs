@@ -12,7 +12,7 @@ use waypost_core::{PlanId, TaskId};
 use waypost_store::{Query, Sort, StoreError};
 
 use crate::refused::Refused;
-use crate::resources::{Address, task_value};
+use crate::resources::{Address, resolve, task_value};
 use crate::workspace::Workspace;
 
 /// Resources that one client subscribes to.
@@ -66,7 +66,7 @@ impl Ear {
     /// Wants to hear of this resource.
     pub(crate) fn want(&self, workspace: &Workspace, uri: &str) -> Result<(), Refused> {
         let address = Address::parse(uri)?;
-        let id = address.plan().map(|plan| workspace.plans.resolve(plan)).transpose()?;
+        let id = address.plan().map(|plan| resolve(workspace, plan)).transpose()?;
         let wanted = match (address, id) {
             (Address::Task(_, task), Some(id)) => {
                 let no_such = || Refused::new(format!("plan {id} has no task {task:?}"), "look at the plan");

@@ -7,8 +7,11 @@ use waypost_dialects::render_plan_command;
 
 use crate::refused::Refused;
 use crate::toolset::Toolset;
+use crate::words;
 use crate::workspace::Workspace;
 
+/// Bytes of a plan that a prompt shows.
+const BYTES_SHOWN_MAX: usize = 64 * 1024;
 /// Lines of a plan that a prompt shows.
 const LINES_SHOWN_MAX: usize = 200;
 
@@ -69,10 +72,11 @@ fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, Refused> {
     let text = workspace.plans.look(plan, |plan| render_plan_command(&plan.to_draft()))?;
     let lines = text.lines().count();
     if lines <= LINES_SHOWN_MAX {
-        return Ok(text);
+        return Ok(words::cut_text(&text, BYTES_SHOWN_MAX));
     }
     let kept: Vec<&str> = text.lines().take(LINES_SHOWN_MAX).collect();
-    Ok(format!("{}\n… and {} more lines", kept.join("\n"), lines - LINES_SHOWN_MAX))
+    let kept = words::cut_text(&kept.join("\n"), BYTES_SHOWN_MAX);
+    Ok(format!("{kept}\n… and {} more lines", lines - LINES_SHOWN_MAX))
 }
 
 fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, Refused> {

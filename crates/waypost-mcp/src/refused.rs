@@ -12,6 +12,8 @@ use crate::toolset::Toolset;
 use crate::words;
 use crate::workspace::Unopened;
 
+/// Bytes of what happened: what is said again of a call may be of any length.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// Problems that an answer names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
 
@@ -31,7 +33,8 @@ pub(crate) struct Refused {
 impl Refused {
     /// A refusal with a message and a hint.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { message: message.into(), hint: hint.into(), facts: Box::default(), cause: None }
+        let message = words::cut_text(&message.into(), MESSAGE_BYTES_MAX);
+        Self { message, hint: hint.into(), facts: Box::default(), cause: None }
     }
 
     /// What a draft has that it may not have.

@@ -83,7 +83,7 @@ fn unescaped(text: &str) -> String {
 pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<ListResourcesResult, Refused> {
     let is_first = cursor.is_none();
     let query = Query { limit: PLANS_PAGE, after: cursor, ..Query::default() };
-    let page = workspace.plans.heads(&query)?;
+    let page = workspace.page(&query)?;
     let all = Resource::new(PLANS, "plans").with_title("Plans").with_mime_type(JSON);
     let plans = page.items.iter().map(|head| {
         let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
@@ -140,8 +140,16 @@ fn plans(workspace: &Workspace) -> Result<Value, Refused> {
     Ok(json!({ "plans": page.items, "total": page.total }))
 }
 
+/// The plan that an address names by its id or the beginning of it.
+pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, Refused> {
+    workspace.plans.resolve(plan).map_err(|error| match error {
+        WriteError::NotFound(_) => Refused::new(error.to_string(), format!("{PLANS} lists the plans")),
+        error => error.into(),
+    })
+}
+
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, Refused> {
-    let id = workspace.plans.resolve(plan)?;
+    let id = resolve(workspace, plan)?;
     let draft = workspace.plans.look(&id, Plan::to_draft)?;
     let written = waypost_dialects::write(&draft, dialect, Form::default());
     written
@@ -156,7 +164,7 @@ pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
 }
 
 fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refused> {
-    let id = workspace.plans.resolve(plan)?;
+    let id = resolve(workspace, plan)?;
     let found = workspace.plans.look(&id, |plan| {
         let task = plan.resolve(task).ok()?;
         let mut value = task_value(plan, &task)?;
@@ -170,7 +178,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refu
 }
 
 fn history(workspace: &Workspace, plan: &str) -> Result<Value, Refused> {
-    let id = workspace.plans.resolve(plan)?;
+    let id = resolve(workspace, plan)?;
     let version = workspace.plans.look(&id, Plan::version)?;
     let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
     let entries = workspace.plans.history(&id, after, VERSIONS_SHOWN_MAX)?;
@@ -215,12 +223,12 @@ fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, Refused> 
     Ok(ids.iter().map(PlanId::to_string).collect())
 }
 
-fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, WriteError> {
-    let id = workspace.plans.resolve(plan)?;
-    workspace.plans.look(&id, |plan| {
+fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, Refused> {
+    let id = resolve(workspace, plan)?;
+    Ok(workspace.plans.look(&id, |plan| {
         let ids = plan.tasks().map(|(task, _)| task.spec.id.as_str()).filter(|id| id.starts_with(begun));
         ids.take(CompletionInfo::MAX_VALUES).map(str::to_owned).collect()
-    })
+    })?)
 }
 
 #[cfg(test)]

@@ -78,18 +78,7 @@ fn folder(uri: &str) -> Result<PathBuf, BadRoot> {
 }
 
 fn decoded(text: &str) -> Option<PathBuf> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        if first == b'%' {
-            let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
-            bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-            rest = &after[2..];
-        } else {
-            bytes.push(first);
-            rest = after;
-        }
-    }
+    let bytes: Vec<u8> = percent_encoding::percent_decode_str(text).collect();
     (!bytes.contains(&0)).then(|| PathBuf::from(OsString::from_vec(bytes)))
 }
 

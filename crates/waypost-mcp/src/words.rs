@@ -16,8 +16,20 @@ const NOTE_BYTES: usize = 120;
 
 /// At most so many bytes of one line of a text.
 pub(crate) fn cut(text: &str, bytes: usize) -> String {
-    let line: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    cut_text(&line, bytes)
+    cut_text(&plain(text), bytes)
+}
+
+/// A text as one line, without characters that a terminal obeys or a reader does not see.
+pub(crate) fn plain(text: &str) -> String {
+    let is_seen =
+        |character: &char| character.is_whitespace() || !character.is_control() && !is_invisible(*character);
+    let text: String = text.chars().filter(is_seen).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Characters that reorder or hide the text around them.
+fn is_invisible(character: char) -> bool {
+    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// The first few of several notes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId};
 use waypost_engine::{Config, admit};
-use waypost_store::{Committed, Lease, NewPlan, Plans, Query, Sort, StoreError, WriteRequest};
+use waypost_store::{Committed, Head, Lease, NewPlan, Page, Plans, Query, Sort, StoreError, WriteRequest};
 
 use crate::refused::Refused;
 
@@ -77,6 +77,15 @@ impl Workspace {
         let Write { plan, by, commands, known_version, lease_seconds } = write;
         self.admit(admit::forbidden(&self.config, &commands))?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
+    }
+
+    /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
+    pub(crate) fn page(&self, query: &Query) -> Result<Page<Head>, Refused> {
+        if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
+            let message = format!("{cursor:?} is no cursor of a list of plans");
+            return Err(Refused::new(message, "send the one that the last page ended with, or none"));
+        }
+        Ok(self.plans.heads(query)?)
     }
 
     /// Somebody's own newest plan in one of these phases; in any, if none is named.

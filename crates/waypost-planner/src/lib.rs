@@ -4,5 +4,28 @@
 //! [`Answer`]; the session turns it into commands for the plan, or into the next question.
 
 mod ask;
+pub mod budget;
+pub mod decompose;
+pub mod digest;
+pub mod extract;
+pub mod generate;
+mod manner;
+mod prompts;
+mod reading;
+mod repair;
+mod schemas;
+pub mod textplan;
+pub mod tokens;
+pub mod wire;
+mod words;
 
 pub use ask::{Answer, Ask, Ended, Purpose, Role, Schema, Speaker, Turn};
+pub use budget::{Bound, Broken, Budget, Limits, Price, Reserve, Spent};
+pub use decompose::{Bounds, Decompose, Heard, Meaning, Progress, Refining, Stopped};
+pub use digest::{Digested, Digesting, Fidelity, NoDigest};
+pub use generate::{Context, GaveUp, Generate, Generated, Planned, TextPlans, Unwanted, Wanted};
+pub use manner::{Manner, PROBLEMS_TOLD_MAX, SHOWN_AGAIN_BYTES_MAX};
+pub use prompts::{BadPrompt, Prompts, TEMPLATE_BYTES_MAX};
+pub use repair::Repair;
+pub use schemas::schema;
+pub use words::RESTATEMENT_PERCENT;

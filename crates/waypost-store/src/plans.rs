@@ -257,6 +257,11 @@ impl Plans {
         self.store.watch()
     }
 
+    /// An id for a plan that is to be made later.
+    pub fn id_for_later(&self) -> Result<PlanId, StoreError> {
+        PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
+    }
+
     /// Makes a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
         let NewPlan { id, by, draft, approval_required } = new;

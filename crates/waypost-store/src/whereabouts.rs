@@ -172,7 +172,12 @@ fn locate_by_agent(
 ) -> Result<Whereabouts, StoreError> {
     let agent = on.agent.clone().unwrap_or_default();
     let (mut has_plans, mut put_away) = (false, None);
-    for id in candidates(read, on)?.into_iter().filter(|id| id != of) {
+    for id in candidates(read, on)? {
+        if id == *of {
+            // The plan that waits is not meant, but its agent has one.
+            has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
+            continue;
+        }
         let Some(version) = read.version(&id)? else { continue };
         catch_up(read, cache, &id, version)?;
         has_plans = true;

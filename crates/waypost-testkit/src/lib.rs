@@ -1,7 +1,8 @@
-//! For tests only: seeded dice, plan shapes, a real PostgreSQL, a real Slurm cluster, and where the observed data of other
-//! programs lies.
+//! For tests only: seeded dice, plan shapes, a scripted server of models, a real PostgreSQL, a real Slurm cluster, and where
+//! the observed data of other programs lies.
 
 mod dice;
+pub mod model;
 pub mod postgres;
 mod shapes;
 pub mod slurm;

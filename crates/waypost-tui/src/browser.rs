@@ -153,7 +153,8 @@ impl Browser {
                     Sort::Created => Sort::Title,
                     Sort::Title => Sort::Id,
                     Sort::Id => Sort::Urgency,
-                    Sort::Urgency => Sort::Updated,
+                    Sort::Urgency => Sort::Attention,
+                    Sort::Attention => Sort::Updated,
                 };
                 self.selected = 0;
                 self.reload(context);

@@ -11,15 +11,19 @@ pub(crate) use self::reads::now;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use waypost_core::Actor;
 use waypost_engine::{Config, Surroundings};
-use waypost_store::Plans;
+use waypost_store::{Plans, StoreError};
 
 use self::runs::Runs;
 use crate::app::{Answer, Effect, Message, PlanKey, Trouble};
 use crate::history::HistoryEffect;
 use crate::run::RunEffect;
+
+/// How long it is believed which plans of a store of files cannot be read: looking reads all of them.
+const DAMAGE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A store, and everything that its plans find around them.
 pub struct Ground {
@@ -31,6 +35,8 @@ pub struct Ground {
     pub around: Surroundings,
     plans: Mutex<Arc<Plans>>,
     make: Mutex<Option<Make>>,
+    /// What could not be read in it, and when that was found.
+    damage: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 /// Makes a store that is not there yet.
@@ -46,12 +52,28 @@ impl Ground {
         around: Surroundings,
     ) -> Self {
         let (plans, make) = (Mutex::new(Arc::new(plans)), Mutex::new(make));
-        Self { name: name.into(), config, around, plans, make }
+        Self { name: name.into(), config, around, plans, make, damage: Mutex::default() }
     }
 
     /// Its plans.
     pub fn plans(&self) -> Arc<Plans> {
         Arc::clone(&self.plans.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Plans that cannot be read, a line each. Only a store of files leaves them out of its lists; the others say so instead
+    /// of giving a list.
+    fn damage(&self) -> Result<Vec<String>, StoreError> {
+        let plans = self.plans();
+        if !plans.store().location().starts_with("file:") {
+            return Ok(Vec::new());
+        }
+        let mut known = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, lines)) = known.as_ref().filter(|(at, _)| at.elapsed() < DAMAGE_INTERVAL) {
+            return Ok(lines.clone());
+        }
+        let lines = plans.store().check()?;
+        *known = Some((Instant::now(), lines.clone()));
+        Ok(lines)
     }
 
     /// Its plans, in a store that is made now if there is none; and whether it was.

@@ -87,6 +87,20 @@ pub(crate) struct Guard {
 pub(crate) enum Command {
     /// Make a plan
     New(command::new::New),
+    /// Have a model write a plan for a goal
+    Plan(command::plan::Plan),
+    /// Break a goal, a plan or a task down until every part is small enough
+    Decompose(command::decompose::Decompose),
+    /// Go on with thinking that has not come to its end
+    Continue(command::go_on::GoOn),
+    /// Take back the thinking about a goal, with everything below it
+    Rollback(command::rollback::Rollback),
+    /// Show everything that was thought about a goal, and what models were asked
+    Review(command::review::Review),
+    /// Have a model compress finished work
+    Digest(command::digest::Digest),
+    /// Show what models were asked, and what it cost
+    Cost(command::cost::Cost),
     /// Read plans from files of any format
     Import(command::import::Import),
     /// Run a plan
@@ -104,6 +118,9 @@ pub(crate) enum Command {
     /// Make, list and revoke the tokens that agents call `serve` with
     #[command(subcommand)]
     Token(command::token::Token),
+    /// List the models that can be asked, and say what works with them
+    #[command(subcommand)]
+    Model(command::model::Models),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
     /// Look at plans, edit and run them in the terminal

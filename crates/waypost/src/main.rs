@@ -12,6 +12,7 @@ mod instructions;
 mod output;
 mod setup;
 mod source;
+mod thinking;
 mod view;
 mod workspace;
 

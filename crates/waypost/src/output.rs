@@ -150,6 +150,12 @@ impl Output {
         }
     }
 
+    /// What is said while something goes on.
+    pub(crate) fn live(&self) -> Live {
+        let terminal = io::stderr().is_terminal();
+        Live { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
+    }
+
     fn talk(&self, line: &str) {
         // Nobody is left to be told when stderr is gone.
         let _gone = writeln!(io::stderr().lock(), "{line}");
@@ -172,6 +178,13 @@ impl Output {
         format!("\u{1b}[{}m{text}\u{1b}[0m", look.code())
     }
 
+    /// Writes out what there is so far, before something else takes the screen.
+    pub(crate) fn flush(&mut self) -> Outcome {
+        self.finish()?;
+        self.data.clear();
+        Ok(())
+    }
+
     /// Writes all data out. A reader that has gone away is no failure: it has seen what it wanted.
     pub(crate) fn finish(&mut self) -> Outcome {
         let mut stdout = io::stdout().lock();
@@ -182,6 +195,47 @@ impl Output {
                 Err(Failure::failed(format!("stdout: {error}"), "see that the output can be written"))
             }
         }
+    }
+}
+
+/// Columns of the verb before what is said while something goes on.
+const VERB_COLUMNS: usize = 7;
+
+/// What is said beside the data while something goes on, from any thread: lines that stay, and on a terminal one that is
+/// drawn over and over.
+#[derive(Clone, Debug)]
+pub(crate) struct Live {
+    silent: bool,
+    terminal: bool,
+    color: bool,
+    columns: usize,
+}
+
+impl Live {
+    /// A line that stays.
+    pub(crate) fn line(&self, look: Look, verb: &str, words: &str) {
+        if self.silent {
+            return;
+        }
+        let verb = format!("{verb:>VERB_COLUMNS$}");
+        let verb = if self.color && look != Look::Plain {
+            format!("\u{1b}[{}m{verb}\u{1b}[0m", look.code())
+        } else {
+            verb
+        };
+        let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
+        // Nobody is left to be told when stderr is gone.
+        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {words}");
+    }
+
+    /// What is drawn in place; nothing takes it away. Only a terminal has such a place.
+    pub(crate) fn status(&self, words: &str) {
+        if self.silent || !self.terminal {
+            return;
+        }
+        let words: String = words.chars().take(self.columns.saturating_sub(1)).collect();
+        let mut stderr = io::stderr().lock();
+        let _gone = write!(stderr, "\r\u{1b}[2K{words}").and_then(|()| stderr.flush());
     }
 }
 

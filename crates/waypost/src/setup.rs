@@ -134,7 +134,7 @@ pub(crate) fn say_unreported(context: &mut Context, unreported: &[String]) {
 }
 
 /// Reads a file of the workspace, and none that a link leads out to.
-fn inside(workspace: &Path, file: &str) -> io::Result<String> {
+pub(crate) fn inside(workspace: &Path, file: &str) -> io::Result<String> {
     let path = workspace.join(file).canonicalize()?;
     if !path.starts_with(workspace.canonicalize()?) {
         return Err(io::Error::other("it leads out of the workspace"));

@@ -59,12 +59,17 @@ impl Plan {
                 phase => Err(Refusal::WrongPhase { phase, wanted: "started" }),
             },
             Command::Pause { reason } => match self.state.phase {
-                Phase::Active => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
+                // A draft that is being thought about: the thinking stops.
+                Phase::Active | Phase::Draft => Ok(vec![Event::PlanPaused { reason: reason.clone() }]),
                 Phase::Paused => Ok(Vec::new()),
                 phase => Err(Refusal::WrongPhase { phase, wanted: "paused" }),
             },
             Command::Resume => match self.state.phase {
-                Phase::Paused => Ok(vec![Event::PlanResumed {}]),
+                Phase::Paused => {
+                    let unapproved = self.state.approval_required && self.state.approval.is_none();
+                    let to_draft = unapproved || self.state.started_at.is_none();
+                    Ok(vec![Event::PlanResumed { to_draft }])
+                }
                 Phase::Active => Ok(Vec::new()),
                 phase => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
             },
@@ -108,6 +113,8 @@ impl Plan {
                     tokens: *tokens,
                 }])
             }
+            Command::ChargeTokens { task, tokens, call } => Ok(self.charge(task.as_ref(), *tokens, *call)),
+            Command::RollBackTask { task, detach } => self.decide_roll_back(by, task, *detach),
             Command::ReceiveOutput { task, from, received } => self.decide_receive(task, from, received),
             Command::WithdrawOutput { task, from } => self.decide_withdraw(task, from),
             Command::FinishPlan { phase, summary } => self.decide_finish_plan(*phase, summary),

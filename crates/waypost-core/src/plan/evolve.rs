@@ -105,8 +105,8 @@ impl Plan {
                 self.state.phase = Phase::Paused;
                 self.state.reason.clone_from(reason);
             }
-            Event::PlanResumed {} => {
-                self.state.phase = Phase::Active;
+            Event::PlanResumed { to_draft } => {
+                self.state.phase = if *to_draft { Phase::Draft } else { Phase::Active };
                 self.state.reason = String::new();
             }
             Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
@@ -203,6 +203,20 @@ impl Plan {
             Event::DigestAttached { task, digest, tokens } => self.think(task, *tokens, at, |thinking| {
                 thinking.digest = Some(digest.clone());
             }),
+            Event::TokensCharged { task, tokens, call } => {
+                self.state.calls = self.state.calls.max(*call);
+                match task {
+                    Some(task) => self.think(task, *tokens, at, |_| {}),
+                    None => self.state.tokens_used = self.state.tokens_used.saturating_add(*tokens),
+                }
+            }
+            Event::TaskRolledBack { task, tokens } => {
+                // The plan was charged with them when they were spent.
+                self.think(task, 0, at, |thinking| {
+                    thinking.tokens = thinking.tokens.saturating_add(*tokens);
+                    (thinking.refinement, thinking.reasoning, thinking.digest) = (None, None, None);
+                });
+            }
             Event::OutputReceived { task, from, received } => self.hear(task, at, |heard| {
                 heard.insert(from.key(), received.clone());
             }),

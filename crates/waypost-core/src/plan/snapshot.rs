@@ -10,7 +10,7 @@ use super::{NONE, Plan, Slot};
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 4;
+const SNAPSHOT_FORMAT: u32 = 5;
 /// Before everything else: the format, the length of the graph, and a sum over all that follows.
 const HEADER_BYTES: usize = 16;
 

@@ -28,7 +28,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 31, "{names:?}");
+    assert_eq!(names.len(), 33, "{names:?}");
 }
 
 /// What a command did, in a cell's few characters.
@@ -261,6 +261,8 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
             Command::RefineTask { task: id("x"), refinement: Refinement::Atomic, reasoning: None, tokens: 5 },
         ),
         ("`attach_digest`", agent(), Command::AttachDigest { task: id("x"), digest, tokens: 5 }),
+        ("`charge_tokens`", agent(), Command::ChargeTokens { task: Some(id("x")), tokens: 5, call: 1 }),
+        ("`roll_back_task`", agent(), Command::RollBackTask { task: id("x"), detach: false }),
         ("`receive_output`: done", system(), receive(Status::Done, Some(Json::of(&1)))),
         ("`receive_output`: failed", system(), receive(Status::Failed, Some(Json::of(&1)))),
         ("`withdraw_output`", system(), Command::WithdrawOutput { task: id("x"), from: far() }),
@@ -291,6 +293,8 @@ fn is_about_a_task(command: &Command) -> bool {
         | Command::DecomposeTask { .. }
         | Command::RefineTask { .. }
         | Command::AttachDigest { .. }
+        | Command::ChargeTokens { .. }
+        | Command::RollBackTask { .. }
         | Command::ReceiveOutput { .. }
         | Command::WithdrawOutput { .. }
         | Command::AddTasks { .. } => true,

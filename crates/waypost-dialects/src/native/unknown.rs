@@ -200,6 +200,7 @@ fn known(name: &str) -> bool {
         "because_of",
         "body",
         "by",
+        "calls",
         "check",
         "choices",
         "complexity",

@@ -1,8 +1,13 @@
 //! The handful of variables that stand above the files. None of them can name a program or open the gate of approval:
 //! whoever can set a variable is not therefore the operator.
 
-use super::{CONCURRENCY_MAX, Config, ConfigProblem, DEFAULT_QUEUE, LOG_BYTES_LIMIT, Queue, SECONDS_MAX};
+use super::remote::is_address;
+use super::{
+    CONCURRENCY_MAX, Config, ConfigProblem, DEFAULT_QUEUE, LOG_BYTES_LIMIT, ModelServer, Queue, SECONDS_MAX,
+    Secret,
+};
 use waypost_core::limits;
+use waypost_planner::wire::Api;
 
 /// The variables that are read; others that begin with `WAYPOST_` are for other parts.
 const VARIABLES: [&str; 9] = [
@@ -56,5 +61,29 @@ pub(super) fn apply(config: &mut Config, name: &str, value: &str, problems: &mut
         "WAYPOST_LIMITS_OUTPUT_BYTES_MAX" => config.output_bytes_max = number,
         "WAYPOST_LIMITS_LOG_BYTES_MAX" => config.log_bytes_max = number,
         _ => {}
+    }
+}
+
+/// The models whose keys are in the environment, where no file has described them.
+pub(super) fn models(config: &mut Config, variables: &[(&str, &str)]) {
+    let said = |wanted: &str| {
+        variables.iter().find(|(name, value)| *name == wanted && !value.is_empty()).map(|(_, value)| *value)
+    };
+    for (api, key, base) in [
+        (Api::OpenAi, "OPENAI_API_KEY", "OPENAI_BASE_URL"),
+        (Api::Anthropic, "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
+    ] {
+        // A server of one's own may want no key.
+        if config.models.contains_key(api.name()) || said(key).is_none() && said(base).is_none() {
+            continue;
+        }
+        let url = said(base).unwrap_or(ModelServer::base_url_default(api)).trim_end_matches('/');
+        // Variables are there for other programs, too: one that means nothing here is no reason to do nothing at all. It is
+        // told when the model is to be asked, and not repeated: there may be a password in it.
+        let url = if is_address(url) && !url.contains('?') { url } else { "" };
+        let mut server = ModelServer::at(api, url);
+        server.key = said(key).map(|_| Secret::Variable(key.to_owned()));
+        config.models.insert(api.name().to_owned(), server);
+        config.user_models.insert(api.name().to_owned());
     }
 }

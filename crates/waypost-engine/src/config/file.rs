@@ -1,5 +1,6 @@
 //! From the text of a configuration file to its meaning. Reads on after a mistake, so that all are reported at once.
 
+mod models;
 mod reporters;
 mod shapes;
 mod tui;
@@ -73,6 +74,7 @@ pub(super) fn apply(
             config.reporters.insert(name, reporter);
         }
     }
+    reader.models(config, &mut top);
     if let Some(mut compat) = top.inner(&mut reader, "compat") {
         if let Some((at, file)) = compat.text(&mut reader, "todo") {
             let beside = Path::new(&layer.name).parent().unwrap_or(Path::new("")).join(&file);

@@ -66,6 +66,13 @@ impl Config {
                 }
             }
         }
+        for model in self.models.values() {
+            of_secrets(&model.key, &mut files);
+            model.headers.iter().for_each(|(_, header)| of_header(header, &mut files));
+        }
+        files.extend(
+            self.planner.prompts.iter().map(|path| NamedFile { path: path.into(), role: Role::Read }),
+        );
         files
     }
 }

@@ -109,7 +109,7 @@ impl Reader<'_> {
 }
 
 /// Whether a text is a full address without a password in it.
-pub(super) fn is_address(url: &str) -> bool {
+pub(crate) fn is_address(url: &str) -> bool {
     let Ok(uri) = url.parse::<hyper::Uri>() else { return false };
     let is_web = matches!(uri.scheme_str(), Some("http" | "https"));
     is_web && uri.authority().is_some_and(|authority| !authority.as_str().contains('@')) && !url.contains('#')

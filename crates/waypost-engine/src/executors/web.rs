@@ -1,16 +1,21 @@
-//! One HTTP request and its whole answer, bounded. One TLS stack (rustls with ring), certificates of the system's store.
+//! One HTTP request and its whole answer, bounded, or an answer piece by piece. One TLS stack (rustls with ring), certificates
+//! of the system's store.
+
+mod proxy;
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Bytes;
+use hyper::body::{Bytes, Incoming};
 use hyper::{Uri, header};
 use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+
+pub(crate) use proxy::{Route, is_this_machine};
 
 /// Seconds that a connection may take to come about.
 const CONNECT_SECONDS_MAX: u64 = 10;
@@ -44,33 +49,39 @@ impl Answer {
     }
 }
 
+/// What is needed to speak in confidence.
+fn tls() -> Result<rustls::ClientConfig, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let settings = || {
+        rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())
+    };
+    Ok(match settings()?.with_native_roots() {
+        Ok(builder) => builder.with_no_client_auth(),
+        // A machine without certificates can trust nobody, and can still speak plainly with its own services.
+        Err(_) => settings()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth(),
+    })
+}
+
+fn plain() -> HttpConnector {
+    let mut plain = HttpConnector::new();
+    plain.enforce_http(false);
+    plain.set_connect_timeout(Some(Duration::from_secs(CONNECT_SECONDS_MAX)));
+    plain.set_keepalive(Some(Duration::from_secs(KEEPALIVE_SECONDS)));
+    plain
+}
+
 type WebClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
 
 fn client() -> Result<&'static WebClient, String> {
     static CLIENT: OnceLock<Result<WebClient, String>> = OnceLock::new();
     let made = CLIENT.get_or_init(|| {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let settings = || {
-            rustls::ClientConfig::builder_with_provider(Arc::clone(&provider))
-                .with_safe_default_protocol_versions()
-                .map_err(|error| error.to_string())
-        };
-        let tls = match settings()?.with_native_roots() {
-            Ok(builder) => builder.with_no_client_auth(),
-            // A machine without certificates can trust nobody, and can still speak plainly with its own services.
-            Err(_) => {
-                settings()?.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
-            }
-        };
-        let mut plain = HttpConnector::new();
-        plain.enforce_http(false);
-        plain.set_connect_timeout(Some(Duration::from_secs(CONNECT_SECONDS_MAX)));
-        plain.set_keepalive(Some(Duration::from_secs(KEEPALIVE_SECONDS)));
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
+            .with_tls_config(tls()?)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(plain);
+            .wrap_connector(plain());
         Ok(Client::builder(TokioExecutor::new()).build(connector))
     });
     made.as_ref().map_err(Clone::clone)
@@ -91,6 +102,19 @@ pub(crate) async fn send(mut request: Request) -> Result<Answer, String> {
 }
 
 async fn send_once(request: &Request) -> Result<Answer, String> {
+    begin(request, &Route::Direct).await?.whole(request.bytes_max).await
+}
+
+/// An answer that comes piece by piece.
+pub(crate) struct Incomplete {
+    pub(crate) status: u16,
+    url: String,
+    headers: header::HeaderMap,
+    body: Incoming,
+}
+
+/// Sends a request and returns when the answer begins. Goes nowhere else, wherever the answer points.
+pub(crate) async fn begin(request: &Request, route: &Route) -> Result<Incomplete, String> {
     let mut builder = hyper::Request::builder().method(request.method).uri(&request.url);
     for (name, value) in &request.headers {
         builder = builder.header(name, value);
@@ -99,16 +123,50 @@ async fn send_once(request: &Request) -> Result<Answer, String> {
     let body = Full::new(Bytes::from(request.body.clone()));
     let sent = builder.header(header::USER_AGENT, agent).body(body);
     let sent = sent.map_err(|_| format!("a header for {} cannot be sent: look at its value", request.url))?;
-    let failed = |error: &dyn Error| format!("{} cannot be reached: {}", request.url, reasons(error));
-    let response = client()?.request(sent).await.map_err(|error| failed(&error))?;
-    let (head, body) = response.into_parts();
-    let limit = usize::try_from(request.bytes_max).unwrap_or(usize::MAX);
-    let (body, too_much) = match Limited::new(body, limit).collect().await {
-        Ok(body) => (String::from_utf8_lossy(&body.to_bytes()).into_owned(), false),
-        Err(error) if error.is::<LengthLimitError>() => (String::new(), true),
-        Err(error) => return Err(failed(&*error)),
+    let response = match route {
+        Route::Direct => client()?.request(sent).await,
+        Route::Proxy(proxy) => proxy.request(sent).await,
     };
-    Ok(Answer { status: head.status.as_u16(), headers: head.headers, body, too_much })
+    let response = response.map_err(|error| cannot_reach(&request.url, &error))?;
+    let (head, body) = response.into_parts();
+    Ok(Incomplete { status: head.status.as_u16(), url: request.url.clone(), headers: head.headers, body })
+}
+
+impl Incomplete {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The next bytes; nothing when there are no more.
+    pub(crate) async fn more(&mut self) -> Result<Option<Bytes>, String> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(reasons(&error)),
+                // What is no data is a trailer.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) if bytes.is_empty() => {}
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+
+    /// All of it.
+    pub(crate) async fn whole(self, bytes_max: u64) -> Result<Answer, String> {
+        let limit = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let (body, too_much) = match Limited::new(self.body, limit).collect().await {
+            Ok(body) => (String::from_utf8_lossy(&body.to_bytes()).into_owned(), false),
+            Err(error) if error.is::<LengthLimitError>() => (String::new(), true),
+            Err(error) => return Err(cannot_reach(&self.url, &*error)),
+        };
+        Ok(Answer { status: self.status, headers: self.headers, body, too_much })
+    }
+}
+
+fn cannot_reach(url: &str, error: &dyn Error) -> String {
+    format!("{url} cannot be reached: {}", reasons(error))
 }
 
 /// An error with what is behind it: the outermost rarely says what happened.

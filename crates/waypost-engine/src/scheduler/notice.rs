@@ -150,7 +150,7 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
             }
             Event::PlanActivated {}
             | Event::PlanPaused { .. }
-            | Event::PlanResumed {}
+            | Event::PlanResumed { .. }
             | Event::ApprovalVoided {} => {
                 notices.push(Notice::PlanIs { plan: id(), phase: plan.state().phase });
             }

@@ -119,7 +119,7 @@ pub(super) fn to_file(call: &Call) -> Result<Answer, Refused> {
 pub(super) fn list(call: &Call) -> Result<Answer, Refused> {
     let List { after } = call.arguments()?;
     let query = Query { sort: Sort::Id, limit: LISTED_MAX, after, ..Query::default() };
-    let page = call.plans(&query)?;
+    let page = call.workspace.page(&query)?;
     let plans: Vec<Value> = page
         .items
         .into_iter()

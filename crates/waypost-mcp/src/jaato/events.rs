@@ -14,9 +14,12 @@ use super::translate::{all_types, filter, telling, translate, types, types_of};
 use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
+use crate::words;
 
 /// Events in an answer when it is not told how many.
 const EVENTS_DEFAULT: usize = 20;
+/// Bytes of an id that is said again.
+const ID_BYTES: usize = 200;
 /// Events in an answer.
 const EVENTS_ANSWERED_MAX: usize = 100;
 /// How long a call waits for an event.
@@ -84,7 +87,7 @@ pub(super) fn unsubscribe(call: &Call) -> Told {
     };
     Ok(Map::from_iter([
         ("success".to_owned(), success.into()),
-        ("subscription_id".to_owned(), id.into()),
+        ("subscription_id".to_owned(), words::cut_text(&id, ID_BYTES).into()),
         ("message".to_owned(), message.into()),
     ]))
 }

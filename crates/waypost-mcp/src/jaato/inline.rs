@@ -8,7 +8,7 @@ use super::translate::{translate, types_of};
 use crate::call::Call;
 use crate::refused::Refused;
 
-/// Events of one subscription that come along with one answer.
+/// Events of one subscription that come along with one answer, and how many end the telling.
 pub(super) const INLINE_EVENTS_MAX: usize = 10;
 
 pub(super) fn refused(error: SubscriptionError) -> Refused {
@@ -34,11 +34,14 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
             Err(SubscriptionError::NotFound { .. }) => continue,
             Err(error) => return Err(refused(error)),
         };
-        for event in translate(call, &of_others(call, page.events), &types_of(&subscription.filter))? {
-            if !told.contains(&event) {
-                told.push(event);
-            }
+        let mut news = translate(call, &of_others(call, page.events), &types_of(&subscription.filter))?;
+        news.retain(|event| !told.contains(event));
+        if told.len() >= INLINE_EVENTS_MAX && !news.is_empty() {
+            // They stay unread, and come with the next answer.
+            more = true;
+            continue;
         }
+        told.extend(news);
         more |= page.more;
         plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(refused)?;
     }

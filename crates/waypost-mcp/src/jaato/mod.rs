@@ -18,8 +18,15 @@ use serde_json::{Map, Value};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::{Answer, Effect, Tool};
+use crate::words;
 
 type Told = Result<Map<String, Value>, Refused>;
+
+/// Bytes of an answer.
+pub(crate) const ANSWER_BYTES_MAX: usize = 192 * 1024;
+/// What an answer says in which something was cut.
+const CUT: &str =
+    "long texts were cut; the resource waypost://plans/{plan_id}/tasks/{step_id} has a step as a whole";
 
 /// The schema of an answer whose fields depend on what happened.
 const OBJECT: &str = r#"{"type":"object"}"#;
@@ -159,10 +166,19 @@ fn answered(call: &Call, run: fn(&Call) -> Told) -> Result<Answer, Refused> {
     }))
 }
 
+/// An answer within its bound: of one that is longer, the long texts are cut, and the answer says so.
+fn bounded(answer: Map<String, Value>) -> Value {
+    let (mut value, was_cut) = words::shortened(&Value::Object(answer), ANSWER_BYTES_MAX);
+    if was_cut && value.is_object() {
+        value["cut"] = CUT.into();
+    }
+    value
+}
+
 /// Every refusal is an object with an `error`, as the plugin has it; the text says the same.
 fn plainly(told: Told) -> Result<Answer, Refused> {
     match told {
-        Ok(answer) => Ok(Answer::of(Value::Object(answer))),
+        Ok(answer) => Ok(Answer::of(bounded(answer))),
         Err(refused) if refused.facts.contains_key("error") => Err(refused),
         Err(refused) => {
             let text = refused.text();
@@ -173,6 +189,7 @@ fn plainly(told: Told) -> Result<Answer, Refused> {
 
 /// A refusal in the plugin's words.
 fn error(text: impl Into<String>) -> Refused {
-    let text = text.into();
-    Refused::new(text.clone(), "").with_fact("error", text)
+    let refused = Refused::new(text, "");
+    let text = refused.text();
+    refused.with_fact("error", text)
 }

@@ -6,12 +6,18 @@ use waypost_dialects::jaato::answers;
 
 use super::current::{current_or_recent, named};
 use super::plan::head;
-use super::{Told, arguments, error};
+use super::{CUT, Told, arguments, error};
 use crate::call::Call;
 use crate::words;
 
 /// Steps in one answer.
 pub(super) const STEPS_MAX: usize = 200;
+/// Bytes of steps at which an answer ends.
+const STEPS_BYTES: usize = 64 * 1024;
+/// Bytes of one step.
+const STEP_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of what came from other agents.
+const RECEIVED_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of why a person said no.
 const REASON_BYTES: usize = 2_000;
 
@@ -51,8 +57,17 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     if let Some(after) = after {
         steps.find(|(task, _)| task.spec.id.as_str() == after)?;
     }
-    let shown = steps.by_ref().take(STEPS_MAX);
-    let shown: Vec<Value> = shown.map(|(task, at)| Value::Object(answers::step(plan, task, at))).collect();
+    let (mut shown, mut bytes, mut was_cut) = (Vec::new(), 0, false);
+    while shown.len() < STEPS_MAX
+        && bytes < STEPS_BYTES
+        && let Some((task, at)) = steps.next()
+    {
+        let (step, step_was_cut) =
+            words::shortened(&Value::Object(answers::step(plan, task, at)), STEP_BYTES_MAX);
+        bytes += step.to_string().len();
+        was_cut |= step_was_cut;
+        shown.push(step);
+    }
     let left = steps.count();
     if left > 0 {
         let last = shown.last().map(|step| step["id"].clone());
@@ -63,7 +78,12 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     answer.insert("steps".to_owned(), shown.into());
     let received = received(plan);
     if !received.is_empty() {
-        answer.insert("received_outputs".to_owned(), received.into());
+        let (received, received_was_cut) = words::shortened(&received.into(), RECEIVED_BYTES_MAX);
+        was_cut |= received_was_cut;
+        answer.insert("received_outputs".to_owned(), received);
+    }
+    if was_cut {
+        answer.insert("cut".to_owned(), CUT.into());
     }
     Some(answer)
 }

@@ -9,7 +9,12 @@ use super::current::step;
 use super::error;
 use crate::call::Call;
 use crate::refused::Refused;
+use crate::words;
 
+/// Bytes of what an event carries: an output as a whole comes with the step that it was for.
+const PAYLOAD_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of the words of its plan and of its step.
+const WORDS_BYTES: usize = 500;
 /// Steps that the event of a new plan names.
 const STEPS_TOLD_MAX: usize = 100;
 /// What a task that is stopped along with its plan is told as its reason: the end of the plan says that already.
@@ -197,7 +202,7 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::ApprovalVoided {}
         | Event::PlanActivated {}
         | Event::PlanPaused { .. }
-        | Event::PlanResumed {}
+        | Event::PlanResumed { .. }
         | Event::PlanArchived {}
         | Event::PlanUnarchived {}
         | Event::TaskProgressed { .. }
@@ -208,6 +213,8 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::TasksRetried { .. }
         | Event::TaskRefined { .. }
         | Event::DigestAttached { .. }
+        | Event::TokensCharged { .. }
+        | Event::TaskRolledBack { .. }
         | Event::OutputReceived { .. }
         | Event::OutputWithdrawn { .. } => Vec::new(),
     }
@@ -256,13 +263,13 @@ fn record(plan: &Plan, occurrence: &Occurrence, said: &Said, number: &str) -> Va
     put("timestamp", json!(occurrence.at));
     put("source_agent", plan.spec().owner.as_str().into());
     put("source_plan_id", plan.id().as_str().into());
-    put("source_plan_title", plan.spec().title.as_str().into());
+    put("source_plan_title", words::cut_text(&plan.spec().title, WORDS_BYTES).into());
     let mut payload = said.payload.clone();
     match &said.step {
         Some(id) => {
             put("source_step_id", id.as_str().into());
             if let Some((task, sequence)) = step(plan, id.as_str()) {
-                put("source_step_description", task.spec.description.as_str().into());
+                put("source_step_description", words::cut_text(&task.spec.description, WORDS_BYTES).into());
                 put("source_step_sequence", sequence.into());
                 let written = answers::step(plan, task, sequence);
                 let beside = match said.kind {
@@ -278,6 +285,6 @@ fn record(plan: &Plan, occurrence: &Occurrence, said: &Said, number: &str) -> Va
         }
         None => {}
     }
-    put("payload", payload.into());
+    put("payload", words::shortened(&payload.into(), PAYLOAD_BYTES_MAX).0);
     Value::Object(record)
 }

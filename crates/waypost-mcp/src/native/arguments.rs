@@ -6,6 +6,10 @@ use serde_json::{Map, Value};
 use waypost_core::nearest;
 
 use crate::refused::Refused;
+use crate::words;
+
+/// Bytes of what is not known that are said again.
+const NAME_BYTES: usize = 80;
 
 /// The fields of an object that a model wrote.
 pub(super) struct Arguments<'a> {
@@ -29,6 +33,7 @@ impl<'a> Arguments<'a> {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known are {}", known.join(", ")),
         };
+        let unknown = words::cut(unknown, NAME_BYTES);
         Err(Refused::new(format!("there is no argument {within}{unknown}"), hint))
     }
 
@@ -48,9 +53,14 @@ impl<'a> Arguments<'a> {
         value.as_str().map(Some).ok_or_else(|| self.wrong(name, "text", value))
     }
 
+    /// A name, such as an id: an empty one is none, because models fill in what they leave out.
+    pub(super) fn name(&self, name: &str) -> Result<Option<&'a str>, Refused> {
+        Ok(self.text(name)?.filter(|text| !text.is_empty()))
+    }
+
     /// A text that has to be there.
     pub(super) fn needed(&self, name: &str) -> Result<&'a str, Refused> {
-        self.text(name)?.filter(|text| !text.is_empty()).ok_or_else(|| self.missing(name))
+        self.name(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// A number from 0.
@@ -108,12 +118,12 @@ impl<'a> Arguments<'a> {
 
     /// One of the words.
     pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Refused> {
-        let Some(said) = self.text(name)? else { return Ok(None) };
+        let Some(said) = self.name(name)? else { return Ok(None) };
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == said) {
             return Ok(Some(*meant));
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let message = format!("{}{name} cannot be {said:?}", self.within);
+        let message = format!("{}{name} cannot be {:?}", self.within, words::cut(said, NAME_BYTES));
         let near = nearest(said, known.iter().copied()).map(|near| format!("did you mean {near}? "));
         Err(Refused::new(message, format!("{}write one of {}", near.unwrap_or_default(), known.join(", "))))
     }

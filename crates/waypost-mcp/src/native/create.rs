@@ -55,7 +55,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
 }
 
 fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, Refused> {
-    let (inline, file, text) = (arguments.list("tasks")?, arguments.text("file")?, arguments.text("text")?);
+    let (inline, file, text) = (arguments.list("tasks")?, arguments.name("file")?, arguments.name("text")?);
     match (inline, file, text) {
         (None, None, None) => Ok(New { draft: Draft::new(""), made: Vec::new(), notes: Vec::new() }),
         (Some(inline), None, None) => {

@@ -73,7 +73,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
             Ok(Answer { value: json!({ "subscription": made.id }), text })
         }
         Action::Unsubscribe => {
-            let ended = plans.unsubscribe(&owner, arguments.text("subscription")?)?;
+            let named = arguments.name("subscription")?;
+            let count = plans.subscriptions(&owner)?.len();
+            if named.is_none() && count != 1 {
+                let message = format!("you have {count} subscriptions, and none was named");
+                return Err(Refused::new(message, "events with action list shows yours"));
+            }
+            let ended = plans.unsubscribe(&owner, named)?;
             Ok(Answer { value: json!({ "ended": ended }), text: format!("{ended} ended") })
         }
         Action::List => Ok(list(&plans.subscriptions(&owner)?)),
@@ -94,7 +100,7 @@ fn list(subscriptions: &[Subscription]) -> Answer {
 }
 
 fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, Refused> {
-    let Some(text) = arguments.text("cursor")? else { return Ok(None) };
+    let Some(text) = arguments.name("cursor")? else { return Ok(None) };
     text.parse().map(Some).map_err(|bad: waypost_store::BadCursor| arguments.bad("cursor", bad))
 }
 
@@ -126,7 +132,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, R
     if wait > WAIT_SECONDS_MAX {
         return Err(arguments.bad("wait", format!("must be at most {WAIT_SECONDS_MAX} seconds")));
     }
-    let (subscription, place) = (arguments.text("subscription")?, cursor(arguments)?);
+    let (subscription, place) = (arguments.name("subscription")?, cursor(arguments)?);
     let (from, filter) = match subscription {
         Some(id) => {
             let found = call.workspace.plans.subscriptions(owner)?.into_iter().find(|found| found.id == id);

@@ -40,8 +40,8 @@ const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
 pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let plan = which::plan(call, &arguments)?;
-    let (task, since) = (arguments.text("task")?, arguments.number("since")?);
-    let cursor = arguments.text("cursor")?;
+    let (task, since) = (arguments.name("task")?, arguments.number("since")?);
+    let cursor = arguments.name("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
     match (task, full, since) {
         (None, false, None) => {

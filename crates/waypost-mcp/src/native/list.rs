@@ -22,12 +22,12 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let query = Query {
         owner: (!all).then(|| call.by.name.clone()),
         phases: arguments.one_of("phase", &phases)?.into_iter().collect(),
-        text: arguments.text("text")?.map(str::to_owned),
-        after: arguments.text("cursor")?.map(str::to_owned),
+        text: arguments.name("text")?.map(str::to_owned),
+        after: arguments.name("cursor")?.map(str::to_owned),
         limit: PLANS_PAGE,
         ..Query::default()
     };
-    let page = call.plans(&query)?;
+    let page = call.workspace.page(&query)?;
     let plans: Vec<_> = page
         .items
         .iter()

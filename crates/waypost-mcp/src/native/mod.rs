@@ -142,7 +142,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         Tool {
             name: "task_next",
             description: "Take the next ready task: yours until you report it, with the outputs it depends on.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"}}}"#,
+            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"},"take_over":{"type":"boolean","description":"from a session of yours that is gone"}}}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
             effect: Effect::Changes,
             run: work::next,

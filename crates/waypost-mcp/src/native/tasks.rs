@@ -71,6 +71,10 @@ pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Task
             }
         });
     }
+    if let Some(at) = fields.iter().position(says_nothing) {
+        let message = format!("{}: a task says in its description what is to be done", values[at].0);
+        return Err(Refused::new(message, "give it a description"));
+    }
     let made = name_all(&mut fields, taken);
     let here: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
     for task in &mut fields {
@@ -84,6 +88,15 @@ pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Task
     }
     let tasks = reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect();
     Ok(Tasks { tasks, made })
+}
+
+/// Whether nobody could know what to do: it has no words and no name.
+fn says_nothing(task: &Map<String, Value>) -> bool {
+    let is_empty = |name: &str| match task.get(name) {
+        None | Some(Value::Null) => true,
+        Some(value) => value.as_str().is_some_and(|text| text.trim().is_empty()),
+    };
+    is_empty("description") && is_empty("id")
 }
 
 fn id_of(task: &Map<String, Value>) -> Option<&str> {

@@ -10,7 +10,7 @@ use crate::refused::Refused;
 /// The plan that the call names by an id or its beginning; otherwise the one that the session worked on last, or the
 /// caller's newest that has not ended, and without such a one the newest that has: whoever looks how it ended, or tries again what failed, need not name it.
 pub(super) fn plan(call: &Call, arguments: &Arguments<'_>) -> Result<PlanId, Refused> {
-    if let Some(id) = arguments.text("plan")? {
+    if let Some(id) = arguments.name("plan")? {
         let plan = named(call, id)?;
         call.remember(&plan)?;
         return Ok(plan);

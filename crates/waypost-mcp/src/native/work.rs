@@ -27,12 +27,12 @@ const REASON_BYTES: usize = 160;
 
 pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
-    let queue = arguments.text("queue")?;
-    if arguments.value("task").is_some() {
+    let queue = arguments.name("queue")?;
+    if arguments.name("task")?.is_some() {
         return this_one(call, &arguments, queue.is_some() || arguments.flag("any")?);
     }
     let any = arguments.flag("any")? || queue.is_some();
-    let plan = match (any, arguments.value("plan")) {
+    let plan = match (any, arguments.name("plan")?) {
         (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
         (true, None) => None,
         (false, _) => Some(which::plan(call, &arguments)?),
@@ -291,7 +291,7 @@ pub(super) fn report(call: &Call) -> Result<Answer, Refused> {
 /// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
 /// caller's own.
 fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, Refused> {
-    if arguments.value("plan").is_none() {
+    if arguments.name("plan")?.is_none() {
         let mut leases = call.workspace.leases_of(&call.by)?;
         leases.retain(|lease| lease.task == *task);
         if leases.iter().any(|lease| hold::whose(call, &lease.worker) == Whose::Mine) {

@@ -129,6 +129,26 @@ fn approver(world: &World, plan: &PlanId) -> String {
 }
 
 #[test]
+fn the_person_is_told_what_would_still_run_as_one_would_type_it() {
+    let config = "[executors.make]\nkind = \"process\"\nshell = true\ncommand = [\"make all\"]\n[executors.hook]\n\
+        kind = \"http\"\nurl = \"https://ci.example/build\"\n[checks.lint]\ncommand = [\"lint\", \"-q\"]\n";
+    let world = World::with_config(config);
+    let work = |id: &str, executor: &str| json!({ "id": id, "work": { "executor": executor } });
+    let mut checked = work("d", "noop");
+    checked["check"] = json!({ "executor": "lint" });
+    let mut past = work("e", "hook");
+    past["state"] = json!({ "status": "skipped" });
+    let tasks = json!([work("a", "make"), work("b", "make"), work("c", "hook"), checked, past]);
+    let id = plan(&world, json!({ "title": "Ship", "owner": "planner", "tasks": tasks }));
+    let person = Person::answering(ElicitResult::new(ElicitationAction::Decline));
+    start(&line(&world, &person, Era::Old), &id, 0);
+    let asked = person.asked();
+    let expected = "Machines would run: check lint (lint -q) ×1, hook (POST https://ci.example/build) ×1, \
+                    make (sh -c 'make all') ×2, noop (nothing) ×1.";
+    assert!(asked[0].contains(expected), "{}", asked[0]);
+}
+
+#[test]
 fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
     for era in [Era::Old, Era::New] {
         let world = World::with_config(CONFIG);

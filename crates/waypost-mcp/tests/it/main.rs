@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
 mod approval;
+mod bounds;
 mod committed;
 mod documents;
 mod jaato;

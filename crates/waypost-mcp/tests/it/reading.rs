@@ -105,9 +105,11 @@ fn plans_tasks_and_histories_can_be_read() {
     assert_eq!(history["versions"][1]["by"], "agent:planner");
     let (mime, markdown) = read(&line, &format!("waypost://plans/{plan}/markdown")).unwrap();
     assert!(mime == "text/markdown" && markdown.contains("title: Two"), "{markdown}");
-    for wrong in ["waypost://plans/nope", "waypost://elsewhere", "file:///etc/passwd"] {
+    for wrong in ["waypost://elsewhere", "file:///etc/passwd"] {
         assert!(read(&line, wrong).is_err(), "{wrong}");
     }
+    let said = read(&line, "waypost://plans/nope").unwrap_err();
+    assert!(said.contains("no plan is called nope; waypost://plans lists the plans"), "{said}");
     let templates = line.runtime.block_on(line.client().list_all_resource_templates()).unwrap();
     assert_eq!(templates.len(), 4);
 }
@@ -127,6 +129,9 @@ fn the_list_of_plans_comes_in_pages() {
     assert_eq!(first.resources.len(), 51, "the list itself, and a page of plans");
     let second = page(first.next_cursor.clone());
     assert_eq!((second.resources.len(), second.next_cursor), (10, None));
+    let junk = PaginatedRequestParams::default().with_cursor(Some("junk".to_owned()));
+    let said = line.runtime.block_on(line.client().list_resources(Some(junk))).unwrap_err().to_string();
+    assert!(said.contains("\"junk\" is no cursor of a list of plans"), "{said}");
 }
 
 #[test]

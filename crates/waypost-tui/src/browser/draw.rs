@@ -98,6 +98,7 @@ impl Browser {
             Sort::Title => "by title",
             Sort::Id => "by name",
             Sort::Urgency => "most urgent",
+            Sort::Attention => "what waits for you",
         };
         let shelf = match self.shelf {
             Shelf::Current => "",

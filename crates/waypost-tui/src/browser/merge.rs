@@ -12,6 +12,7 @@ fn compare(a: &Head, b: &Head, sort: Sort) -> Ordering {
         Sort::Title => a.title.cmp(&b.title),
         Sort::Id => Ordering::Equal,
         Sort::Urgency => Reverse(a.urgency).cmp(&Reverse(b.urgency)),
+        Sort::Attention => Reverse(a.attention()).cmp(&Reverse(b.attention())),
     };
     by_value.then_with(|| a.id.cmp(&b.id))
 }

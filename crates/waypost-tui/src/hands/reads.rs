@@ -80,7 +80,7 @@ impl Shared {
     pub(super) fn heads(&self, store: usize, ticket: u64, query: &Query) {
         let heads = self.ground(store).ok_or_else(no_store).and_then(|ground| {
             let page = ground.plans().heads(query)?;
-            Ok(Box::new(Heads { page, warnings: Vec::new() }))
+            Ok(Box::new(Heads { page, warnings: ground.damage()? }))
         });
         self.answer(Answer::Heads { store, ticket, heads });
     }

@@ -28,6 +28,7 @@ fn head(
         archived: false,
         awaits_approval: false,
         counts: Counts { total, done, failed, ..Counts::default() },
+        asking: 0,
         urgency: 0,
     }
 }

@@ -56,6 +56,10 @@ impl Edit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let editor = editor()?;
         let found = context.find(&self.plan)?;
+        self.edit(context, &found, &editor)
+    }
+
+    fn edit(&self, context: &mut Context, found: &Found, editor: &str) -> Outcome {
         let plan = found.look(Clone::clone)?;
         if let Some(known) = self.guard.expect_version.filter(|&known| known != plan.version()) {
             // The store says what changed since; an empty write asks it.
@@ -78,14 +82,14 @@ impl Edit {
         let path =
             files::write_private(&std::env::temp_dir(), &format!("waypost-{}", found.id), ending, &text)?;
         loop {
-            open_editor(&editor, &path)?;
+            open_editor(editor, &path)?;
             let edited = read_back(&path)?;
             if edited == text {
                 let _gone = std::fs::remove_file(&path);
                 context.out.say("nothing was changed");
                 return Ok(());
             }
-            let attempt = save(context, &found, &plan, &before, &path, &edited, dialect);
+            let attempt = save(context, found, &plan, &before, &path, &edited, dialect);
             let Err(failure) = attempt else {
                 let _gone = std::fs::remove_file(&path);
                 return Ok(());
@@ -100,6 +104,12 @@ impl Edit {
             return Err(kept(failure, &path));
         }
     }
+}
+
+/// Opens a plan that was just made.
+pub(crate) fn edit(context: &mut Context, found: &Found) -> Outcome {
+    let asked = Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
+    asked.edit(context, found, &editor()?)
 }
 
 /// Lets a person edit a text in their editor; nothing when it is as it was.

@@ -4,15 +4,18 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use waypost_core::Draft;
 use waypost_dialects::{Dialect, Form, write};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::view::ascii;
 use crate::{files, source};
 
 const EXAMPLES: &str = "\
 Examples:
   waypost graph kq3
+  waypost graph kq3 --format ascii
   waypost graph kq3 --format dot | dot -Tpng > plan.png
   waypost graph plan.json --format svg --output plan.svg";
 
@@ -39,6 +42,8 @@ enum Picture {
     /// A Mermaid flowchart.
     #[default]
     Mermaid,
+    /// The tree, drawn with letters.
+    Ascii,
     /// Graphviz.
     Dot,
     /// GraphML.
@@ -48,31 +53,36 @@ enum Picture {
 }
 
 impl Graph {
+    fn written(&self, draft: &Draft, dialect: Dialect) -> Outcome<(String, &'static str)> {
+        let picture = write(draft, dialect, Form::default());
+        let picture = picture.map_err(|error| Failure::unreadable(&self.plan, &error))?;
+        Ok((picture.text, dialect.name()))
+    }
+
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let draft = source::one_plan(context, &self.plan, None)?;
-        let dialect = match self.format {
-            Picture::Mermaid => Dialect::Mermaid,
-            Picture::Dot => Dialect::Dot,
-            Picture::Graphml => Dialect::Graphml,
-            Picture::Svg => Dialect::Svg,
+        let (text, format) = match self.format {
+            Picture::Mermaid => self.written(&draft, Dialect::Mermaid)?,
+            Picture::Ascii => (ascii::draw(&draft), "ascii"),
+            Picture::Dot => self.written(&draft, Dialect::Dot)?,
+            Picture::Graphml => self.written(&draft, Dialect::Graphml)?,
+            Picture::Svg => self.written(&draft, Dialect::Svg)?,
         };
-        let picture = write(&draft, dialect, Form::default())
-            .map_err(|error| Failure::unreadable(&self.plan, &error))?;
         match &self.output {
             Some(path) => {
-                files::write(path, &picture.text, self.force)?;
-                let bytes = picture.text.len();
+                files::write(path, &text, self.force)?;
+                let bytes = text.len();
                 if context.out.json {
-                    return context.out.value(&json!({ "format": dialect, "path": path, "bytes": bytes }));
+                    return context.out.value(&json!({ "format": format, "path": path, "bytes": bytes }));
                 }
-                context.out.line(format!("wrote {} ({dialect}, {bytes} bytes)", path.display()));
+                context.out.line(format!("wrote {} ({format}, {bytes} bytes)", path.display()));
             }
             None if context.out.json => {
-                return context.out.value(&json!({ "format": dialect, "text": picture.text }));
+                return context.out.value(&json!({ "format": format, "text": text }));
             }
             None => {
-                context.out.text(&picture.text);
-                if !picture.text.ends_with('\n') {
+                context.out.text(&text);
+                if !text.ends_with('\n') {
                     context.out.text("\n");
                 }
             }

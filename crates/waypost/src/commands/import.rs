@@ -25,7 +25,8 @@ const NAMES_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
 The format is found out by itself. A folder is read as what it is: .clido, .frctl, .jaato, a docker-agent store of
-plans, Backlog.md's backlog/tasks. A plan keeps its id where nobody has it yet.
+plans, Backlog.md's backlog/tasks. A plan keeps its id where nobody has it yet;
+what was imported before and has not changed since is left alone.
 
 Examples:
   waypost import plan.json
@@ -113,7 +114,7 @@ impl Import {
             }
             problems.extend(source.problems());
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter();
+                let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
                 problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
             }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
@@ -145,6 +146,16 @@ impl Import {
     }
 }
 
+/// Whether a plan says just what a text says; what has happened to it since is another matter.
+fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
+    let specs = |draft: &Draft| -> Vec<waypost_core::TaskSpec> {
+        let mut specs: Vec<_> = draft.tasks.iter().map(|task| task.spec.clone()).collect();
+        specs.sort_by(|a, b| a.id.cmp(&b.id));
+        specs
+    };
+    *plan.spec() == draft.spec && plan.len() == draft.tasks.len() && specs(&plan.to_draft()) == specs(draft)
+}
+
 /// Writes one plan, under its own id where nobody has it.
 fn put(
     context: &mut Context,
@@ -162,6 +173,14 @@ fn put(
         .collect();
     let own = draft.id.clone();
     let said = id.is_some();
+    if let Some(own) = own.as_ref().filter(|_| !said)
+        && let Ok(Some(version)) = plans.look(own, |plan| is_same(plan, &draft).then_some(plan.version()))
+    {
+        context.out.say(format!("{from} is plan {own} already, and has not changed since"));
+        return Ok(json!({
+            "id": own, "version": version, "from": from, "format": dialect, "changed": false, "tasks": draft.tasks.len()
+        }));
+    }
     let wanted = id.or_else(|| own.clone());
     let approval_required = context.approval_required()?;
     let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required };

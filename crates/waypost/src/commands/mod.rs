@@ -4,11 +4,15 @@ pub(crate) mod answer;
 pub(crate) mod archive;
 pub(crate) mod completions;
 pub(crate) mod copy;
+pub(crate) mod cost;
+pub(crate) mod decompose;
 pub(crate) mod diff;
+pub(crate) mod digest;
 pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod export;
+pub(crate) mod go_on;
 pub(crate) mod graph;
 pub(crate) mod history;
 pub(crate) mod import;
@@ -19,11 +23,15 @@ pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod mcp;
 pub(crate) mod migrate;
+pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod next;
 pub(crate) mod phase;
+pub(crate) mod plan;
 pub(crate) mod prune;
 pub(crate) mod restore;
+pub(crate) mod review;
+pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod schema;
 pub(crate) mod serve;
@@ -52,6 +60,13 @@ use crate::error::Outcome;
 pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
     match command {
         Command::New(asked) => asked.run(context),
+        Command::Plan(asked) => asked.run(context),
+        Command::Decompose(asked) => asked.run(context),
+        Command::Continue(asked) => asked.run(context),
+        Command::Rollback(asked) => asked.run(context),
+        Command::Review(asked) => asked.run(context),
+        Command::Digest(asked) => asked.run(context),
+        Command::Cost(asked) => asked.run(context),
         Command::Import(asked) => asked.run(context),
         Command::Run(asked) => asked.run(context),
         Command::Submit(asked) => asked.run(context),
@@ -60,6 +75,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Mcp(asked) => asked.run(context),
         Command::Serve(asked) => asked.run(context),
         Command::Token(asked) => asked.run(context),
+        Command::Model(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
         Command::Tui(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),

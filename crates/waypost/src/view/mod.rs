@@ -1,5 +1,6 @@
 //! How plans look to people and programs. Reads plans and prints nothing itself.
 
+pub(crate) mod ascii;
 pub(crate) mod differences;
 pub(crate) mod graph;
 pub(crate) mod json;

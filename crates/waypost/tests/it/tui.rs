@@ -312,3 +312,77 @@ fn keys_of_the_configuration_hold_and_mistakes_in_them_are_named() {
     assert!(screen.contains("did you mean `editor.save`?"), "{screen}");
     assert!(screen.contains("\"nokey\" is no key"), "{screen}");
 }
+
+#[test]
+fn a_run_can_be_shown_as_a_whole_screen_and_ends_as_a_run_does() {
+    let workspace = workspace();
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line("waypost run p.json --tui; echo ended-$?");
+    tmux.wait("2/2 done (100%)");
+    tmux.press(&["C-c"]);
+    tmux.wait("ended-0");
+    assert!(tmux.screen().contains("plan demo is completed"), "{}", tmux.screen());
+}
+
+#[test]
+fn whoever_is_asked_to_approve_may_look_at_it_as_a_whole_screen_first() {
+    let workspace = workspace();
+    says(&workspace, &["--as", "agent:planner", "import", "--id", "theirs", "p.json"]);
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line("waypost run theirs --no-tui; echo ended-$?");
+    tmux.wait("approve and run it? [y/N]");
+    tmux.press(&["Enter"]);
+    tmux.wait("ended-1");
+    tmux.line("clear; waypost run theirs; echo ended-$?");
+    tmux.wait("v: view it as a whole screen first");
+    tmux.press(&["v", "Enter"]);
+    tmux.wait("What will run");
+    tmux.press(&["a"]);
+    tmux.wait("approve   b back");
+    tmux.press(&["a"]);
+    tmux.wait("approved version 1");
+    tmux.press(&["C-c"]);
+    tmux.wait("ended-0");
+    assert!(workspace.work().join("ran-write").exists());
+}
+
+#[test]
+fn leaving_while_something_runs_asks_and_stops_it_and_the_plan_can_go_on() {
+    let workspace = workspace();
+    let slow = CONFIGURATION.replace("sleep 0.3", "[ -e fast ] || sleep 600");
+    configure(&workspace, &slow);
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line("waypost tui demo; echo ended-$?");
+    tmux.wait("Write it anew");
+    tmux.press(&["x"]);
+    tmux.wait("words of read");
+    tmux.press(&["Escape"]);
+    tmux.wait("let it go on");
+    tmux.press(&["l"]);
+    // The editor is usable while the run goes on.
+    tmux.wait("Enter edit");
+    tmux.press(&["C-c"]);
+    tmux.wait("stop it and leave");
+    tmux.press(&["s"]);
+    tmux.wait("ended-0");
+    is_sane(&tmux);
+    let shown = says(&workspace, &["show", "demo", "--json"]);
+    assert!(!shown.contains("\"running\":1"), "{shown}");
+    fs::write(workspace.work().join("fast"), "").unwrap();
+    assert!(says(&workspace, &["run", "demo"]).contains("plan demo is completed"));
+}
+
+#[test]
+fn a_plan_that_cannot_be_read_is_named_and_the_others_are_listed() {
+    let workspace = workspace();
+    let store = format!("file:{}", workspace.root.join("files").display());
+    for id in ["good", "bad"] {
+        says(&workspace, &["--store", &store, "import", "--id", id, "p.json"]);
+    }
+    let history = workspace.root.join("files/history/bad.jsonl");
+    fs::write(&history, "no history\n").unwrap();
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line(&format!("waypost --store {store} tui"));
+    tmux.wait("good");
+    tmux.wait("bad.jsonl");
+}

@@ -34,6 +34,8 @@ impl Plan {
         // A draft is untrusted text: it cannot bring its own approval along.
         draft.state.approval = None;
         draft.state.archived = false;
+        // The calls of another plan's models are not its own.
+        draft.state.calls = 0;
         draft.state.phase = match draft.state.phase {
             phase @ (Phase::Active | Phase::Paused) if !approval_required => phase,
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => Phase::Draft,
@@ -411,6 +413,58 @@ impl Plan {
             tokens,
         }];
         events.extend(self.decide_add(by, &children, &Where::Last)?);
+        Ok(events)
+    }
+
+    /// What a call cost, unless that was said before.
+    pub(super) fn charge(&self, task: Option<&TaskId>, tokens: i64, call: u64) -> Vec<Event> {
+        if call <= self.state.calls {
+            return Vec::new();
+        }
+        let task = task.filter(|task| self.find(task.as_str()).is_some()).cloned();
+        vec![Event::TokensCharged { task, tokens, call }]
+    }
+
+    pub(super) fn decide_roll_back(&self, by: &Actor, task: &TaskId, detach: bool) -> Decision {
+        let number = self.number(task)?;
+        let (slot, spec) = (self.slot(number), self.spec_of(number));
+        let undecided = spec.thinking.as_ref().is_none_or(|thinking| {
+            thinking.refinement.is_none() && thinking.reasoning.is_none() && thinking.digest.is_none()
+        });
+        let children: Vec<TaskId> = slot.children.iter().map(|&child| self.task_id(child)).collect();
+        if undecided && children.is_empty() {
+            return Ok(Vec::new());
+        }
+        if slot.status == Status::Running {
+            return Err(Refusal::StillRunning { running: vec![self.name(number)] });
+        }
+        let below: Vec<u32> = self.family(number).into_iter().filter(|&member| member != number).collect();
+        let running = below.iter().filter(|&&member| self.slot(member).status == Status::Running);
+        let running: Vec<String> = running.map(|&member| self.name(member)).take(NAMES_MAX).collect();
+        if !running.is_empty() {
+            return Err(Refusal::StillRunning { running });
+        }
+        let members: HashSet<u32> = below.iter().copied().collect();
+        let dependants = below.iter().flat_map(|&member| &self.slot(member).after);
+        let dependants: Vec<u32> = dependants.filter(|after| !members.contains(after)).copied().collect();
+        if !dependants.is_empty() && !detach {
+            let dependants = dependants.iter().map(|&after| self.name(after)).take(NAMES_MAX).collect();
+            return Err(Refusal::HasDependants { task: self.name(number), dependants });
+        }
+        let tokens = |member: &u32| self.spec_of(*member).thinking.as_ref().map_or(0, |one| one.tokens);
+        let spent = below.iter().map(tokens).fold(0, i64::saturating_add);
+        let unfinished = below.iter().filter(|&&member| !self.slot(member).status.is_finished());
+        let machine_change = unfinished.chain(&dependants).any(|&member| has_work(self.spec_of(member)));
+        let mut events = Vec::new();
+        if !children.is_empty() {
+            events.push(Event::TasksRemoved { tasks: children });
+        }
+        // What its children made of it is gone with them.
+        if slot.is_parent() && slot.status.is_finished() {
+            events.push(Event::TasksReset { tasks: vec![task.clone()] });
+        }
+        events.push(Event::TaskRolledBack { task: task.clone(), tokens: spent });
+        events.extend(self.voided(by, machine_change));
         Ok(events)
     }
 

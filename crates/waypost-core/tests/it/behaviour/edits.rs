@@ -236,3 +236,89 @@ fn a_draft_with_problems_replaces_nothing() {
     draft.tasks[0].spec.depends_on = vec![Dependency::Task(id("b"))];
     assert!(matches!(desk.refuses(Command::Replace(Box::new(draft))), Refusal::Invalid { .. }));
 }
+
+// Thinking
+
+fn charge(task: Option<&str>, tokens: i64, call: u64) -> Command {
+    Command::ChargeTokens { task: task.map(id), tokens, call }
+}
+
+/// The tokens of a task and of the plan.
+fn tokens(desk: &Desk, task: &str) -> (i64, i64) {
+    let thinking = desk.plan.task(task).unwrap().spec.thinking.as_ref();
+    (thinking.map_or(0, |thinking| thinking.tokens), desk.plan.state().tokens_used)
+}
+
+#[test]
+fn a_call_is_charged_once_however_often_it_is_said() {
+    let mut desk = Desk::with(plan_of([task("a", &[])]));
+    desk.does(charge(Some("a"), 10, 1));
+    assert_eq!(desk.does(charge(Some("a"), 10, 1)), []);
+    desk.does(charge(None, 4, 2));
+    assert_eq!(desk.does(charge(Some("a"), 99, 1)), []);
+    assert_eq!(tokens(&desk, "a"), (10, 14));
+    desk.does(charge(Some("gone"), 6, 3));
+    assert_eq!(tokens(&desk, "a"), (10, 20), "what is gone is the plan's affair");
+}
+
+#[test]
+fn a_draft_cannot_bring_the_calls_of_another_plan() {
+    let mut draft = plan_of([task("a", &[])]);
+    draft.state.calls = 9;
+    let mut desk = Desk::with(draft);
+    desk.does(charge(Some("a"), 10, 1));
+    assert_eq!(tokens(&desk, "a"), (10, 10));
+}
+
+#[test]
+fn a_rollback_takes_the_whole_subtree_and_keeps_the_tokens() {
+    let mut desk = Desk::with(plan_of([task("a", &[]), task("b", &["a"])]));
+    let decompose = |task: &str, children| Command::DecomposeTask {
+        task: id(task),
+        children,
+        reasoning: Some("large".into()),
+        tokens: 0,
+    };
+    desk.does(charge(Some("a"), 1, 1));
+    desk.does(decompose("a", vec![task("a1", &[]), task("a2", &["a1"])]));
+    desk.does(charge(Some("a1"), 10, 2));
+    desk.does(decompose("a1", vec![task("a11", &[])]));
+    desk.does(charge(Some("a11"), 100, 3));
+    desk.does(ask::finish("a11", done()));
+    desk.does(ask::finish("a2", done()));
+    assert_eq!(desk.standings(), "a:done a1:done a11:done a2:done b:ready");
+    desk.does(Command::RollBackTask { task: id("a"), detach: false });
+    assert_eq!(desk.standings(), "a:ready b:blocked");
+    assert_eq!(tokens(&desk, "a"), (111, 111));
+    let thinking = desk.plan.task("a").unwrap().spec.thinking.clone().unwrap();
+    assert_eq!((thinking.refinement, thinking.reasoning), (None, None));
+    assert_eq!(desk.does(Command::RollBackTask { task: id("a"), detach: false }), []);
+}
+
+#[test]
+fn a_rollback_spares_what_runs_and_what_others_wait_for() {
+    let draft = plan_of([task("a", &[]), child("a1", "a", &[]), child("a2", "a", &[]), task("b", &["a2"])]);
+    let mut desk = Desk::with(draft);
+    let roll_back = |detach| Command::RollBackTask { task: id("a"), detach };
+    let refused = desk.refuses(roll_back(false));
+    assert!(matches!(refused, Refusal::HasDependants { .. }), "{refused}");
+    desk.does(ask::start("a1"));
+    let refused = desk.refuses(roll_back(true));
+    assert!(matches!(refused, Refusal::StillRunning { .. }), "{refused}");
+    desk.does(ask::finish("a1", done()));
+    desk.does(roll_back(true));
+    assert_eq!(desk.standings(), "a:ready b:ready");
+}
+
+#[test]
+fn a_paused_draft_is_a_draft_again_and_runs_nothing() {
+    let mut desk = Desk::made_by(&ada(), plan_of([task("a", &[])]));
+    desk.does(Command::Pause { reason: "lunch".into() });
+    assert_eq!(desk.plan.state().phase, Phase::Paused);
+    desk.does(Command::Resume);
+    assert_eq!((desk.plan.state().phase, desk.plan.state().started_at), (Phase::Draft, None));
+    desk.does(Command::Activate);
+    desk.does(Command::Pause { reason: "lunch".into() });
+    desk.does(Command::Resume);
+    assert_eq!(desk.plan.state().phase, Phase::Active);
+}

@@ -316,6 +316,15 @@ impl World {
                 let attempt = self.attempt_of(&task);
                 (worker(), Command::ReportProgress { task, attempt, progress: "half".into() })
             }
+            117 if self.dice.chance(30) => {
+                let (task, call) =
+                    (Some(self.some_task()), self.plan.state().calls + self.dice.below(3) as u64);
+                (by, Command::ChargeTokens { task: task.filter(|_| self.dice.chance(80)), tokens: 5, call })
+            }
+            117 if self.dice.chance(30) => {
+                let detach = self.dice.chance(50);
+                (by, Command::RollBackTask { task: self.some_task(), detach })
+            }
             117 => {
                 let (task, reasoning) = (self.some_task(), Some("clear".into()));
                 (by, Command::RefineTask { task, refinement: Refinement::Atomic, reasoning, tokens: 7 })

@@ -222,6 +222,10 @@ fn what_is_not_there_so_far_is_said_at_once_and_what_can_never_be_is_refused() {
         "kid:x:step_1: agent kid:x has no plan so far, and no agent that calls has a colon in its name. \
          See that the names are right."
     );
+    let own = wait_for(&main, "main", "step_99");
+    let expected =
+        "main:step_99: no plan of agent main has a task step_99 so far. See that the names are right.";
+    assert_eq!(own["warning"], expected);
     let told =
         main.refused("addDependentStep", json!({ "description": "d", "depends_on": on("*", "step_1") }));
     assert!(told.contains("*:step_1, which can never be: \"*\" names no agent"), "{told}");

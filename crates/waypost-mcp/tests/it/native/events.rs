@@ -39,7 +39,13 @@ fn a_subscription_is_read_once_and_outlives_its_session() {
     assert_eq!(kinds(&told.value), ["task_done"], "the log is there to be read again");
     let nobodys = session.refused("events", json!({ "subscription": subscription }));
     assert!(nobodys.starts_with("agent:main has no subscription"), "{nobodys}");
-    assert_eq!(again.call("events", json!({ "action": "unsubscribe" })).value, json!({ "ended": 1 }));
+    again.call("events", json!({ "action": "subscribe" }));
+    let said = again.refused("events", json!({ "action": "unsubscribe" }));
+    assert!(said.starts_with("you have 2 subscriptions, and none was named"), "{said}");
+    let named = json!({ "action": "unsubscribe", "subscription": subscription });
+    assert_eq!(again.call("events", named).value, json!({ "ended": 1 }));
+    let only_one = again.call("events", json!({ "action": "unsubscribe" }));
+    assert_eq!(only_one.value, json!({ "ended": 1 }), "there is no other");
 }
 
 #[test]

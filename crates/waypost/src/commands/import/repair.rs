@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
-use waypost_core::{Dependency, Draft, Place, Problem, Wrong, validate};
+use waypost_core::{Dependency, Draft, Place, Problem, Task, Wrong, validate};
 use waypost_dialects::Reading;
 
 /// Whether dropping something would put it right.
 pub(super) fn can_repair(problem: &Problem) -> bool {
     match &problem.wrong {
         Wrong::UnknownDependency { .. }
+        | Wrong::NeverElsewhere { .. }
         | Wrong::SelfDependency
         | Wrong::OrphanParent { .. }
         | Wrong::DanglingChild { .. }
@@ -17,7 +18,6 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         Wrong::DuplicateId
         | Wrong::BadId { .. }
         | Wrong::Cycle { .. }
-        | Wrong::NeverElsewhere { .. }
         | Wrong::ParentCycle { .. }
         | Wrong::WorkOnParent
         | Wrong::WrongType { .. }
@@ -29,6 +29,25 @@ pub(super) fn can_repair(problem: &Problem) -> bool {
         | Wrong::OverLimit { .. }
         | Wrong::Format { .. } => false,
     }
+}
+
+/// Tasks elsewhere that nobody can ever have: the name of their agent is none, and no plan is named. What was received
+/// from there stands.
+pub(super) fn nowhere(draft: &Draft) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for Task { spec, state } in &draft.tasks {
+        for there in spec.depends_on.iter().filter_map(Dependency::elsewhere) {
+            let agent = there.agent.as_deref().filter(|agent| *agent == "*" || agent.trim().is_empty());
+            if let (Some(agent), None, false) =
+                (agent, &there.plan, state.received.contains_key(&there.key()))
+            {
+                let why = format!("{agent:?} names no agent");
+                let wrong = Wrong::NeverElsewhere { dependency: there.key(), why };
+                problems.push(Problem::task(&spec.id, wrong));
+            }
+        }
+    }
+    problems
 }
 
 /// Puts right what can be, and returns what was done. What is left is still reported as wrong.
@@ -49,7 +68,8 @@ pub(super) fn repair(reading: &mut Reading) -> Vec<String> {
 }
 
 fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
-    let problems: Vec<Problem> = validate(draft).into_iter().filter(can_repair).collect();
+    let problems = validate(draft).into_iter().filter(can_repair).chain(nowhere(draft));
+    let problems: Vec<Problem> = problems.collect();
     if problems.is_empty() {
         return;
     }
@@ -63,6 +83,9 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
         };
         match &problem.wrong {
             Wrong::UnknownDependency { dependency, .. } => drop_dependency(&mut spec.depends_on, dependency),
+            Wrong::NeverElsewhere { dependency, .. } => {
+                spec.depends_on.retain(|on| on.elsewhere().is_none_or(|there| there.key() != *dependency));
+            }
             Wrong::SelfDependency => drop_dependency(&mut spec.depends_on, id),
             Wrong::OrphanParent { .. } => spec.parent = None,
             Wrong::DuplicateLock { key } => {
@@ -74,7 +97,6 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
             | Wrong::DuplicateId
             | Wrong::BadId { .. }
             | Wrong::Cycle { .. }
-            | Wrong::NeverElsewhere { .. }
             | Wrong::ParentCycle { .. }
             | Wrong::WorkOnParent
             | Wrong::WrongType { .. }

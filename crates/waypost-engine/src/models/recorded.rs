@@ -1,0 +1,79 @@
+//! Models that keep a journal, and models that only read one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use waypost_planner::Ask;
+
+use super::journal::{Entry, Journal, JournalError, JournalLine, read_journal};
+use super::{Model, ModelError, Moment, Progress, Reply, Stop};
+
+/// A model whose answers are kept: each question is asked once, however often the process dies.
+pub struct Recorded<M> {
+    model: M,
+    journal: Arc<Journal>,
+}
+
+impl<M: Model> Recorded<M> {
+    /// Keeps what `model` answers in this journal, and asks nothing that is answered there.
+    pub fn new(model: M, journal: Arc<Journal>) -> Self {
+        Self { model, journal }
+    }
+}
+
+impl<M: Model> Model for Recorded<M> {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if let Some(entry) = self.journal.find(&ask.slot) {
+            let reply = entry.reply();
+            progress.told(ask, &Moment::Answered { reply: &reply });
+            return Ok(reply);
+        }
+        match self.model.ask(ask, progress, stop) {
+            Ok(reply) => Ok(self.journal.keep(ask, reply)?),
+            Err(ModelError::Stopped) => Err(ModelError::Stopped),
+            Err(error) => {
+                self.journal.keep_error(ask, &error)?;
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Answers from a journal, and never from a network.
+#[derive(Debug)]
+pub struct Replayed {
+    file: String,
+    by_slot: BTreeMap<String, Entry>,
+}
+
+impl Replayed {
+    /// Reads the journal. Answers that were forgotten later count: when they were given, they were used.
+    pub fn read(path: &Path) -> Result<Self, JournalError> {
+        let mut by_slot = BTreeMap::new();
+        for line in read_journal(path)? {
+            match line {
+                JournalLine::Answered { entry, .. } => drop(by_slot.insert(entry.slot.clone(), entry)),
+                JournalLine::Begun { .. } | JournalLine::Failed { .. } | JournalLine::Forgotten { .. } => {}
+            }
+        }
+        Ok(Self { file: path.display().to_string(), by_slot })
+    }
+}
+
+impl Model for Replayed {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if stop.is_said() {
+            return Err(ModelError::Stopped);
+        }
+        let (slot, file) = (ask.slot.clone(), self.file.clone());
+        let Some(entry) = self.by_slot.get(&slot) else { return Err(ModelError::NotRecorded { slot, file }) };
+        if entry.fingerprint != ask.fingerprint() {
+            return Err(ModelError::Departed { slot, file });
+        }
+        // It is new to whoever asks, and is charged as it was the first time.
+        let reply = Reply { recalled: false, ..entry.reply() };
+        progress.told(ask, &Moment::Answered { reply: &reply });
+        Ok(reply)
+    }
+}

@@ -1,0 +1,177 @@
+//! Takes secrets out of texts: those that this process knows, and whatever looks like a key of somebody.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What stands where a secret was.
+const MARK: &str = "[secret]";
+/// Bytes below which a known secret is not looked for: it would be found everywhere.
+const KNOWN_BYTES_MIN: usize = 6;
+/// How the names of variables end that hold secrets.
+const SECRET_NAMES: [&str; 6] = ["_KEY", "_TOKEN", "_SECRET", "_PASSWORD", "_PASSWD", "_CREDENTIALS"];
+/// Bytes below which such a variable is not looked for.
+const VARIABLE_BYTES_MIN: usize = 12;
+/// Characters that a key has at least after its beginning.
+const KEY_REST_MIN: usize = 16;
+/// How keys begin whose makers marked them.
+const BEGINNINGS: [&str; 15] = [
+    "sk-",
+    "sk_live_",
+    "rk_live_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "hf_",
+    "AKIA",
+    "AIza",
+    "eyJ",
+];
+
+/// Takes secrets out of texts.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    known: Arc<[String]>,
+}
+
+/// Says how many it knows, and none of them.
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} secrets)", self.known.len())
+    }
+}
+
+impl Redactor {
+    /// One that knows these.
+    pub fn new(known: impl IntoIterator<Item = String>) -> Self {
+        let mut known: Vec<String> =
+            known.into_iter().filter(|secret| secret.len() >= KNOWN_BYTES_MIN).collect();
+        // One that is a part of another must not leave the rest of it standing.
+        known.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        known.dedup();
+        Self { known: known.into() }
+    }
+
+    /// One that knows the variables of an environment whose names say that they are secret.
+    pub fn of_variables(variables: &BTreeMap<String, String>) -> Self {
+        let is_secret = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            SECRET_NAMES.iter().any(|word| name.ends_with(word))
+        };
+        let secret = variables.iter().filter(|(name, _)| is_secret(name)).map(|(_, value)| value);
+        // Some name the file or the place that has it.
+        let is_place = |value: &str| value.starts_with(['/', '~', '.']) || value.contains("://");
+        Self::new(secret.filter(|value| value.len() >= VARIABLE_BYTES_MIN && !is_place(value)).cloned())
+    }
+
+    /// One that knows what all of these know.
+    pub fn together<'a>(all: impl IntoIterator<Item = &'a Self>) -> Self {
+        Self::new(all.into_iter().flat_map(|one| one.known.iter().cloned()))
+    }
+
+    /// The text without secrets.
+    pub fn clean(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for secret in self.known.iter().filter(|secret| text.contains(secret.as_str())).collect::<Vec<_>>() {
+            text = text.replace(secret.as_str(), MARK);
+        }
+        without_private_keys(&without_keys(&text))
+    }
+}
+
+/// Without words that begin like a key and go on like one.
+fn without_keys(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(is_of_key) {
+        let end = rest[at..].find(|character| !is_of_key(character)).map_or(rest.len(), |end| at + end);
+        out.push_str(&rest[..at]);
+        let word = &rest[at..end];
+        out.push_str(if looks_like_key(word) { MARK } else { word });
+        rest = &rest[end..];
+    }
+    out + rest
+}
+
+fn is_of_key(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '-' | '_' | '.')
+}
+
+fn looks_like_key(word: &str) -> bool {
+    let goes_on = |rest: &str| {
+        rest.len() >= KEY_REST_MIN
+            && rest.chars().any(|character| character.is_ascii_digit())
+            && rest.chars().any(|character| character.is_ascii_alphabetic())
+    };
+    let after = |beginning: &str| word.strip_prefix(beginning).filter(|rest| goes_on(rest));
+    BEGINNINGS.iter().any(|beginning| match *beginning {
+        // Only a token in three parts is one: much that is encoded begins so.
+        "eyJ" => after("eyJ").is_some_and(|rest| rest.split('.').count() == 3),
+        beginning => after(beginning).is_some(),
+    })
+}
+
+/// Without what stands between the marks of a private key.
+fn without_private_keys(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("-----BEGIN ") {
+        let block = &rest[at..];
+        let head_end = block.find('\n').unwrap_or(block.len());
+        let end =
+            block.find("-----END ").map(|end| block[end..].find('\n').map_or(block.len(), |line| end + line));
+        let (true, Some(end)) = (block[..head_end].contains("PRIVATE KEY"), end) else {
+            out.push_str(&rest[..at + "-----BEGIN ".len()]);
+            rest = &rest[at + "-----BEGIN ".len()..];
+            continue;
+        };
+        out.push_str(&rest[..at]);
+        out.push_str(MARK);
+        rest = &block[end..];
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_secrets_and_what_looks_like_a_key_are_taken_out_and_nothing_else() {
+        let redactor = Redactor::new(["hunter2hunter2".to_owned(), "hunter2".to_owned(), "ab".to_owned()]);
+        for (text, clean) in [
+            ("my key is hunter2hunter2, or hunter2", "my key is [secret], or [secret]"),
+            ("ab stays", "ab stays"),
+            ("sk-proj-abcdefgh0123456789 and text", "[secret] and text"),
+            ("\"ghp_0123456789abcdefABCDEF0123\"", "\"[secret]\""),
+            ("the task-list sk-ill of a hf_model", "the task-list sk-ill of a hf_model"),
+            ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl1", "[secret]"),
+            ("AKIAIOSFODNN7EXAMPLE1", "[secret]"),
+            ("-----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY-----\nrest", "[secret]\nrest"),
+            (
+                "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+                "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----",
+            ),
+            ("-----BEGIN PRIVATE KEY-----", "-----BEGIN PRIVATE KEY-----"),
+            ("äöü ✓ sk-", "äöü ✓ sk-"),
+        ] {
+            assert_eq!(redactor.clean(text), clean);
+        }
+        assert_eq!(format!("{redactor:?}"), "Redactor(2 secrets)");
+        let variables = [
+            ("AWS_SECRET_KEY", "ab/cd+ef/gh012"),
+            ("KEY_KEY", "/run/secrets/key"),
+            ("PATH", "/usr/bin:/usr/local"),
+        ];
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        let redactor = Redactor::of_variables(&variables);
+        assert_eq!(
+            redactor.clean("ab/cd+ef/gh012 /run/secrets/key /usr/bin:/usr/local"),
+            "[secret] /run/secrets/key /usr/bin:/usr/local"
+        );
+    }
+}

@@ -1,0 +1,261 @@
+//! What planning may cost, looked at before a call. Knows no clock and no price list: whoever drives a session brings both.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::tokens::estimate_ask;
+use crate::{Answer, Ask};
+
+/// An answer shorter than this is not worth asking for.
+pub const ANSWER_TOKENS_MIN: u32 = 256;
+
+/// What a million tokens cost, in millionths of a unit of the price list's currency.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// Of the question.
+    pub micros_in: u64,
+    /// Of the answer.
+    pub micros_out: u64,
+}
+
+impl Price {
+    /// What so many tokens cost, in millionths, rounded up.
+    pub fn cost(&self, tokens_in: u64, tokens_out: u64) -> u64 {
+        let product = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
+        let micros = product(tokens_in, self.micros_in).saturating_add(product(tokens_out, self.micros_out));
+        u64::try_from(micros.div_ceil(1_000_000)).unwrap_or(u64::MAX)
+    }
+
+    /// What an answer has cost, in millionths.
+    pub fn cost_of(&self, answer: &Answer) -> u64 {
+        self.cost(answer.tokens_in, answer.tokens_out)
+    }
+}
+
+/// What planning is bounded by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// Levels of the tree.
+    Depth,
+    /// Tasks of the plan.
+    Goals,
+    /// Questions to models.
+    Calls,
+    /// Tokens of questions and answers.
+    Tokens,
+    /// Money.
+    Cost,
+    /// Time.
+    Seconds,
+}
+
+impl Bound {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Depth, Self::Goals, Self::Calls, Self::Tokens, Self::Cost, Self::Seconds];
+
+    /// Its name in the configuration and in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Depth => "max_depth",
+            Self::Goals => "max_goals",
+            Self::Calls => "max_calls",
+            Self::Tokens => "token_budget",
+            Self::Cost => "cost_budget",
+            Self::Seconds => "seconds",
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What may be spent in all; what is `None` is not bounded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Questions to models.
+    pub calls_max: Option<u64>,
+    /// Tokens of questions and answers.
+    pub tokens_max: Option<u64>,
+    /// Money, in millionths.
+    pub cost_micros_max: Option<u64>,
+    /// Seconds since the session began.
+    pub seconds_max: Option<u64>,
+}
+
+/// What was spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// Questions to models.
+    pub calls: u64,
+    /// Tokens of questions and answers.
+    pub tokens: u64,
+    /// Money, in millionths.
+    pub cost_micros: u64,
+    /// Seconds.
+    pub seconds: u64,
+}
+
+impl Spent {
+    fn plus(&self, more: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(more.calls),
+            tokens: self.tokens.saturating_add(more.tokens),
+            cost_micros: self.cost_micros.saturating_add(more.cost_micros),
+            seconds: self.seconds.saturating_add(more.seconds),
+        }
+    }
+
+    fn minus(&self, less: &Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(less.calls),
+            tokens: self.tokens.saturating_sub(less.tokens),
+            cost_micros: self.cost_micros.saturating_sub(less.cost_micros),
+            seconds: self.seconds.saturating_sub(less.seconds),
+        }
+    }
+}
+
+/// Why a question must not be asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Broken {
+    /// It would go over a bound.
+    #[error("{bound} is {max}: {spent} were spent, and the next question may need {needed} more")]
+    Over {
+        /// Which.
+        bound: Bound,
+        /// What it is set to.
+        max: u64,
+        /// What was spent, with what is being asked now.
+        spent: u64,
+        /// What the question may need.
+        needed: u64,
+    },
+    /// There is a bound of money, and nobody knows what the question would cost.
+    #[error("cost_budget is set, but the model that would be asked has no price")]
+    Unpriced {},
+}
+
+impl Broken {
+    /// Which bound it is.
+    pub fn bound(&self) -> Bound {
+        match self {
+            Self::Over { bound, .. } => *bound,
+            Self::Unpriced {} => Bound::Cost,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Over { bound, .. } => {
+                format!("raise {bound} and continue: nothing that was answered is lost")
+            }
+            Self::Unpriced {} => {
+                "give the model a price in the configuration, or leave cost_budget out".to_owned()
+            }
+        }
+    }
+}
+
+/// What is set aside for one question until its answer is there.
+#[derive(Debug, PartialEq, Eq)]
+#[must_use = "what is set aside must be settled or released"]
+pub struct Reserve {
+    amount: Spent,
+    /// Tokens that the answer may have: what was asked for, or what is left of the bounds.
+    pub answer_tokens_max: u32,
+}
+
+/// What may be spent, what was, and what is set aside for questions under way.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    limits: Limits,
+    spent: Spent,
+    reserved: Spent,
+}
+
+impl Budget {
+    /// A budget of which something may be spent already: by an earlier process, for one.
+    pub fn new(limits: Limits, spent: Spent) -> Self {
+        Self { limits, spent, reserved: Spent::default() }
+    }
+
+    /// What was spent, without what is set aside.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
+    /// What may be spent.
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// Says how many seconds have passed since the session began.
+    pub fn set_seconds(&mut self, seconds: u64) {
+        self.spent.seconds = seconds;
+    }
+
+    /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
+    /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
+    pub fn reserve(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+        let used = self.spent.plus(&self.reserved);
+        let over = |bound, max, spent, needed| Err(Broken::Over { bound, max, spent, needed });
+        if let Some(max) = self.limits.seconds_max.filter(|max| used.seconds >= *max) {
+            return over(Bound::Seconds, max, used.seconds, 1);
+        }
+        if let Some(max) = self.limits.calls_max.filter(|max| used.calls >= *max) {
+            return over(Bound::Calls, max, used.calls, 1);
+        }
+        let tokens_in = estimate_ask(ask);
+        let least = ask.tokens_max.min(ANSWER_TOKENS_MIN);
+        let mut answer = u64::from(ask.tokens_max);
+        if let Some(max) = self.limits.tokens_max {
+            let needed = tokens_in.saturating_add(u64::from(least));
+            let left = max.saturating_sub(used.tokens);
+            if needed > left {
+                return over(Bound::Tokens, max, used.tokens, needed);
+            }
+            answer = answer.min(left - tokens_in);
+        }
+        if let Some(max) = self.limits.cost_micros_max {
+            let Some(price) = price else { return Err(Broken::Unpriced {}) };
+            let needed = price.cost(tokens_in, u64::from(least));
+            let left = max.saturating_sub(used.cost_micros);
+            if needed > left {
+                return over(Bound::Cost, max, used.cost_micros, needed);
+            }
+            let for_answer = u128::from(left - price.cost(tokens_in, 0)) * 1_000_000;
+            let affordable = for_answer.checked_div(u128::from(price.micros_out)).unwrap_or(u128::MAX);
+            answer = answer.min(u64::try_from(affordable).unwrap_or(u64::MAX)).max(u64::from(least));
+        }
+        let cost_micros = price.unwrap_or_default().cost(tokens_in, answer);
+        let amount = Spent { calls: 1, tokens: tokens_in.saturating_add(answer), cost_micros, seconds: 0 };
+        self.reserved = self.reserved.plus(&amount);
+        // It is at most what was asked for, which is a u32.
+        Ok(Reserve { amount, answer_tokens_max: u32::try_from(answer).unwrap_or(ask.tokens_max) })
+    }
+
+    /// The answer is there: what it has cost takes the place of what was set aside.
+    pub fn settle(&mut self, reserve: Reserve, answer: &Answer, price: Option<Price>) {
+        self.release(reserve);
+        self.charge(answer, price);
+    }
+
+    /// No answer came, and none was paid for.
+    pub fn release(&mut self, reserve: Reserve) {
+        self.reserved = self.reserved.minus(&reserve.amount);
+    }
+
+    /// An answer that was paid for, without anything set aside: one that an earlier process had got.
+    pub fn charge(&mut self, answer: &Answer, price: Option<Price>) {
+        let cost_micros = price.unwrap_or_default().cost_of(answer);
+        self.spent = self.spent.plus(&Spent { calls: 1, tokens: answer.tokens(), cost_micros, seconds: 0 });
+    }
+}

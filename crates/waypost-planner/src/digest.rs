@@ -1,0 +1,304 @@
+//! Finished work, compressed, and an exam of how much of it was kept. Says what to ask; the plan keeps what comes of it.
+//!
+//! How faithful a digest is, is not guessed from its size: questions are made from the original, answered from the digest
+//! alone, and marked. The score is the share of answers that agree.
+
+mod exam;
+mod original;
+
+use serde_json::Value;
+use waypost_core::{Command, Digest, Plan, TaskId};
+
+use crate::manner::{Tries, slot_name};
+use crate::prompts::{Values, fingerprint};
+use crate::reading::{has_one_of, json_of, kind_of};
+use crate::repair::{Repair, Repairs};
+use crate::tokens::estimate;
+use crate::words::one_line;
+use crate::{Answer, Ask, GaveUp, Manner, Purpose};
+use exam::{Given, Question};
+
+/// A summary has fewer words than this.
+pub const SUMMARY_WORDS_MAX: usize = 100;
+/// Decisions, and artifacts, that a digest may list.
+pub const LIST_MAX: usize = 10;
+/// Characters of each of those.
+pub const ITEM_CHARACTERS_MAX: usize = 300;
+/// Questions of an exam, unless somebody says otherwise.
+pub const QUESTIONS: usize = 5;
+/// Questions of an exam at the most.
+pub const QUESTIONS_MAX: usize = 20;
+/// Words of an answer in an exam.
+pub const ANSWER_WORDS_MAX: usize = 20;
+
+/// Whether it is measured how much a digest has kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fidelity {
+    /// By an exam of so many questions.
+    Examined {
+        /// How many.
+        questions: usize,
+    },
+    /// It is not, and nothing is said of it.
+    Unknown,
+}
+
+impl Default for Fidelity {
+    fn default() -> Self {
+        Self::Examined { questions: QUESTIONS }
+    }
+}
+
+/// Why there is nothing to compress.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoDigest {
+    /// The plan has no such task.
+    #[error("no task is called {0}")]
+    NoSuchTask(TaskId),
+    /// It is not finished.
+    #[error("task {0} has not finished; only finished work has a digest")]
+    NotFinished(TaskId),
+}
+
+/// What came of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Digested {
+    /// Something to go on with: there is another question.
+    Taken {
+        /// What had to be put right in it.
+        repairs: Vec<Repair>,
+    },
+    /// It cannot be used; the model is asked again, and told all of this.
+    Again {
+        /// What is wrong, one sentence each.
+        problems: Vec<String>,
+    },
+    /// The digest is there.
+    Done {
+        /// What the plan is to be told.
+        command: Box<Command>,
+        /// What had to be put right in the last answer.
+        repairs: Vec<Repair>,
+        /// Why its fidelity is not known, where an exam was wanted and could not be held.
+        unexamined: Vec<String>,
+    },
+    /// There is no digest.
+    GaveUp(GaveUp),
+}
+
+#[derive(Clone, Debug)]
+enum Stage {
+    Digest,
+    Examine { digest: Digest },
+    Sit { digest: Digest, questions: Vec<Question> },
+    Mark { digest: Digest, given: Vec<Given> },
+    Over,
+}
+
+/// A conversation that ends in a digest of one task.
+#[derive(Clone, Debug)]
+pub struct Digesting {
+    manner: Manner,
+    fidelity: Fidelity,
+    task: TaskId,
+    original: String,
+    stage: Stage,
+    tries: Tries,
+}
+
+impl Digesting {
+    /// Begins it for a task that has finished.
+    pub fn new(manner: Manner, fidelity: Fidelity, plan: &Plan, task: &TaskId) -> Result<Self, NoDigest> {
+        let found = plan.task(task.as_str()).ok_or_else(|| NoDigest::NoSuchTask(task.clone()))?;
+        if !found.state.status.is_finished() {
+            return Err(NoDigest::NotFinished(task.clone()));
+        }
+        let original = original::text_of(plan, found);
+        let values = Values::default()
+            .data("original", &original)
+            .plain("words_max", SUMMARY_WORDS_MAX)
+            .plain("list_max", LIST_MAX);
+        let slot = slot(Purpose::Digest, task, &original);
+        let ask = manner.ask(Purpose::Digest, Some(task.clone()), slot, &values);
+        Ok(Self {
+            manner,
+            fidelity,
+            task: task.clone(),
+            original,
+            stage: Stage::Digest,
+            tries: Tries::new(ask),
+        })
+    }
+
+    /// The question that is open; none when the conversation is over.
+    pub fn next(&self) -> Option<&Ask> {
+        match self.stage {
+            Stage::Digest | Stage::Examine { .. } | Stage::Sit { .. } | Stage::Mark { .. } => {
+                Some(&self.tries.open)
+            }
+            Stage::Over => None,
+        }
+    }
+
+    /// What an answer to the open question means.
+    pub fn hear(&mut self, answer: &Answer) -> Digested {
+        let ask = self.tries.open.clone();
+        let heard = match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Digest => match self.read_digest(&ask, answer) {
+                Ok((digest, repairs)) => Ok((self.after_digest(digest), repairs)),
+                Err(problems) => Err((Stage::Digest, problems)),
+            },
+            Stage::Examine { digest } => match exam::questions(&ask, answer, self.questions()) {
+                Ok((questions, repairs)) => Ok((self.sit(digest, questions), repairs)),
+                Err(problems) => Err((Stage::Examine { digest }, problems)),
+            },
+            Stage::Sit { digest, questions } => match exam::given(&ask, answer, &questions) {
+                Ok((given, repairs)) => Ok((self.mark(digest, given), repairs)),
+                Err(problems) => Err((Stage::Sit { digest, questions }, problems)),
+            },
+            Stage::Mark { mut digest, given } => match exam::agreed(&ask, answer, &given) {
+                Ok((agreed, repairs)) => {
+                    digest.fidelity_score = Some(agreed as f64 / given.len() as f64);
+                    Ok((After::Done(digest), repairs))
+                }
+                Err(problems) => Err((Stage::Mark { digest, given }, problems)),
+            },
+            Stage::Over => return Digested::Taken { repairs: Vec::new() },
+        };
+        match heard {
+            Ok((After::Done(digest), repairs)) => self.done(digest, repairs, Vec::new()),
+            Ok((After::Ask(stage, ask), repairs)) => {
+                (self.stage, self.tries) = (stage, Tries::new(*ask));
+                Digested::Taken { repairs: repairs.0 }
+            }
+            Err((stage, problems)) => self.unusable(stage, answer, problems),
+        }
+    }
+
+    fn unusable(&mut self, stage: Stage, answer: &Answer, problems: Vec<String>) -> Digested {
+        if self.tries.failed(&self.manner, answer, &problems) {
+            self.stage = stage;
+            return Digested::Again { problems };
+        }
+        match stage {
+            Stage::Digest | Stage::Over => {
+                Digested::GaveUp(GaveUp { problems, answers: self.tries.answers.clone() })
+            }
+            // The digest is good; only nobody knows how good.
+            Stage::Examine { digest } | Stage::Sit { digest, .. } | Stage::Mark { digest, .. } => {
+                self.done(digest, Repairs::default(), problems)
+            }
+        }
+    }
+
+    fn done(&self, digest: Digest, repairs: Repairs, unexamined: Vec<String>) -> Digested {
+        let command = Command::AttachDigest { task: self.task.clone(), digest, tokens: 0 };
+        Digested::Done { command: Box::new(command), repairs: repairs.0, unexamined }
+    }
+
+    fn questions(&self) -> usize {
+        match self.fidelity {
+            Fidelity::Examined { questions } => questions.clamp(1, QUESTIONS_MAX),
+            Fidelity::Unknown => 0,
+        }
+    }
+
+    fn after_digest(&self, digest: Digest) -> After {
+        if self.questions() == 0 {
+            return After::Done(digest);
+        }
+        let values = Values::default()
+            .data("original", &self.original)
+            .plain("questions", self.questions())
+            .plain("answer_words", ANSWER_WORDS_MAX);
+        self.ask(Purpose::Examine, &values, Stage::Examine { digest })
+    }
+
+    fn sit(&self, digest: Digest, questions: Vec<Question>) -> After {
+        let asked =
+            questions.iter().enumerate().map(|(place, one)| format!("{}. {}", place + 1, one.question));
+        let values = Values::default()
+            .data("digest", &text_of(&digest))
+            .data("questions", &asked.collect::<Vec<_>>().join("\n"))
+            .plain("answer_words", ANSWER_WORDS_MAX);
+        self.ask(Purpose::Sit, &values, Stage::Sit { digest, questions })
+    }
+
+    fn mark(&self, digest: Digest, given: Vec<Given>) -> After {
+        let pairs = given.iter().enumerate().map(|(place, one)| {
+            format!("{}. {}\n   right: {}\n   given: {}", place + 1, one.question, one.right, one.given)
+        });
+        let values = Values::default().data("answers", &pairs.collect::<Vec<_>>().join("\n"));
+        self.ask(Purpose::Mark, &values, Stage::Mark { digest, given })
+    }
+
+    fn ask(&self, purpose: Purpose, values: &Values, stage: Stage) -> After {
+        let slot = slot(purpose, &self.task, &self.original);
+        After::Ask(stage, Box::new(self.manner.ask(purpose, Some(self.task.clone()), slot, values)))
+    }
+
+    fn read_digest(&self, ask: &Ask, answer: &Answer) -> Result<(Digest, Repairs), Vec<String>> {
+        const SUMMARY: &[&str] = &["summary", "digest"];
+        let (value, mut reading) = json_of(ask, answer, &|value: &Value| has_one_of(value, SUMMARY))?;
+        let Some(map) = value.as_object() else {
+            return Err(vec![format!(
+                "the answer must be an object with `summary`, not {}",
+                kind_of(&value)
+            )]);
+        };
+        let summary = reading.field(map, SUMMARY).and_then(|value| reading.text(value)).unwrap_or_default();
+        let words = count_words(&summary);
+        if summary.is_empty() {
+            reading.problem("`summary` is missing or empty; say what was achieved");
+        } else if words >= SUMMARY_WORDS_MAX {
+            reading
+                .problem(format!("`summary` has {words} words; it must have fewer than {SUMMARY_WORDS_MAX}"));
+        }
+        let mut list = |names: &[&str], name: &str| {
+            let field = reading.field(map, names);
+            let items = reading.texts(field, name);
+            if items.len() > LIST_MAX {
+                reading.problem(format!("{name} has {} entries, over the limit of {LIST_MAX}", items.len()));
+            }
+            items.into_iter().map(|item| one_line(&item, ITEM_CHARACTERS_MAX)).collect::<Vec<_>>()
+        };
+        let key_decisions = list(&["key_decisions", "decisions"], "`key_decisions`");
+        let artifacts = list(&["artifacts", "key_artifacts"], "`artifacts`");
+        if !reading.problems.is_empty() {
+            return Err(reading.problems);
+        }
+        let mut digest =
+            Digest { summary, key_decisions, artifacts, compression_ratio: None, fidelity_score: None };
+        let (before, after) = (estimate(&self.original), estimate(&text_of(&digest)));
+        digest.compression_ratio = (before > 0).then(|| after as f64 / before as f64);
+        Ok((digest, reading.repairs))
+    }
+}
+
+/// What follows an answer.
+enum After {
+    Ask(Stage, Box<Ask>),
+    Done(Digest),
+}
+
+/// The slot of a question about a task, the same as long as what came of the task is the same.
+fn slot(purpose: Purpose, task: &TaskId, original: &str) -> String {
+    format!("{}/{}:{}", purpose.name(), slot_name(task), fingerprint(original))
+}
+
+/// A digest as later goals and the exam see it.
+pub fn text_of(digest: &Digest) -> String {
+    let mut text = digest.summary.clone();
+    for (what, list) in [("Decided", &digest.key_decisions), ("Made", &digest.artifacts)] {
+        if !list.is_empty() {
+            text.push_str(&format!("\n{what}: {}", list.join("; ")));
+        }
+    }
+    text
+}
+
+/// Words of a text; two characters of a script without spaces count as one.
+fn count_words(text: &str) -> usize {
+    let unspaced = text.chars().filter(|&character| character > '\u{2E7F}').count();
+    text.split_whitespace().count() + unspaced / 2
+}

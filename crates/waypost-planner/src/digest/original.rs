@@ -1,0 +1,56 @@
+//! What came of a task, in words: what a digest is made from and examined against. Bounded.
+
+use waypost_core::{Plan, Task};
+
+use super::text_of as digest_text;
+use crate::words::cut;
+
+/// Characters of the original that a model is given.
+pub(super) const ORIGINAL_CHARACTERS_MAX: usize = 60_000;
+/// Characters of one part of it.
+const PART_CHARACTERS_MAX: usize = 20_000;
+/// Children that are told of.
+const CHILDREN_TOLD_MAX: usize = 100;
+
+/// Everything that is known of a finished task.
+pub(super) fn text_of(plan: &Plan, task: &Task) -> String {
+    let mut text = own(task);
+    let children = plan.children(task.spec.id.as_str());
+    if !children.is_empty() {
+        text.push_str("\nParts:");
+    }
+    for child in children.iter().take(CHILDREN_TOLD_MAX) {
+        let digest = child.spec.thinking.as_ref().and_then(|thinking| thinking.digest.as_ref());
+        let said = match digest {
+            Some(digest) => {
+                format!("{} ({})\n{}", child.spec.description, child.state.status.word(), digest_text(digest))
+            }
+            None => own(child),
+        };
+        text.push_str(&format!("\n- {}", said.replace('\n', "\n  ")));
+    }
+    if children.len() > CHILDREN_TOLD_MAX {
+        text.push_str(&format!("\n- and {} more", children.len() - CHILDREN_TOLD_MAX));
+    }
+    cut(&text, ORIGINAL_CHARACTERS_MAX)
+}
+
+fn own(task: &Task) -> String {
+    let mut lines = vec![format!("Goal: {}", task.spec.description)];
+    let mut part = |what: &str, text: Option<&str>| {
+        if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
+            lines.push(format!("{what}: {}", cut(text.trim(), PART_CHARACTERS_MAX)));
+        }
+    };
+    part("Notes", Some(&task.spec.notes));
+    part("Ended as", Some(task.state.status.word()));
+    part("Result", task.state.result.as_deref());
+    part("Output", task.state.output.as_ref().map(|output| output.as_str()));
+    part("Error", task.state.error.as_deref());
+    part("Reason", task.state.why().as_deref().filter(|why| Some(*why) != task.state.error.as_deref()));
+    for answer in task.state.answers() {
+        part("Asked", Some(&answer.question));
+        part("Answered", Some(&answer.answer));
+    }
+    lines.join("\n")
+}

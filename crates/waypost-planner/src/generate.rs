@@ -1,0 +1,264 @@
+//! From a goal to a whole plan in one conversation. Says what to ask and checks what comes back; keeps no plan.
+
+mod read;
+
+use std::collections::HashMap;
+
+use waypost_core::{Draft, Task, TaskId, TaskSpec, validate};
+
+use crate::manner::Tries;
+use crate::prompts::{Values, data};
+use crate::reading::{Reading, json_of};
+use crate::repair::Repair;
+use crate::textplan::{Order, STEP_COMPLEXITY, steps_of_text};
+use crate::words::{one_line, restates, words};
+use crate::{Answer, Ask, Manner, Purpose};
+
+/// Tasks that a plan has at the most, unless somebody says otherwise.
+pub const TASKS_MAX: usize = 20;
+/// Tasks that one answer may be asked for.
+pub const TASKS_ASKED_MAX: usize = 100_000;
+/// Bytes of the goal and of everything that a model is given to read with it.
+pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
+/// Characters of a plan's title.
+const TITLE_CHARACTERS_MAX: usize = 100;
+
+/// A text that the model is given to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// What it is called: the path of a file.
+    pub name: String,
+    /// What stands in it.
+    pub text: String,
+}
+
+/// Whether a plan in prose is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TextPlans {
+    /// Only JSON will do.
+    #[default]
+    Refused,
+    /// Numbered lines and bullets are taken for tasks, and that is told as a repair.
+    Taken,
+}
+
+/// What a plan is wanted for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// What is to be reached.
+    pub goal: String,
+    /// Texts to read.
+    pub context: Vec<Context>,
+    /// What the repository has: a list of paths, say.
+    pub map: String,
+    /// What the plan must heed, one line each.
+    pub constraints: Vec<String>,
+    /// Tasks that the plan may have.
+    pub tasks_max: usize,
+    /// Whether a plan in prose is taken.
+    pub text_plans: TextPlans,
+}
+
+impl Wanted {
+    /// A plan for a goal, and nothing else said.
+    pub fn new(goal: impl Into<String>) -> Self {
+        Self {
+            goal: goal.into(),
+            context: Vec::new(),
+            map: String::new(),
+            constraints: Vec::new(),
+            tasks_max: TASKS_MAX,
+            text_plans: TextPlans::default(),
+        }
+    }
+}
+
+/// Why a plan cannot be asked for.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unwanted {
+    /// There is no goal.
+    #[error("the goal is empty; say what is to be reached")]
+    NoGoal,
+    /// The number of tasks makes no sense.
+    #[error("a plan may have between 2 and {TASKS_ASKED_MAX} tasks, not {0}")]
+    TasksMax(usize),
+    /// There is too much to read.
+    #[error(
+        "the goal and what is to be read with it have {0} bytes, over the limit of {INPUT_BYTES_MAX}; name fewer or smaller files"
+    )]
+    TooMuchToRead(usize),
+}
+
+/// What came of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Generated {
+    /// A sound plan, which nobody has saved.
+    Plan(Box<Planned>),
+    /// It cannot be used; the model is asked again, and told all of this.
+    Again {
+        /// What is wrong, one sentence each.
+        problems: Vec<String>,
+    },
+    /// It cannot be used, and the model was asked often enough.
+    GaveUp(GaveUp),
+}
+
+/// A plan from a model.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Planned {
+    /// The plan: sound by the core's own checks.
+    pub draft: Draft,
+    /// What had to be put right in the answer.
+    pub repairs: Vec<Repair>,
+    /// How many answers had to be returned before it.
+    pub returned: usize,
+}
+
+/// A refusal with everything that led to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GaveUp {
+    /// What is wrong with the last answer, one sentence each.
+    pub problems: Vec<String>,
+    /// All answers as they came.
+    pub answers: Vec<String>,
+}
+
+/// A conversation that ends in a plan or in a refusal.
+#[derive(Clone, Debug)]
+pub struct Generate {
+    manner: Manner,
+    wanted: Wanted,
+    tries: Tries,
+    over: bool,
+}
+
+impl Generate {
+    /// Begins it. Each conversation of a plan needs a `slot` of its own, such as `generate`.
+    pub fn new(manner: Manner, wanted: Wanted, slot: impl Into<String>) -> Result<Self, Unwanted> {
+        if wanted.goal.trim().is_empty() {
+            return Err(Unwanted::NoGoal);
+        }
+        if !(2..=TASKS_ASKED_MAX).contains(&wanted.tasks_max) {
+            return Err(Unwanted::TasksMax(wanted.tasks_max));
+        }
+        let read = wanted.context.iter().map(|file| file.name.len() + file.text.len()).sum::<usize>()
+            + wanted.goal.len()
+            + wanted.map.len()
+            + wanted.constraints.iter().map(String::len).sum::<usize>();
+        if read > INPUT_BYTES_MAX {
+            return Err(Unwanted::TooMuchToRead(read));
+        }
+        let files: Vec<String> = wanted.context.iter().map(|file| data(&file.name, &file.text)).collect();
+        let constraints: Vec<String> = wanted.constraints.iter().map(|line| format!("- {line}")).collect();
+        let mut values = Values::default()
+            .data("goal", &wanted.goal)
+            .data_under("constraints", "The plan must heed these:", &constraints.join("\n"))
+            .data_under("map", "What the project has:", &wanted.map)
+            .plain("tasks_max", wanted.tasks_max);
+        if !files.is_empty() {
+            values = values.plain("context", format!("Files of the project:\n{}", files.join("\n\n")));
+        }
+        let ask = manner.ask(Purpose::Generate, None, slot.into(), &values);
+        Ok(Self { manner, wanted, tries: Tries::new(ask), over: false })
+    }
+
+    /// The question that is open; none when the conversation is over.
+    pub fn next(&self) -> Option<&Ask> {
+        (!self.over).then_some(&self.tries.open)
+    }
+
+    /// What an answer to the open question means.
+    pub fn hear(&mut self, answer: &Answer) -> Generated {
+        let (draft, mut reading) = self.understand(answer);
+        // A plan that broke off is incomplete, however sound the rest: taken only when asking again has not helped.
+        let broken_off = reading.repairs.has(Repair::Truncated) && !self.tries.is_last(&self.manner);
+        if broken_off && reading.problems.is_empty() {
+            let tasks = draft.as_ref().map_or(0, |draft| draft.tasks.len());
+            reading.problem(format!(
+                "the answer broke off after {tasks} whole tasks; answer with shorter descriptions or fewer tasks"
+            ));
+        }
+        if let (Some(draft), true) = (draft, reading.problems.is_empty()) {
+            self.over = true;
+            let returned = self.tries.answers.len();
+            return Generated::Plan(Box::new(Planned { draft, repairs: reading.repairs.0, returned }));
+        }
+        if self.tries.failed(&self.manner, answer, &reading.problems) {
+            return Generated::Again { problems: reading.problems };
+        }
+        self.over = true;
+        Generated::GaveUp(GaveUp { problems: reading.problems, answers: self.tries.answers.clone() })
+    }
+
+    fn understand(&self, answer: &Answer) -> (Option<Draft>, Reading) {
+        match json_of(&self.tries.open, answer, &read::is_plan) {
+            Ok((value, mut reading)) => {
+                let tasks = read::tasks(&value, &mut reading);
+                (Some(self.checked(tasks, &mut reading)), reading)
+            }
+            Err(problems) => {
+                let mut reading = Reading { problems, ..Reading::default() };
+                let steps = match self.wanted.text_plans {
+                    TextPlans::Refused => None,
+                    TextPlans::Taken => steps_of_text(&answer.text),
+                };
+                let Some((steps, order)) = steps else { return (None, reading) };
+                reading.problems.clear();
+                reading.repairs.note(Repair::TextPlan);
+                let mut tasks: Vec<TaskSpec> = Vec::new();
+                for step in steps {
+                    let Ok(id) = TaskId::new(format!("t{}", tasks.len() + 1)) else { continue };
+                    let mut spec = TaskSpec::new(id, step.description);
+                    (spec.notes, spec.complexity) = (step.notes, Some(STEP_COMPLEXITY));
+                    if let (Order::Numbered, Some(before)) = (order, tasks.last()) {
+                        spec.depends_on.push(waypost_core::Dependency::Task(before.id.clone()));
+                    }
+                    tasks.push(spec);
+                }
+                (Some(self.checked(tasks, &mut reading)), reading)
+            }
+        }
+    }
+
+    /// The draft of these tasks, with everything that is wrong with it noted.
+    fn checked(&self, tasks: Vec<TaskSpec>, reading: &mut Reading) -> Draft {
+        let goal = self.wanted.goal.trim();
+        let found = tasks.len();
+        if found == 0 && reading.problems.is_empty() {
+            reading.problem("there are no tasks in the plan; a plan has at least 2");
+        }
+        if found > self.wanted.tasks_max {
+            let max = self.wanted.tasks_max;
+            reading.problem(format!(
+                "there are {found} tasks, over the limit of {max}; combine or leave out some"
+            ));
+        }
+        if let [only] = tasks.as_slice()
+            && !restates(&only.description, goal)
+        {
+            reading.problem("there is only one task; a plan has at least 2");
+        }
+        let mut said: HashMap<Vec<String>, &TaskId> = HashMap::new();
+        for task in &tasks {
+            let id = &task.id;
+            if task.description.is_empty() {
+                reading.problem(format!("task {id}: the description is empty; say what is to be done"));
+            } else if restates(&task.description, goal) {
+                let what = match found {
+                    1 => "a single task that says what the goal says is no plan",
+                    _ => "it restates the goal",
+                };
+                reading.problem(format!("task {id}: {what}; say what is to be done to reach it"));
+            } else if let Some(twin) = said.insert(words(&task.description), id) {
+                reading.problem(format!("task {id}: it says the same as task {twin}; leave one of them out"));
+            }
+        }
+        let mut draft = Draft::new(one_line(goal, TITLE_CHARACTERS_MAX));
+        draft.spec.goal = goal.to_owned();
+        draft.tasks = tasks.into_iter().map(Task::new).collect();
+        for problem in validate(&draft) {
+            reading.problem(format!("{problem}; {}", problem.hint()));
+        }
+        draft
+    }
+}

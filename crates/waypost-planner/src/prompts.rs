@@ -1,0 +1,273 @@
+//! What models are told: templates in `prompts/`, which a project may replace one by one. Knows nothing of plans.
+//!
+//! A template's first line is `version: …`; `{{name}}` stands for a value. Values are put in once and never looked at again,
+//! so none of them can bring a placeholder along; what others wrote is marked as data.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use ring::digest;
+
+use crate::Purpose;
+
+/// Bytes of a template.
+pub const TEMPLATE_BYTES_MAX: usize = 64 * 1024;
+
+/// The name of the template that says what a model's part is.
+pub(crate) const SYSTEM: &str = "system";
+/// The name of the template by which an answer is returned to the model.
+pub(crate) const REPAIR: &str = "repair";
+
+/// A template and the placeholders that it may have.
+struct Known {
+    name: &'static str,
+    text: &'static str,
+    placeholders: &'static [&'static str],
+}
+
+macro_rules! known {
+    ($($name:literal: $($placeholder:literal)*;)*) => {
+        &[$(Known {
+            name: $name,
+            text: include_str!(concat!("../prompts/", $name, ".md")),
+            placeholders: &[$($placeholder),*],
+        }),*]
+    };
+}
+
+const KNOWN: &[Known] = known! {
+    "system":;
+    "repair": "problems";
+    "generate": "goal" "constraints" "map" "context" "tasks_max";
+    "atomicity": "goal" "ancestors" "siblings";
+    "decompose": "goal" "why" "ancestors" "siblings" "children_min" "children_max";
+    "dependencies": "goal" "ancestors" "children" "example_first" "example_second";
+    "refine": "goal" "ancestors" "settled" "rest" "added_max";
+    "digest": "original" "words_max" "list_max";
+    "examine": "original" "questions" "answer_words";
+    "sit": "digest" "questions" "answer_words";
+    "mark": "answers";
+};
+
+/// What is wrong with a template of a project.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadPrompt {
+    /// There is no prompt of this name.
+    #[error("no prompt is called {name}; there are {}", KNOWN.iter().map(|known| known.name).collect::<Vec<_>>().join(", "))]
+    UnknownName {
+        /// The name that was given.
+        name: String,
+    },
+    /// It has a placeholder that nothing is known for.
+    #[error("prompt {name} has the unknown placeholder {{{{{placeholder}}}}}; it may have {}", list(known))]
+    UnknownPlaceholder {
+        /// The prompt.
+        name: String,
+        /// The placeholder.
+        placeholder: String,
+        /// Those that it may have.
+        known: Vec<String>,
+    },
+    /// A placeholder is not closed.
+    #[error("prompt {name} has {{{{ without }}}} after it: {after}")]
+    Unclosed {
+        /// The prompt.
+        name: String,
+        /// What stands there.
+        after: String,
+    },
+    /// It says nothing.
+    #[error("prompt {name} is empty")]
+    Empty {
+        /// The prompt.
+        name: String,
+    },
+    /// It is too long.
+    #[error("prompt {name} has {found} bytes, over the limit of {TEMPLATE_BYTES_MAX}")]
+    TooLong {
+        /// The prompt.
+        name: String,
+        /// How many it has.
+        found: usize,
+    },
+}
+
+fn list(known: &[String]) -> String {
+    let braced = known.iter().map(|name| format!("{{{{{name}}}}}"));
+    if known.is_empty() { "none".to_owned() } else { braced.collect::<Vec<_>>().join(", ") }
+}
+
+/// A piece of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Value(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Template {
+    version: String,
+    pieces: Vec<Piece>,
+}
+
+/// All prompts: the built-in ones, and a project's own in their place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prompts {
+    templates: BTreeMap<&'static str, Template>,
+}
+
+impl Default for Prompts {
+    fn default() -> Self {
+        let templates =
+            KNOWN.iter().filter_map(|known| Some((known.name, read(known, known.text, "").ok()?)));
+        Self { templates: templates.collect() }
+    }
+}
+
+impl Prompts {
+    /// The names that a project may give a template of its own for.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        KNOWN.iter().map(|known| known.name)
+    }
+
+    /// The text of a built-in template, to begin one's own from.
+    pub fn built_in(name: &str) -> Option<&'static str> {
+        KNOWN.iter().find(|known| known.name == name).map(|known| known.text)
+    }
+
+    /// The placeholders that a template may have.
+    pub fn placeholders(name: &str) -> Option<&'static [&'static str]> {
+        KNOWN.iter().find(|known| known.name == name).map(|known| known.placeholders)
+    }
+
+    /// The built-in templates with a project's own in their place, by name.
+    pub fn with<'a>(overrides: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, BadPrompt> {
+        let mut prompts = Self::default();
+        for (name, text) in overrides {
+            let known = KNOWN.iter().find(|known| known.name == name);
+            let known = known.ok_or_else(|| BadPrompt::UnknownName { name: name.to_owned() })?;
+            prompts.templates.insert(known.name, read(known, text, "project-")?);
+        }
+        Ok(prompts)
+    }
+
+    /// The version of the prompt for a purpose: `decompose/1`, or `decompose/project-…` for a project's own.
+    pub fn version(&self, purpose: Purpose) -> String {
+        let version = self.templates.get(purpose.name()).map_or("", |template| template.version.as_str());
+        format!("{}/{version}", purpose.name())
+    }
+
+    /// The text of a prompt with its values in place. Paragraphs that are left empty are left out.
+    pub(crate) fn render(&self, name: &str, values: &Values) -> String {
+        let mut text = String::new();
+        for piece in self.templates.get(name).into_iter().flat_map(|template| &template.pieces) {
+            match piece {
+                Piece::Text(piece) => {
+                    // A value that is empty leaves its blank lines behind.
+                    let piece = if text.is_empty() || text.ends_with("\n\n") {
+                        piece.trim_start_matches('\n')
+                    } else {
+                        piece
+                    };
+                    text.push_str(piece);
+                }
+                Piece::Value(name) => text.push_str(values.get(name)),
+            }
+        }
+        text.trim().to_owned()
+    }
+}
+
+fn read(known: &Known, text: &str, origin: &str) -> Result<Template, BadPrompt> {
+    let name = || known.name.to_owned();
+    if text.len() > TEMPLATE_BYTES_MAX {
+        return Err(BadPrompt::TooLong { name: name(), found: text.len() });
+    }
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text).replace("\r\n", "\n");
+    let (first, body) = text.split_once('\n').unwrap_or((&text, ""));
+    let (version, body) = match first.strip_prefix("version:") {
+        Some(version) if !version.trim().is_empty() => (format!("{origin}{}", version.trim()), body),
+        // Whoever gave no version gets one that changes with the text.
+        Some(_) | None => (format!("{origin}{}", fingerprint(&text)), text.as_str()),
+    };
+    if body.trim().is_empty() {
+        return Err(BadPrompt::Empty { name: name() });
+    }
+    let mut pieces = Vec::new();
+    let mut rest = body;
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((placeholder, behind)) = after.split_once("}}") else {
+            let after = after.lines().next().unwrap_or_default().chars().take(40).collect();
+            return Err(BadPrompt::Unclosed { name: name(), after });
+        };
+        let placeholder = placeholder.trim();
+        if !known.placeholders.contains(&placeholder) {
+            return Err(BadPrompt::UnknownPlaceholder {
+                name: name(),
+                placeholder: placeholder.chars().take(80).collect(),
+                known: known.placeholders.iter().map(|&known| known.to_owned()).collect(),
+            });
+        }
+        pieces.extend((!before.is_empty()).then(|| Piece::Text(before.to_owned())));
+        pieces.push(Piece::Value(placeholder.to_owned()));
+        rest = behind;
+    }
+    pieces.extend((!rest.is_empty()).then(|| Piece::Text(rest.to_owned())));
+    Ok(Template { version, pieces })
+}
+
+/// The first digits of a text's fingerprint.
+pub(crate) fn fingerprint(text: &str) -> String {
+    digest::digest(&digest::SHA256, text.as_bytes()).as_ref().iter().take(8).fold(
+        String::new(),
+        |mut all, byte| {
+            // Writing into a String cannot fail.
+            let _ = write!(all, "{byte:02x}");
+            all
+        },
+    )
+}
+
+/// The values of a prompt, by the names of their placeholders.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Values(BTreeMap<&'static str, String>);
+
+impl Values {
+    /// Our own words or a number.
+    pub(crate) fn plain(mut self, name: &'static str, value: impl ToString) -> Self {
+        self.0.insert(name, value.to_string());
+        self
+    }
+
+    /// What others wrote, marked as such.
+    pub(crate) fn data(self, name: &'static str, text: &str) -> Self {
+        self.plain(name, data(name, text))
+    }
+
+    /// What others wrote under a line of ours; nothing at all if there is none of it.
+    pub(crate) fn data_under(self, name: &'static str, heading: &str, text: &str) -> Self {
+        if text.trim().is_empty() {
+            self
+        } else {
+            self.plain(name, format!("{heading}\n{}", data(name, text)))
+        }
+    }
+
+    fn get(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
+/// A text between marks that it cannot close itself.
+pub(crate) fn data(name: &str, text: &str) -> String {
+    let lower = text.to_ascii_lowercase();
+    let tag = if lower.contains("<data") || lower.contains("</data") {
+        // It cannot hold the fingerprint of a text that holds it.
+        format!("data-{}", fingerprint(text))
+    } else {
+        "data".to_owned()
+    };
+    let name: String =
+        name.chars().map(|c| if c == '"' || c == '\n' || c == '<' { '_' } else { c }).collect();
+    format!("<{tag} name=\"{name}\">\n{}\n</{tag}>", text.trim())
+}

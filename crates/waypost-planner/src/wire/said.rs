@@ -1,0 +1,97 @@
+//! What a server says when it does not answer: every server has its own shape for it.
+
+use serde_json::Value;
+
+/// Characters of what a server said that are passed on.
+pub const SAID_CHARACTERS_MAX: usize = 300;
+
+/// What a server says when it does not answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// Its word for what happened; may be empty.
+    pub kind: String,
+    /// What it said.
+    pub message: String,
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.message.is_empty(), self.kind.is_empty()) {
+            (true, true) => f.write_str("it said nothing about it"),
+            (true, false) => f.write_str(&self.kind),
+            (false, true) => f.write_str(&self.message),
+            (false, false) => write!(f, "{} ({})", self.message, self.kind),
+        }
+    }
+}
+
+impl Said {
+    /// From the body of an answer that is none.
+    pub fn of(body: &str) -> Self {
+        match serde_json::from_str::<Value>(body) {
+            Ok(body) => Self::within(&body)
+                .unwrap_or_else(|| Self { kind: String::new(), message: start_of(&body.to_string()) }),
+            Err(_) => Self { kind: String::new(), message: start_of(body) },
+        }
+    }
+
+    /// What a value says about an error, if it is about one. Known: OpenAI's and Anthropic's `error`, a text in its place
+    /// (Ollama), vLLM's flat object, FastAPI's `detail`, and a list with one of these (Google).
+    pub(super) fn within(body: &Value) -> Option<Self> {
+        if let Some(first) = body.as_array().and_then(|list| list.first()) {
+            return Self::within(first);
+        }
+        let text = |value: &Value, key: &str| match value.get(key) {
+            Some(Value::String(text)) => start_of(text),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => String::new(),
+        };
+        match body.get("error") {
+            Some(Value::String(message)) => {
+                return Some(Self { kind: String::new(), message: start_of(message) });
+            }
+            Some(error @ Value::Object(_)) => {
+                let kinds = ["type", "code", "status"].map(|key| text(error, key));
+                let kind = kinds.into_iter().find(|kind| !kind.is_empty()).unwrap_or_default();
+                let param = text(error, "param");
+                let message = text(error, "message");
+                let names = |message: &str| param.is_empty() || message.contains(&param);
+                let message = if names(&message) { message } else { format!("{message} ({param})") };
+                return Some(Self { kind, message });
+            }
+            Some(_) | None => {}
+        }
+        if let Some(detail) = body.get("detail").filter(|detail| !detail.is_null()) {
+            let message = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+            return Some(Self { kind: String::new(), message: start_of(&message) });
+        }
+        if body.get("object").and_then(Value::as_str) == Some("error") {
+            return Some(Self { kind: text(body, "type"), message: text(body, "message") });
+        }
+        None
+    }
+}
+
+/// The beginning of a text, in one line.
+pub(super) fn start_of(text: &str) -> String {
+    let mut line = String::new();
+    let mut count = 0;
+    for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {
+        if word.is_empty() {
+            continue;
+        }
+        if count > 0 {
+            line.push(' ');
+        }
+        for character in word.chars() {
+            if count == SAID_CHARACTERS_MAX {
+                line.push('…');
+                return line;
+            }
+            line.push(character);
+            count += 1;
+        }
+        count += 1;
+    }
+    line
+}

@@ -1,0 +1,188 @@
+//! `waypost cost`: what models were asked and what it cost, of one plan or of all. Reads journals, never plans but their heads.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use waypost_core::PlanId;
+use waypost_engine::models::{Spent, Totals, read_journal};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output::Output;
+use crate::setup::Folders;
+use crate::thinking::{self, report};
+use crate::view::table::{self, Cell};
+
+/// Journals that are read.
+const JOURNALS_MAX: usize = 10_000;
+
+const EXAMPLES: &str = "\
+Prices stand in the configuration of models; calls of models without a price are counted, and cost
+nothing here.
+
+Examples:
+  waypost cost
+  waypost cost kq3
+  waypost cost --json";
+
+// Of what.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Cost {
+    /// The plan (otherwise all)
+    plan: Option<String>,
+}
+
+impl Cost {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let folders = Folders::find(context)?;
+        match &self.plan {
+            Some(plan) => of_plan(context, &folders, plan),
+            None => of_all(context, &folders),
+        }
+    }
+}
+
+fn totals(path: &Path, plan: Option<&PlanId>) -> Outcome<Totals> {
+    if !path.is_file() {
+        return Ok(Totals::default());
+    }
+    let lines = read_journal(path).map_err(|error| thinking::of_journal(&error, plan))?;
+    Ok(Totals::of(&lines))
+}
+
+fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
+    let found = context.find(word)?;
+    let totals = totals(&thinking::orders(folders).journal(&found.id), Some(&found.id))?;
+    let (used, budget) = found.look(|plan| (plan.state().tokens_used, plan.spec().token_budget))?;
+    if context.out.json {
+        let mut value = totals_json(&totals);
+        value.insert("id".to_owned(), found.id.as_str().into());
+        value.insert("tokens_used".to_owned(), used.into());
+        value.insert("token_budget".to_owned(), json!(budget));
+        return context.out.value(&value);
+    }
+    let of = budget.map(|budget| format!(" of {budget}")).unwrap_or_default();
+    context.out.line(format!("plan {}: {used}{of} tokens charged", found.id));
+    context.out.line(report::spent_words(&totals.all));
+    if totals.failed > 0 {
+        context
+            .out
+            .line(format!("{} without an answer", crate::view::text::count(totals.failed as usize, "call")));
+    }
+    let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), *spent));
+    print("PURPOSE", purposes, &mut context.out);
+    print("MODEL", totals.by_model.iter().map(|(model, spent)| (model.clone(), *spent)), &mut context.out);
+    let name = |task: &Option<waypost_core::TaskId>| {
+        task.as_ref().map_or_else(|| "(the plan)".to_owned(), ToString::to_string)
+    };
+    print("TASK", totals.by_task.iter().map(|(task, spent)| (name(task), *spent)), &mut context.out);
+    Ok(())
+}
+
+fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
+    let mut rows: Vec<(String, Spent)> = Vec::new();
+    let mut all = Spent::default();
+    for path in journals(&folders.own.join("planning"))? {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let totals = totals(&path, None)?;
+        // A journal that was only begun.
+        if totals.all.calls == 0 && totals.failed == 0 {
+            continue;
+        }
+        let spent = totals.all;
+        all = sum(all, spent);
+        rows.push((name, spent));
+    }
+    if context.out.json {
+        let plans: Vec<Value> = rows
+            .iter()
+            .map(|(name, spent)| {
+                let mut fields = report::spent_json(spent);
+                fields.insert("id".to_owned(), name.clone().into());
+                Value::Object(fields)
+            })
+            .collect();
+        return context.out.value(&json!({ "plans": plans, "all": report::spent_json(&all) }));
+    }
+    if rows.is_empty() {
+        context.out.say("no model was asked so far");
+        return Ok(());
+    }
+    print("PLAN", rows.into_iter(), &mut context.out);
+    context.out.line(format!("in all: {}", report::spent_words(&all)));
+    Ok(())
+}
+
+/// The journals of a folder, in the order of their names.
+fn journals(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| Failure::file(folder, &error);
+    let entries = match std::fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut paths = Vec::new();
+    for entry in entries.take(JOURNALS_MAX) {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn sum(a: Spent, b: Spent) -> Spent {
+    Spent {
+        calls: a.calls + b.calls,
+        tokens_in: a.tokens_in.saturating_add(b.tokens_in),
+        tokens_out: a.tokens_out.saturating_add(b.tokens_out),
+        cost: a.cost.plus(b.cost),
+        unpriced: a.unpriced + b.unpriced,
+        estimated: a.estimated + b.estimated,
+    }
+}
+
+fn totals_json(totals: &Totals) -> Map<String, Value> {
+    let mut fields = report::spent_json(&totals.all);
+    let object = |rows: Vec<(String, &Spent)>| -> Value {
+        Value::Object(
+            rows.into_iter().map(|(name, spent)| (name, Value::Object(report::spent_json(spent)))).collect(),
+        )
+    };
+    let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), spent));
+    let tasks = totals.by_task.iter();
+    let tasks =
+        tasks.map(|(task, spent)| (task.as_ref().map(ToString::to_string).unwrap_or_default(), spent));
+    fields.insert("by_purpose".to_owned(), object(purposes.collect()));
+    fields
+        .insert("by_model".to_owned(), object(totals.by_model.iter().map(|(m, s)| (m.clone(), s)).collect()));
+    fields.insert("by_task".to_owned(), object(tasks.collect()));
+    fields.insert("failed_calls".to_owned(), totals.failed.into());
+    fields
+}
+
+fn print(heading: &str, rows: impl Iterator<Item = (String, Spent)>, out: &mut Output) {
+    let rows: Vec<Vec<Cell>> = rows
+        .map(|(name, spent)| {
+            vec![
+                Cell::plain(name),
+                Cell::plain(spent.calls.to_string()),
+                Cell::plain(spent.tokens_in.to_string()),
+                Cell::plain(spent.tokens_out.to_string()),
+                Cell::plain(if spent.unpriced == spent.calls {
+                    "–".to_owned()
+                } else {
+                    spent.cost.to_string()
+                }),
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.line("");
+    table::print(out, &[heading, "CALLS", "TOKENS IN", "TOKENS OUT", "COST"], &rows);
+}

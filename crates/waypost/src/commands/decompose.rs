@@ -1,0 +1,209 @@
+//! `waypost decompose`: breaks goals down until every leaf is small enough, within bounds, and says what was left.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
+use waypost_engine::models::Journal;
+use waypost_engine::thinking::{Order, Stand, Steps, Thought, Want};
+use waypost_planner::{Decompose as Session, Progress};
+use waypost_store::{NewPlan, WriteError};
+
+use super::plan::read_goal;
+use crate::context::{Context, task_of};
+use crate::error::{Failure, Outcome};
+use crate::thinking::{Asked, Bounds, Chosen, Room, author, record, report};
+use crate::view::text;
+
+/// The goal that everything else of a new plan is a part of.
+const ROOT: &str = "goal";
+/// Characters of a new plan's title.
+const TITLE_CHARACTERS_MAX: usize = 100;
+
+const EXAMPLES: &str = "\
+A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
+or below one task. Each goal is judged (small enough?), broken down into 2 to 7 parts, and the
+parts are ordered; what waits for others is looked at again when they have been thought through.
+Every answer is saved as it comes: Ctrl-C, `waypost pause`, a bound or a crash end it at any time,
+and `waypost continue` goes on from there.
+
+Examples:
+  waypost decompose 'Write a search engine for our wiki' --max-depth 3
+  waypost decompose kq3
+  waypost decompose kq3 t4 --budget 50000 --time 10m
+  waypost decompose kq3 --step";
+
+// What to break down, and how far.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Decompose {
+    /// A goal (- reads it from standard input), or a plan and perhaps one of its tasks
+    #[arg(value_name = "GOAL|PLAN [TASK]", num_args = 1..=2, required = true)]
+    what: Vec<String>,
+    /// Take the word for a goal, whatever plans there are
+    #[arg(long)]
+    goal: bool,
+    /// Make one step: until one answer could be used
+    #[arg(long)]
+    step: bool,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+/// What came of breaking goals down, for whoever asked.
+pub(crate) struct Told {
+    /// For programs.
+    pub(crate) fields: Map<String, Value>,
+    /// Whether it came to its end.
+    pub(crate) outcome: Outcome,
+}
+
+impl Decompose {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (room, plan, task) = self.find(context)?;
+        let extent = self.bounds.over(room.extent())?;
+        room.wake(context, &plan)?;
+        room.set_budget(context, &plan, self.bounds.budget)?;
+        let journal = room.journal(&plan)?;
+        let order = Order {
+            plan,
+            want: Want::Decompose { task },
+            extent,
+            model: self.asked.model.clone(),
+            calls_before: 0,
+            stand: Stand::Open,
+        };
+        let order = room.order(order, &journal)?;
+        room.listen(context)?;
+        let steps = if self.step { Steps::One } else { Steps::All };
+        run_and_tell(context, room, (order, journal), &self.asked, steps)
+    }
+
+    /// The plan that is meant, or a new one.
+    fn find(&self, context: &mut Context) -> Outcome<(Room, PlanId, Option<TaskId>)> {
+        let word = &self.what[0];
+        if let Some(task) = self.what.get(1) {
+            if self.goal {
+                return Err(Failure::usage("--goal is for one text", "put the goal in quotes"));
+            }
+            let found = context.find(word)?;
+            let task = found.look(|plan| task_of(plan, task))??;
+            return Ok((Room::enter(context)?, found.id, Some(task)));
+        }
+        if !self.goal && word != "-" {
+            match context.find(word) {
+                Ok(found) => return Ok((Room::enter(context)?, found.id, None)),
+                // A single word is more likely a plan that is not there than a goal.
+                Err(failure) if !word.trim().contains(char::is_whitespace) => {
+                    let hint = "`waypost list` shows the plans; for a goal of one word, say --goal";
+                    return Err(Failure { hint: hint.to_owned(), ..failure });
+                }
+                Err(_) => {}
+            }
+        }
+        let goal = read_goal(word)?;
+        let room = Room::enter_to_add(context)?;
+        // Whoever cannot be asked does not leave an empty plan behind.
+        let chosen = room.choose(&self.asked)?;
+        let budget = self.bounds.over(room.extent())?.limits.tokens_max;
+        let plan = make(context, &room, &chosen, goal, budget)?;
+        context.out.say(format!("made plan {plan}"));
+        Ok((room, plan, None))
+    }
+}
+
+/// Makes a plan with a goal as its only task.
+fn make(
+    context: &Context,
+    room: &Room,
+    chosen: &Chosen,
+    goal: String,
+    token_budget: Option<u64>,
+) -> Outcome<PlanId> {
+    let by = author(context, chosen.name())?;
+    let title: String = text::one_line(&goal).chars().take(TITLE_CHARACTERS_MAX).collect();
+    let mut draft = Draft::new(title);
+    draft.spec.goal.clone_from(&goal);
+    draft.spec.token_budget = token_budget;
+    let root = TaskId::new(ROOT).map_err(|error| Failure::failed(error.to_string(), ""))?;
+    draft.tasks.push(Task::new(TaskSpec::new(root, goal)));
+    let approval_required = context.approval_required()?;
+    let made = room.plans.create(NewPlan { id: None, by, draft, approval_required });
+    Ok(made.map_err(|error: WriteError| Failure::from(error))?.plan)
+}
+
+/// Breaks down what an order names, and says what came of it.
+pub(crate) fn run_and_tell(
+    context: &mut Context,
+    room: Room,
+    begun: (Order, Arc<Journal>),
+    asked: &Asked,
+    steps: Steps,
+) -> Outcome {
+    let chosen = room.choose(asked)?;
+    let (id, journal) = (begun.0.plan.clone(), Arc::clone(&begun.1));
+    let told = think(context, &room, begun, &chosen, steps);
+    record(journal.path(), asked.record.as_ref())?;
+    let told = told?;
+    let found = room.found(id);
+    if context.out.json {
+        let mut fields = told.fields;
+        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        context.out.value(&fields)?;
+        return told.outcome;
+    }
+    found.look(|plan| report::print_tree(plan, &mut context.out))?;
+    for line in report::lines(&told.fields) {
+        context.out.say(line);
+    }
+    told.outcome
+}
+
+/// Breaks down what an order names.
+pub(crate) fn think(
+    context: &mut Context,
+    room: &Room,
+    (mut order, journal): (Order, Arc<Journal>),
+    chosen: &Chosen,
+    steps: Steps,
+) -> Outcome<Told> {
+    let scope = match &order.want {
+        Want::Decompose { task } => task.clone(),
+        Want::Plan { .. } | Want::Digest { .. } => None,
+    };
+    let extent = &order.extent;
+    let mut session = Session::new(chosen.manner(), extent.bounds(), extent.refining(), scope);
+    let thought = room.think(context, &order, (chosen, &journal), steps, &mut session)?;
+    room.ended(&mut order, &thought.ending)?;
+    let progress = match room.plans.look(&order.plan, |plan: &Plan| session.progress(plan)) {
+        Ok(progress) => progress,
+        Err(WriteError::NotFound(_)) => Progress::default(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut fields = report::thought_json(&thought, &journal);
+    fields.insert("goals".to_owned(), goals_json(&progress));
+    Ok(Told { outcome: outcome(&order.plan, &thought), fields })
+}
+
+fn goals_json(progress: &Progress) -> Value {
+    let stopped: Vec<Value> = progress
+        .stopped
+        .iter()
+        .map(|(task, why)| json!({ "task": task, "why": why.to_string(), "hint": why.hint() }))
+        .collect();
+    json!({
+        "total": progress.goals,
+        "decomposed": progress.decomposed,
+        "atomic": progress.atomic,
+        "open": progress.open,
+        "stopped": stopped,
+    })
+}
+
+/// Whether thinking came to its end, and if not, why, and how it goes on.
+pub(crate) fn outcome(plan: &PlanId, thought: &Thought) -> Outcome {
+    report::outcome(plan, &thought.ending).map_or(Ok(()), Err)
+}

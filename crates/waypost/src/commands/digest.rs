@@ -1,0 +1,125 @@
+//! `waypost digest`: has finished work compressed, and measures how much of it was kept.
+
+use std::sync::Arc;
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_core::{Digest as Kept, Plan};
+use waypost_engine::models::Journal;
+use waypost_engine::thinking::{Digests, Order, Stand, Steps, Want};
+use waypost_planner::Fidelity;
+
+use crate::context::{Context, task_of};
+use crate::error::Outcome;
+use crate::thinking::{Asked, Bounds, Room, record, report};
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+A digest is a summary of under 100 words with decisions and artifacts; later goals are told of it
+in the place of the work itself. How faithful it is, is measured: questions about the original are
+answered from the digest alone, and marked.
+
+Examples:
+  waypost digest kq3
+  waypost digest kq3 t4 --no-exam";
+
+// Of what.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Digest {
+    /// The plan
+    plan: String,
+    /// A task and what lies below it (otherwise all that is finished and has none)
+    task: Option<String>,
+    /// Do not measure how faithful digests are
+    #[arg(long)]
+    no_exam: bool,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+impl Digest {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let task = self.task.as_ref().map(|task| found.look(|plan| task_of(plan, task))?).transpose()?;
+        let room = Room::enter(context)?;
+        room.set_budget(context, &found.id, self.bounds.budget)?;
+        let journal = room.journal(&found.id)?;
+        let order = Order {
+            plan: found.id,
+            want: Want::Digest { task, examined: !self.no_exam },
+            extent: self.bounds.over(room.extent())?,
+            model: self.asked.model.clone(),
+            calls_before: 0,
+            stand: Stand::Open,
+        };
+        let order = room.order(order, &journal)?;
+        room.listen(context)?;
+        run_and_tell(context, room, (order, journal), &self.asked)
+    }
+}
+
+/// Digests what an order names, and says what came of it.
+pub(crate) fn run_and_tell(
+    context: &mut Context,
+    room: Room,
+    (mut order, journal): (Order, Arc<Journal>),
+    asked: &Asked,
+) -> Outcome {
+    let chosen = room.choose(asked)?;
+    let (scope, fidelity) = match &order.want {
+        Want::Digest { task, examined: true } => (task.clone(), Fidelity::default()),
+        Want::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
+        Want::Plan { .. } | Want::Decompose { .. } => (None, Fidelity::default()),
+    };
+    let before = room.plans.look(&order.plan, digested)?;
+    let mut session = Digests::new(chosen.manner(), fidelity, scope, order.extent.parallel_max);
+    let thought = room.think(context, &order, (&chosen, &journal), Steps::All, &mut session);
+    record(journal.path(), asked.record.as_ref())?;
+    let thought = thought?;
+    room.ended(&mut order, &thought.ending)?;
+    let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err);
+    let mut fields = report::thought_json(&thought, &journal);
+    let found = room.found(order.plan.clone());
+    let mut now = found.look(digested)?;
+    now.retain(|(task, _)| before.iter().all(|(known, _)| known != task));
+    if context.out.json {
+        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        let digests: Vec<Value> =
+            now.iter().map(|(task, digest)| json!({ "task": task, "digest": digest })).collect();
+        fields.insert("digests".to_owned(), digests.into());
+        fields.insert("given_up".to_owned(), json!(session.given_up()));
+        fields.insert("unexamined".to_owned(), json!(session.unexamined()));
+        context.out.value(&fields)?;
+        return outcome;
+    }
+    for (task, digest) in &now {
+        let share = |share: Option<f64>| {
+            share.map_or_else(|| "?".to_owned(), |share| format!("{:.0} %", share * 100.0))
+        };
+        let measured =
+            format!("size {}, fidelity {}", share(digest.compression_ratio), share(digest.fidelity_score));
+        context.out.line(format!("{task}  ({measured})"));
+        for line in text::wrapped(&digest.summary, context.out.columns.saturating_sub(2)) {
+            context.out.line(format!("  {line}"));
+        }
+    }
+    if now.is_empty() {
+        context.out.say("no finished task lacks a digest that could be made");
+    }
+    for (task, why) in session.given_up() {
+        context.out.note(format!("{task} has no digest: {why}"));
+    }
+    for line in report::lines(&fields) {
+        context.out.say(line);
+    }
+    outcome
+}
+
+/// The tasks of a plan that have a digest.
+fn digested(plan: &Plan) -> Vec<(String, Kept)> {
+    let digest = |task: &waypost_core::Task| task.spec.thinking.as_ref()?.digest.clone();
+    plan.tasks().filter_map(|(task, _)| Some((task.spec.id.to_string(), digest(task)?))).collect()
+}

@@ -1,0 +1,168 @@
+//! `waypost plan`: asks a model for a plan, checks it, shows it, and saves it as a draft. Never a plan that is not sound, and
+//! never one in the place of another.
+
+pub(crate) mod making;
+mod map;
+
+use clap::Args;
+use waypost_engine::thinking::{Order, Stand, Text, Want};
+use waypost_planner::generate::TASKS_ASKED_MAX;
+
+use crate::commands::plan::making::{Making, Saving};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+use crate::thinking::{Asked, Bounds, Room, of_order, out_of_bounds};
+
+/// Bytes of all texts that a model is given to read.
+const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
+
+const EXAMPLES: &str = "\
+The model is the one that the configuration names for the role `planner` (see docs/planner.md;
+`waypost model test` says what works). What it answers is checked; what is wrong is returned to
+it, a few times; then there is a plan, or everything that is wrong is reported and the answers are
+kept. The plan is a draft of the model's: nothing runs by itself. Interrupted, the same command
+(or `waypost continue`) goes on, and pays for no answer twice.
+
+Examples:
+  waypost plan 'Refactor auth to JWT'
+  waypost plan 'Refactor auth to JWT' --file src/auth.rs --map --constraint 'no new crates'
+  waypost plan - --max-tasks 8 --no-edit < goal.txt
+  waypost plan 'Refactor auth to JWT' --dry-run
+  waypost plan 'Write a search engine' --decompose --budget 100000";
+
+// What the plan is for, and how it is made.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Plan {
+    /// What is to be reached; - reads it from standard input
+    #[arg(value_name = "GOAL|-")]
+    goal: String,
+    /// A file for the model to read; may be given several times
+    #[arg(long = "file", value_name = "FILE", visible_alias = "context")]
+    files: Vec<String>,
+    /// Give the model a map of the repository: its paths
+    #[arg(long)]
+    map: bool,
+    /// Something that the plan must heed; may be given several times
+    #[arg(long = "constraint", value_name = "TEXT")]
+    constraints: Vec<String>,
+    /// Tasks that the plan may have [default: 50, or what the configuration says]
+    #[arg(long, value_name = "N")]
+    max_tasks: Option<usize>,
+    /// Show the plan, and save nothing in the store; saying the same without this saves what was shown
+    #[arg(long, alias = "plan-dry-run")]
+    dry_run: bool,
+    /// Do not open the editor
+    #[arg(long, alias = "plan-no-edit")]
+    no_edit: bool,
+    /// Break the tasks down afterwards until each is small enough
+    #[arg(long)]
+    decompose: bool,
+    /// Take a plan in prose as well: numbered lines and bullets become tasks
+    #[arg(long)]
+    prose: bool,
+    /// Ask anew, whatever an earlier run that was interrupted or only shown has been answered
+    #[arg(long)]
+    fresh: bool,
+    #[command(flatten)]
+    asked: Asked,
+    #[command(flatten)]
+    bounds: Bounds,
+}
+
+impl Plan {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
+        let goal = read_goal(&self.goal)?;
+        let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
+        if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
+            let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
+            return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
+        }
+        let want = Want::Plan {
+            goal,
+            context: texts(&self.files)?,
+            map: if self.map { map::of(&room.folders.workspace)? } else { String::new() },
+            constraints: self.constraints.clone(),
+            tasks_max,
+            decompose: self.decompose,
+            prose: self.prose,
+        };
+        let order = Order {
+            plan: room.plans.id_for_later()?,
+            want,
+            extent: self.bounds.over(room.extent())?,
+            model: self.asked.model.clone(),
+            calls_before: 0,
+            stand: Stand::Open,
+        };
+        let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
+        let (order, journal) = self.adopt(context, &room, order)?;
+        room.listen(context)?;
+        Making { room, order, journal, asked: self.asked, saving }.run(context)
+    }
+
+    /// The order that an earlier run of the same command has left behind, or this one.
+    fn adopt(&self, context: &mut Context, room: &Room, order: Order) -> Outcome<making::Begun> {
+        // Who wants to see a plan wants another one than the last time.
+        let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
+            Vec::new()
+        } else {
+            room.orders.all().map_err(|error| of_order(&error))?
+        };
+        let same = |known: &Order| {
+            let open = match known.stand {
+                Stand::Open | Stand::Shown => true,
+                Stand::Closed => false,
+            };
+            open && known.fingerprint() == order.fingerprint()
+        };
+        for known in known.into_iter().filter(same) {
+            let journal = match room.journal(&known.plan) {
+                Ok(journal) => journal,
+                // Another process is at it.
+                Err(_) => continue,
+            };
+            let what = match known.stand {
+                Stand::Shown => "the plan that was shown",
+                Stand::Open | Stand::Closed => "an earlier run that was interrupted",
+            };
+            context.out.say(format!("takes up {what}; --fresh asks anew"));
+            let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
+            return Ok((room.order(order, &journal)?, journal));
+        }
+        let journal = room.journal(&order.plan)?;
+        Ok((room.order(order, &journal)?, journal))
+    }
+}
+
+/// The goal, from the command line or from standard input.
+pub(crate) fn read_goal(word: &str) -> Outcome<String> {
+    let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
+    let goal = goal.trim().to_owned();
+    if goal.is_empty() {
+        return Err(Failure::usage("the goal is empty", "say what is to be reached"));
+    }
+    let max = waypost_core::limits::TEXT_BYTES_MAX;
+    if goal.len() > max {
+        let message = format!("the goal has {} bytes, over the limit of {max}", goal.len());
+        return Err(Failure::usage(message, "say it shorter, and give the rest as --file"));
+    }
+    Ok(goal)
+}
+
+fn texts(paths: &[String]) -> Outcome<Vec<Text>> {
+    let mut texts = Vec::new();
+    let mut bytes = 0;
+    for path in paths {
+        let text = files::read(path)?;
+        bytes += text.len();
+        if bytes > CONTEXT_BYTES_MAX {
+            let message = format!("the files have more than {CONTEXT_BYTES_MAX} bytes together");
+            return Err(Failure::usage(message, "give the model less to read"));
+        }
+        texts.push(Text { name: path.clone(), text });
+    }
+    Ok(texts)
+}

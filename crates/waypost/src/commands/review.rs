@@ -1,0 +1,200 @@
+//! `waypost review`: everything about a goal: what stands around it, what was thought, and what models were asked.
+
+use clap::Args;
+use serde_json::{Value, json};
+use waypost_core::{Digest, Plan, Task};
+use waypost_engine::models::{JournalLine, read_journal};
+
+use crate::context::{Context, task_of};
+use crate::error::{Failure, Outcome};
+use crate::output::{Look, Output};
+use crate::setup::Folders;
+use crate::thinking;
+use crate::view::task::field;
+use crate::view::{self, text};
+
+const EXAMPLES: &str = "\
+Examples:
+  waypost review kq3 goal.2
+  waypost review kq3 goal.2 --calls
+  waypost review kq3 --calls --json";
+
+// Which goal.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Review {
+    /// The plan
+    plan: String,
+    /// The goal (otherwise the plan as a whole)
+    task: Option<String>,
+    /// What models were asked and answered, in full
+    #[arg(long)]
+    calls: bool,
+}
+
+impl Review {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let path = thinking::orders(&Folders::find(context)?).journal(&found.id);
+        let lines = if path.is_file() {
+            read_journal(&path).map_err(|error| thinking::of_journal(&error, Some(&found.id)))?
+        } else {
+            Vec::new()
+        };
+        found.look(|plan| self.tell(plan, &lines, context))?
+    }
+
+    fn tell(&self, plan: &Plan, lines: &[JournalLine], context: &mut Context) -> Outcome {
+        let id = self.task.as_ref().map(|task| task_of(plan, task)).transpose()?;
+        let task = match &id {
+            None => None,
+            Some(id) => Some(plan.task(id.as_str()).ok_or_else(|| {
+                Failure::not_found(format!("no task is called {id}"), "look at the plan for its tasks")
+            })?),
+        };
+        let lines: Vec<&JournalLine> = lines.iter().filter(|line| is_about(line, id.as_ref())).collect();
+        if context.out.json {
+            let calls: Vec<Value> = lines.iter().map(|line| call_json(line, self.calls)).collect();
+            let mut value = match task {
+                Some(task) => view::json::task(plan, task, text::now()),
+                None => json!(view::json::head(plan)),
+            };
+            value["ancestors"] = task.map(|task| ancestors(plan, task)).unwrap_or_default().into();
+            value["tokens_used"] = plan.state().tokens_used.into();
+            value["calls"] = calls.into();
+            return context.out.value(&value);
+        }
+        let out = &mut context.out;
+        match task {
+            Some(task) => {
+                view::task::print(plan, task, text::now(), out);
+                print_thinking(plan, task, out);
+            }
+            None => view::plan::print_head(plan, true, out),
+        }
+        print_calls(&lines, self.calls, out);
+        Ok(())
+    }
+}
+
+/// The goals above one, the nearest last.
+fn ancestors(plan: &Plan, task: &Task) -> Vec<String> {
+    let above = |task: &Task| task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
+    let mut names: Vec<String> =
+        std::iter::successors(above(task), |task| above(task)).map(|task| task.spec.id.to_string()).collect();
+    names.reverse();
+    names
+}
+
+fn print_thinking(plan: &Plan, task: &Task, out: &mut Output) {
+    let above = ancestors(plan, task);
+    field(out, "above", &above.join(" → "));
+    let Some(thinking) = &task.spec.thinking else {
+        return field(out, "thinking", "nobody has thought about it");
+    };
+    let refinement = thinking.refinement.map(|refinement| match refinement {
+        waypost_core::Refinement::Decomposing => "being broken down",
+        waypost_core::Refinement::Decomposed => "broken down",
+        waypost_core::Refinement::Atomic => "small enough",
+    });
+    field(out, "thinking", refinement.unwrap_or("undecided"));
+    field(out, "tokens", &thinking.tokens.to_string());
+    if let Some(digest) = &thinking.digest {
+        print_digest(digest, out);
+    }
+}
+
+fn print_digest(digest: &Digest, out: &mut Output) {
+    field(out, "decisions", &digest.key_decisions.join("\n"));
+    field(out, "artifacts", &digest.artifacts.join("\n"));
+    let share = |share: Option<f64>| share.map(|share| format!("{:.0} %", share * 100.0)).unwrap_or_default();
+    field(out, "compressed to", &share(digest.compression_ratio));
+    field(out, "fidelity", &share(digest.fidelity_score));
+}
+
+fn is_about(line: &JournalLine, task: Option<&waypost_core::TaskId>) -> bool {
+    let Some(task) = task else { return !matches!(line, JournalLine::Begun { .. }) };
+    match line {
+        JournalLine::Begun { .. } => false,
+        JournalLine::Answered { entry, .. } => entry.task.as_ref() == Some(task),
+        JournalLine::Failed { task: of, .. } => of.as_ref() == Some(task),
+        // Slots end with the goal that they are about, or with the number of a try after it.
+        JournalLine::Forgotten { slots, .. } => {
+            slots.iter().any(|slot| slot.split(['/', ':']).nth(1) == Some(task.as_str()))
+        }
+    }
+}
+
+fn call_json(line: &JournalLine, whole: bool) -> Value {
+    match line {
+        JournalLine::Answered { entry, .. } if !whole => json!({
+            "at": entry.at,
+            "slot": entry.slot,
+            "purpose": entry.purpose,
+            "task": entry.task,
+            "prompt": entry.prompt,
+            "model": entry.from,
+            "tokens_in": entry.answer.tokens_in,
+            "tokens_out": entry.answer.tokens_out,
+            "cost": entry.cost.map(|cost| cost.to_string()),
+        }),
+        line => json!(line),
+    }
+}
+
+fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
+    if lines.is_empty() {
+        return field(out, "calls", "no model was asked");
+    }
+    out.line("");
+    for line in lines {
+        match line {
+            JournalLine::Begun { .. } => {}
+            JournalLine::Answered { entry, system, turns } => {
+                let cost = entry.cost.map(|cost| format!(", cost {cost}")).unwrap_or_default();
+                let head = format!(
+                    "{} UTC  {}  {} ({})  {} + {} tokens{cost}",
+                    text::moment(entry.at),
+                    entry.slot,
+                    entry.from,
+                    entry.answer.model,
+                    entry.answer.tokens_in,
+                    entry.answer.tokens_out
+                );
+                let head = out.paint(&head, Look::Bold);
+                out.line(head);
+                if whole {
+                    print_text("told", system, out);
+                    for turn in turns {
+                        let who = match turn.by {
+                            waypost_planner::Speaker::User => "asked",
+                            waypost_planner::Speaker::Assistant => "it had said",
+                        };
+                        print_text(who, &turn.text, out);
+                    }
+                    print_text("answered", &entry.answer.text, out);
+                }
+            }
+            JournalLine::Failed { at, slot, error, .. } => {
+                let words = format!("{} UTC  {slot}  no answer: {error}", text::moment(*at));
+                let words = out.paint(&words, Look::Red);
+                out.line(words);
+            }
+            JournalLine::Forgotten { at, slots, why } => {
+                let words = format!("{} UTC  forgotten: {} ({why})", text::moment(*at), slots.join(", "));
+                let words = out.paint(&words, Look::Dim);
+                out.line(words);
+            }
+        }
+    }
+}
+
+fn print_text(name: &str, said: &str, out: &mut Output) {
+    let name = out.paint(&format!("  {name}:"), Look::Dim);
+    out.line(name);
+    for line in said.lines() {
+        let line: String =
+            line.chars().filter(|character| !character.is_control() || *character == '\t').collect();
+        out.line(format!("    {line}"));
+    }
+}

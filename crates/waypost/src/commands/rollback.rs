@@ -1,0 +1,81 @@
+//! `waypost rollback`: takes back the thinking about a goal, with everything below it. What it cost stays counted.
+
+use clap::Args;
+use serde_json::{Map, Value};
+use waypost_core::{Command, Plan, TaskId};
+use waypost_engine::models::JournalError;
+use waypost_engine::thinking::forget_outdated;
+
+use crate::cli::Guard;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::setup::Folders;
+use crate::thinking::{self, Room};
+use crate::view::text;
+
+const EXAMPLES: &str = "\
+The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings
+back what was there.
+
+Examples:
+  waypost rollback kq3 goal.2
+  waypost rollback kq3 goal.2 --detach";
+
+// What to take back.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Rollback {
+    /// The plan
+    plan: String,
+    /// The goal
+    task: String,
+    /// Let those outside that depend on what goes forget it
+    #[arg(long)]
+    detach: bool,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Rollback {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let task = found.task(&self.task)?;
+        let (version, below) = found.look(|plan| (plan.version(), below(plan, &task)))?;
+        let command = Command::RollBackTask { task: task.clone(), detach: self.detach };
+        let committed = context.write(&found, vec![command], &self.guard)?;
+        self.forget(context, &found.id, version)?;
+        let mut more: Map<String, Value> = Map::new();
+        more.insert("removed".to_owned(), below.into());
+        let said = format!("rolled back {task}, {} removed", text::count(below, "task"));
+        context.answer(&found, &committed, &said, Some(&task), more)
+    }
+
+    /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.
+    fn forget(&self, context: &mut Context, plan: &waypost_core::PlanId, version: u64) -> Outcome {
+        let path = thinking::orders(&Folders::find(context)?).journal(plan);
+        if !path.is_file() {
+            return Ok(());
+        }
+        let room = Room::enter(context)?;
+        let journal = match room.open_journal(plan) {
+            Ok(journal) => journal,
+            Err(JournalError::Held { .. }) => return Ok(()),
+            Err(error) => return Err(thinking::of_journal(&error, Some(plan))),
+        };
+        let by = context.actor()?;
+        forget_outdated(&room.plans, plan, &by, &journal, version)
+            .map_err(|error| thinking::of_thinking(error, plan))
+    }
+}
+
+/// How many tasks stand below one.
+fn below(plan: &Plan, task: &TaskId) -> usize {
+    let mut rest = vec![task.clone()];
+    let mut count = 0;
+    while let Some(task) = rest.pop() {
+        let children = plan.children(task.as_str());
+        count += children.len();
+        rest.extend(children.into_iter().map(|child| child.spec.id.clone()));
+    }
+    count
+}

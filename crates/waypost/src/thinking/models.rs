@@ -1,0 +1,144 @@
+//! Which models are asked, in which words, and what they cost.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use waypost_core::Actor;
+use waypost_engine::config::Planner;
+use waypost_engine::models::{ByRole, Journal, Model, Recorded, Redactor, Replayed};
+use waypost_engine::thinking::Extent;
+use waypost_engine::{Config, Surroundings};
+use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
+
+use super::{author, of_journal};
+use crate::commands::model::failure;
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::setup::{self, Folders};
+
+/// Whose words a replayed plan is made of.
+const REPLAYED: &str = "planner";
+
+// Who is asked.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Models")]
+pub(crate) struct Asked {
+    /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it
+    #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL")]
+    pub(crate) model: Option<String>,
+    /// Copy the journal of all questions and answers here
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// Ask no model: take the answers from such a file
+    #[arg(long, value_name = "FILE", conflicts_with = "model")]
+    pub(crate) replay: Option<PathBuf>,
+}
+
+/// The models that are asked.
+pub(crate) struct Chosen {
+    model: Arc<dyn Model>,
+    by_role: Option<ByRole>,
+    prices: std::collections::BTreeMap<String, Price>,
+    manner: Manner,
+    name: String,
+}
+
+impl Chosen {
+    /// The same models, which keep what they answer.
+    pub(crate) fn recorded(&self, journal: &Arc<Journal>) -> Box<dyn Model> {
+        Box::new(Recorded::new(Arc::clone(&self.model), Arc::clone(journal)))
+    }
+
+    /// What a question costs, if anybody knows.
+    pub(crate) fn price(&self, ask: &Ask) -> Option<Price> {
+        let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
+        self.prices.get(clients.first()?.name()).copied()
+    }
+
+    /// How sessions ask.
+    pub(crate) fn manner(&self) -> Manner {
+        self.manner.clone()
+    }
+
+    /// The name of the model that plans, as the configuration has it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// In whose name the plan is told.
+    pub(crate) fn actor(&self, context: &Context) -> Outcome<Actor> {
+        author(context, &self.name)
+    }
+}
+
+/// Finds the models.
+pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outcome<Chosen> {
+    let manner = Manner {
+        prompts: prompts(config, folders)?,
+        repairs_max: config.planner.repairs,
+        ..Manner::default()
+    };
+    if let Some(path) = &asked.replay {
+        let replayed = Replayed::read(path).map_err(|error| of_journal(&error, None))?;
+        let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
+        return Ok(Chosen { model, by_role: None, prices: Default::default(), manner, name });
+    }
+    let around: Surroundings = folders.surroundings();
+    let by_role = ByRole::new(config, &around, asked.model.as_deref()).map_err(|error| failure(&error))?;
+    let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
+    let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
+    let price = |server: &waypost_engine::config::ModelServer| {
+        Some(Price { micros_in: server.price_in?, micros_out: server.price_out? })
+    };
+    let prices =
+        config.models.iter().filter_map(|(name, server)| Some((name.clone(), price(server)?))).collect();
+    Ok(Chosen { model: Arc::new(by_role.clone()), by_role: Some(by_role), prices, manner, name })
+}
+
+/// Takes the secrets of the environment out of what is kept.
+pub(super) fn redactor() -> Redactor {
+    Redactor::of_variables(&setup::variables())
+}
+
+/// How far to go where nobody says.
+pub(crate) fn extent(planner: &Planner) -> Extent {
+    let number = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
+    Extent {
+        depth_max: number(planner.depth_max),
+        children_max: number(planner.children_max),
+        goals_max: number(planner.goals_max),
+        parallel_max: number(planner.parallel),
+        refine: true,
+        limits: Limits {
+            tokens_max: planner.token_budget,
+            cost_micros_max: planner.cost_budget,
+            seconds_max: planner.seconds.map(u64::from),
+            ..Limits::default()
+        },
+    }
+}
+
+/// The built-in prompts, with those of the workspace in their place.
+fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
+    let Some(folder) = &config.planner.prompts else { return Ok(Prompts::default()) };
+    let mut own = Vec::new();
+    for name in Prompts::names() {
+        let file = format!("{folder}/{name}.md");
+        match setup::inside(&folders.workspace, &file) {
+            Ok(text) => own.push((name, text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let message = format!("the prompt {file} cannot be read: {error}");
+                return Err(Failure::failed(message, "see `prompts` in [planner] of the configuration"));
+            }
+        }
+    }
+    Prompts::with(own.iter().map(|(name, text)| (*name, text.as_str()))).map_err(|bad| {
+        Failure::new(
+            Exit::Invalid,
+            format!("{folder}: {bad}"),
+            "mend the file, or take it away for the built-in one",
+        )
+    })
+}

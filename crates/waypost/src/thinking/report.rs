@@ -1,0 +1,188 @@
+//! What came of thinking, in words and for programs.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Plan, PlanId};
+use waypost_engine::models::{Journal, Spent};
+use waypost_engine::thinking::{Ending, Thought};
+
+use crate::error::{Exit, Failure};
+use crate::output::Output;
+use crate::view::tree::Page;
+use crate::view::{plan, text};
+
+/// Tasks of a tree that are shown.
+const TASKS_SHOWN_MAX: usize = 200;
+/// Goals that were left, as far as they are named to people.
+const STOPPED_SHOWN_MAX: usize = 10;
+
+/// What was spent, in words.
+pub(crate) fn spent_words(spent: &Spent) -> String {
+    let mut words = format!("{}, {}", text::count(spent.calls as usize, "call"), tokens_words(spent));
+    if spent.cost.0 > 0 || spent.calls > 0 && spent.unpriced == 0 {
+        words.push_str(&format!(", cost {}", spent.cost));
+    }
+    if spent.unpriced > 0 && spent.unpriced < spent.calls {
+        words.push_str(&format!(" ({} without a price)", text::count(spent.unpriced as usize, "call")));
+    }
+    words
+}
+
+fn tokens_words(spent: &Spent) -> String {
+    let about = if spent.estimated > 0 { "about " } else { "" };
+    format!("{about}{}", text::count(spent.tokens() as usize, "token"))
+}
+
+/// What was spent, for programs.
+pub(crate) fn spent_json(spent: &Spent) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("calls".to_owned(), spent.calls.into());
+    fields.insert("tokens".to_owned(), spent.tokens().into());
+    fields.insert("tokens_in".to_owned(), spent.tokens_in.into());
+    fields.insert("tokens_out".to_owned(), spent.tokens_out.into());
+    fields.insert("cost".to_owned(), spent.cost.to_string().into());
+    fields.insert("unpriced_calls".to_owned(), spent.unpriced.into());
+    fields.insert("estimated_calls".to_owned(), spent.estimated.into());
+    fields
+}
+
+/// What came of thinking, for programs.
+pub(crate) fn thought_json(thought: &Thought, journal: &Journal) -> Map<String, Value> {
+    let mut fields = spent_json(&journal.totals().all);
+    let mut repairs: BTreeMap<String, u64> = BTreeMap::new();
+    for repair in &thought.repairs {
+        let name = serde_json::to_value(repair).unwrap_or_default();
+        *repairs.entry(name.as_str().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    fields.insert("ending".to_owned(), ending_word(&thought.ending).into());
+    fields.insert("asked".to_owned(), thought.asked.into());
+    fields.insert("recalled".to_owned(), thought.recalled.into());
+    fields.insert("returned".to_owned(), thought.returned.into());
+    fields.insert("repairs".to_owned(), json!(repairs));
+    fields.insert("journal".to_owned(), journal.path().display().to_string().into());
+    fields
+}
+
+/// What a plan has spent and may spend.
+pub(crate) fn plan_fields(plan: &Plan, fields: &mut Map<String, Value>) {
+    fields.insert("id".to_owned(), plan.id().as_str().into());
+    fields.insert("version".to_owned(), plan.version().into());
+    fields.insert("phase".to_owned(), plan.state().phase.word().into());
+    fields.insert("tokens_used".to_owned(), plan.state().tokens_used.into());
+    if let Some(budget) = plan.spec().token_budget {
+        fields.insert("token_budget".to_owned(), budget.into());
+    }
+}
+
+fn ending_word(ending: &Ending) -> &'static str {
+    match ending {
+        Ending::Over => "over",
+        Ending::Stepped => "stepped",
+        Ending::Halted => "halted",
+        Ending::Paused => "paused",
+        Ending::Gone => "gone",
+        Ending::Bound(_) => "bound",
+        Ending::Trouble(_) => "trouble",
+        Ending::Circles { .. } => "circles",
+    }
+}
+
+/// Prints the head of a plan and its tree.
+pub(crate) fn print_tree(of: &Plan, out: &mut Output) {
+    plan::print_head(of, false, out);
+    out.line("");
+    let page = Page::of(of, None, TASKS_SHOWN_MAX);
+    page.print(of, out);
+    if page.remaining() > 0 {
+        out.line(format!("… and {} more", text::count(page.remaining(), "task")));
+    }
+}
+
+/// What came of thinking, for people: what was spent, what had to be put right, what was left.
+pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64).unwrap_or(0) as usize;
+    let mut spent =
+        format!("{}, {}", text::count(number("calls"), "call"), text::count(number("tokens"), "token"));
+    match (number("unpriced_calls"), fields.get("cost").and_then(Value::as_str)) {
+        (0, Some(cost)) if number("calls") > 0 => spent.push_str(&format!(", cost {cost}")),
+        (_, _) => {}
+    }
+    if number("recalled") > 0 {
+        spent.push_str(&format!("; {} answered before", number("recalled")));
+    }
+    if number("returned") > 0 {
+        spent.push_str(&format!("; {} returned to the model", text::count(number("returned"), "answer")));
+    }
+    let mut lines = vec![spent];
+    let goals = fields.get("goals");
+    let goal = |name: &str| goals.and_then(|goals| goals.get(name)).and_then(Value::as_u64).unwrap_or(0);
+    if goals.is_some() {
+        let words = format!(
+            "{}: {} small enough, {} broken down, {} open",
+            text::count(goal("total") as usize, "goal"),
+            goal("atomic"),
+            goal("decomposed"),
+            goal("open")
+        );
+        lines.insert(0, words);
+    }
+    let stopped = goals.and_then(|goals| goals.get("stopped")).and_then(Value::as_array);
+    let stopped: Vec<&Value> = stopped.into_iter().flatten().collect();
+    for one in stopped.iter().take(STOPPED_SHOWN_MAX) {
+        let word = |name: &str| one.get(name).and_then(Value::as_str).unwrap_or_default();
+        lines.push(format!("left: {} {} ({})", word("task"), word("why"), word("hint")));
+    }
+    if stopped.len() > STOPPED_SHOWN_MAX {
+        lines.push(format!("left: {} more", stopped.len() - STOPPED_SHOWN_MAX));
+    }
+    lines
+}
+
+/// Why thinking has not come to its end, if it has not.
+pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
+    let on = format!("`waypost continue {plan}` goes on");
+    let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
+    match ending {
+        Ending::Over | Ending::Stepped => None,
+        Ending::Halted => {
+            Some(Failure::new(Exit::Interrupted, "interrupted; everything so far is saved", on))
+        }
+        Ending::Paused => {
+            code("paused", Failure::failed(format!("plan {plan} was paused; everything so far is saved"), on))
+        }
+        Ending::Gone => {
+            let message = format!("plan {plan} was put away or is gone; nothing more is asked");
+            code("gone", Failure::failed(message, "`waypost unarchive` takes a plan out again"))
+        }
+        Ending::Bound(broken) => {
+            let option = option_of(broken.bound());
+            let hint = format!("`waypost continue {plan} {option}` goes on with more");
+            let failure = Failure::failed(format!("{broken}; everything so far is saved"), hint);
+            code("bound", failure.with_fact("bound", broken.bound().name()))
+        }
+        Ending::Trouble(error) => {
+            let failure = Failure::failed(
+                format!("{error}; everything so far is saved"),
+                format!("{}; {on}", error.hint()),
+            );
+            code(error.code(), failure)
+        }
+        Ending::Circles { slot } => {
+            let message = format!("the answer to {slot} leads nowhere, however often it is heard");
+            code("circles", Failure::failed(message, "roll the goal back, then continue"))
+        }
+    }
+}
+
+/// The option that raises a bound.
+pub(crate) fn option_of(bound: waypost_planner::Bound) -> &'static str {
+    match bound {
+        waypost_planner::Bound::Depth => "--max-depth N",
+        waypost_planner::Bound::Goals => "--max-goals N",
+        waypost_planner::Bound::Calls => "--max-calls N",
+        waypost_planner::Bound::Tokens => "--budget TOKENS",
+        waypost_planner::Bound::Cost => "--cost AMOUNT",
+        waypost_planner::Bound::Seconds => "--time SPAN",
+    }
+}
