@@ -1,7 +1,7 @@
 use waypost_core::{Command, Counts, Draft, Phase, PlanId};
 use waypost_store::{Head, Page, Shelf, Sort};
 use waypost_tui::app::{Answer, Effect, Heads, Message, NoteKind, Screen, Trouble};
-use waypost_tui::browser::{Browser, HEADS_HELD_MAX, HEADS_PAGE};
+use waypost_tui::browser::{HEADS_HELD_MAX, HEADS_PAGE};
 
 use crate::{World, example, golden_in_all_sizes, now, settings};
 
@@ -35,8 +35,7 @@ fn head(
 
 /// A browser whose stores answer only when the test says.
 fn silent(size: (u16, u16)) -> (World, Vec<Effect>) {
-    let (app, effects) =
-        waypost_tui::app::App::new(settings(), Screen::Browser(Box::new(Browser::new())), now(), size);
+    let (app, effects) = waypost_tui::app::App::new(settings(), Screen::Browser(Box::default()), now(), size);
     let mut world = World::browser(Vec::new(), size);
     world.app = app;
     (world, effects)

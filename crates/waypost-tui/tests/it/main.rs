@@ -27,7 +27,6 @@ use waypost_store::{MemoryStore, NewPlan, Plans, WriteError, WriteRequest};
 use waypost_tui::app::{
     Answer, App, Effect, Heads, Loaded, Message, NotSaved, PlanKey, Screen, Settings, Trouble, update,
 };
-use waypost_tui::browser::Browser;
 use waypost_tui::editor::Editor;
 use waypost_tui::keys::{Chord, Keys};
 use waypost_tui::theme::Theme;
@@ -75,7 +74,7 @@ impl World {
         for (id, draft) in drafts {
             create(&plans, id, draft);
         }
-        Self::with(settings(), Screen::Browser(Box::new(Browser::new())), plans, size)
+        Self::with(settings(), Screen::Browser(Box::default()), plans, size)
     }
 
     /// The editor of one plan.

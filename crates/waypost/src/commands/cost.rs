@@ -18,7 +18,8 @@ use crate::view::table::{self, Cell};
 const JOURNALS_MAX: usize = 10_000;
 
 const EXAMPLES: &str = "\
-Prices stand in the configuration of models; calls of models without a price are counted, and cost nothing here.
+Prices stand in the configuration of models; calls of models without a price are counted, and cost
+nothing here.
 
 Examples:
   waypost cost

@@ -22,10 +22,11 @@ const ROOT: &str = "goal";
 const TITLE_CHARACTERS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
-A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole or below one task. Each goal
-is judged (small enough?), broken down into 2 to 7 parts, and the parts are ordered; what waits for others is looked at
-again when they have been thought through. Every answer is saved as it comes: Ctrl-C, `waypost pause`, a bound or a crash
-end it at any time, and `waypost continue` goes on from there.
+A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
+or below one task. Each goal is judged (small enough?), broken down into 2 to 7 parts, and the
+parts are ordered; what waits for others is looked at again when they have been thought through.
+Every answer is saved as it comes: Ctrl-C, `waypost pause`, a bound or a crash end it at any time,
+and `waypost continue` goes on from there.
 
 Examples:
   waypost decompose 'Write a search engine for our wiki' --max-depth 3

@@ -15,8 +15,9 @@ use crate::thinking::{Asked, Bounds, Room, record, report};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-A digest is a summary of under 100 words with decisions and artifacts; later goals are told of it in the place of the work
-itself. How faithful it is, is measured: questions about the original are answered from the digest alone, and marked.
+A digest is a summary of under 100 words with decisions and artifacts; later goals are told of it
+in the place of the work itself. How faithful it is, is measured: questions about the original are
+answered from the digest alone, and marked.
 
 Examples:
   waypost digest kq3

@@ -10,8 +10,8 @@ use crate::error::{Failure, Outcome};
 use crate::thinking::{Asked, Bounds, Room, of_order};
 
 const EXAMPLES: &str = "\
-Goes on where the last process was: what models have answered is not asked or paid for again. Bounds that are said now take
-the place of those that were said before.
+Goes on where the last process was: what models have answered is not asked or paid for again.
+Bounds that are said now take the place of those that were said before.
 
 Examples:
   waypost continue

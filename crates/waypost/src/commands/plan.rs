@@ -18,10 +18,11 @@ use crate::thinking::{Asked, Bounds, Room, of_order, out_of_bounds};
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 const EXAMPLES: &str = "\
-The model is the one that the configuration names for the role `planner` (see docs/planner.md; `waypost model test` says
-what works). What it answers is checked; what is wrong is returned to it, a few times; then there is a plan, or everything
-that is wrong is reported and the answers are kept. The plan is a draft of the model's: nothing runs by itself.
-Interrupted, the same command (or `waypost continue`) goes on, and pays for no answer twice.
+The model is the one that the configuration names for the role `planner` (see docs/planner.md;
+`waypost model test` says what works). What it answers is checked; what is wrong is returned to
+it, a few times; then there is a plan, or everything that is wrong is reported and the answers are
+kept. The plan is a draft of the model's: nothing runs by itself. Interrupted, the same command
+(or `waypost continue`) goes on, and pays for no answer twice.
 
 Examples:
   waypost plan 'Refactor auth to JWT'

@@ -14,7 +14,8 @@ use crate::thinking::{self, Room};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings back what was there.
+The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings
+back what was there.
 
 Examples:
   waypost rollback kq3 goal.2

@@ -151,7 +151,7 @@ fn calls_and_tokens_are_bounded_before_a_call_and_more_of_them_go_on() {
     let id = stage.only();
     let used = stage.tokens_are_true(&id);
     let error = stage.fails(1, &["continue", "--max-calls", "1000", "--budget", &(used + 100).to_string()]);
-    assert_eq!(error["bound"], "tokens_max");
+    assert_eq!(error["bound"], "token_budget");
     assert_eq!(stage.server.asked(), 3, "the next call would have gone over the budget");
     assert!(error["hint"].as_str().unwrap().contains("--budget"), "{error}");
     let answer = stage.does(&["continue", "--budget", "1000000"]);

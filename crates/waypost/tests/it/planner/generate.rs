@@ -189,9 +189,9 @@ fn what_the_model_is_given_reaches_it_as_data() {
 fn a_budget_is_looked_at_before_a_call() {
     let stage = Stage::playing([say(three())]);
     let error = stage.fails(1, &["plan", GOAL, "--budget", "50"]);
-    assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("tokens_max")));
+    assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("token_budget")));
     let error = stage.fails(1, &["plan", GOAL, "--cost", "0.000001"]);
-    assert_eq!(error["bound"], "cost_max");
+    assert_eq!(error["bound"], "cost_budget");
     assert_eq!(stage.server.asked(), 0);
 }
 
