@@ -16,7 +16,7 @@ impl App {
             "It ends with this program; the plan can always go on later.".to_owned(),
         ];
         let buttons = vec![
-            Button::new('w', "wait for its end, then leave", Choice::LeaveAfterwards),
+            Button::new('w', "wait, then leave", Choice::LeaveAfterwards),
             Button::new('s', "stop it and leave", Choice::StopAndLeave),
             Button::close('b', "back"),
         ];

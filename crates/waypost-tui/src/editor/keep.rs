@@ -316,10 +316,10 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
         lines.push(format!("… and {} more", conflict.differences_total - shown));
     }
     let buttons = vec![
-        Button::new('r', "make my edits on that version", Choice::Rebase),
+        Button::new('r', "mine on top", Choice::Rebase),
         Button::new('v', "see both", Choice::Compare),
-        Button::new('d', "discard mine", Choice::TakeTheirs),
-        Button::close('b', "back to the edits"),
+        Button::new('d', "discard", Choice::TakeTheirs),
+        Button::close('b', "back"),
     ];
     Dialog { marked: 0, ..Dialog::new("Somebody else changed this plan", lines, buttons) }
 }

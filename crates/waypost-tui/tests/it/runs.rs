@@ -425,3 +425,25 @@ fn earlier_versions_are_read_when_they_are_wanted_and_new_ones_as_they_come() {
     heard(&mut app, HistoryAnswer::Versions(key(), None, Ok(versions(102..=301, 301, true))));
     assert!(text(&app).contains("v1 "), "the selection stays on its version: {}", text(&app));
 }
+
+#[test]
+fn every_choice_of_a_question_is_seen_on_the_smallest_terminal() {
+    let mut app = watching((60, 15));
+    told(&mut app, middle().stands());
+    press(&mut app, "x");
+    told(&mut app, RunAnswer::Started(key(), Ok(Started::Runs)));
+    for (keys, words) in
+        [("⎋", ["let it go on", "stop it", "b back"]), ("b\u{3}", ["w wait", "s stop it", "b back"])]
+    {
+        for character in keys.chars() {
+            let key = match character {
+                '\u{3}' => KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+                '⎋' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+                other => KeyEvent::new(KeyCode::Char(other), KeyModifiers::NONE),
+            };
+            update(&mut app, Message::Key(key));
+        }
+        let shown = text(&app);
+        assert!(words.iter().all(|word| shown.contains(word)), "{words:?}:\n{shown}");
+    }
+}
