@@ -46,4 +46,5 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
+pub use waypost_planner as planner;
 pub use why::{Reason, Why, why};
