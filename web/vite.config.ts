@@ -1,8 +1,10 @@
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig } from "vite";
 
+import { licences } from "./licences.mjs";
+
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), licences()],
   build: {
     target: "es2022",
     // The same source gives the same files, byte for byte: a check compares them with what is committed.

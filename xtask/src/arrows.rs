@@ -30,7 +30,7 @@ mod tests {
             ],
         ),
         ("waypost-testkit", &["waypost-core"]),
-        ("xtask", &["waypost-core", "waypost-dialects", "waypost-store", "waypost-testkit"]),
+        ("xtask", &["waypost-core", "waypost-dialects", "waypost-store", "waypost-testkit", "waypost-tui"]),
     ];
 
     #[test]

@@ -5,6 +5,8 @@ mod agents;
 #[cfg(feature = "bench")]
 mod core;
 #[cfg(feature = "bench")]
+mod http;
+#[cfg(feature = "bench")]
 mod measure;
 #[cfg(feature = "bench")]
 mod peers;
@@ -14,6 +16,8 @@ mod postgres;
 mod process;
 #[cfg(feature = "bench")]
 mod run;
+#[cfg(feature = "bench")]
+mod tui;
 
 use anyhow::Result;
 
@@ -37,6 +41,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if let ["validate-file", path] = groups {
         return core::validate_file(path);
     }
+    if let ["http-floor", store] = groups {
+        return http::serve_floor(store);
+    }
     if wants("library") {
         core::run(&mut report)?;
     }
@@ -52,6 +59,10 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
     if groups.contains(&"agents") || groups.contains(&"all") {
         agents::run(&mut report)?;
     }
+    if groups.contains(&"http") || groups.contains(&"all") {
+        let extent = if groups.contains(&"quick") { http::Extent::QUICK } else { http::Extent::WHOLE };
+        http::run(&mut report, &extent)?;
+    }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;
     }
@@ -59,6 +70,9 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         let quick = groups.contains(&"quick");
         let extent = if quick { postgres::Extent::QUICK } else { postgres::Extent::WHOLE };
         postgres::run(&mut report, &extent)?;
+    }
+    if groups.contains(&"tui") || groups.contains(&"all") {
+        tui::run(&mut report)?;
     }
     report.print();
     Ok(())

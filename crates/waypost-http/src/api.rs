@@ -5,6 +5,7 @@
 
 mod actions;
 mod answer;
+mod approvals;
 mod asked;
 mod document;
 mod edits;
@@ -12,6 +13,8 @@ mod events;
 mod feed;
 mod graph;
 mod history;
+mod log;
+mod next;
 mod others;
 mod plans;
 mod routes;
@@ -23,11 +26,13 @@ use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::http::StatusCode;
+use tokio::sync::watch;
 use waypost_core::{Actor, Command, PlanId};
 use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Plans, WriteRequest};
 
 pub(crate) use self::answer::Problem;
+use self::approvals::Approvals;
 pub use self::document::openapi;
 use self::feed::Feed;
 
@@ -44,7 +49,11 @@ pub struct Api {
     /// Whether this server runs plans, too: it may cease to.
     runs: Arc<AtomicBool>,
     /// What happens, for all who listen.
-    pub(crate) feed: Feed,
+    feed: Feed,
+    /// What was said last about approval.
+    approvals: Approvals,
+    /// How often all streams were ended.
+    ends: watch::Sender<u64>,
 }
 
 /// For how long a task that somebody took over HTTP is believed to be worked on.
@@ -54,7 +63,16 @@ impl Api {
     /// For these plans. Nothing is read or run before somebody asks.
     pub fn new(plans: Arc<Plans>, config: Arc<Config>, logs: PathBuf, workspace: String) -> Self {
         let feed = Feed::new(Arc::clone(&plans));
-        Self { plans, config, logs, workspace, runs: Arc::default(), feed }
+        Self {
+            plans,
+            config,
+            logs,
+            workspace,
+            runs: Arc::default(),
+            feed,
+            approvals: Approvals::default(),
+            ends: watch::Sender::default(),
+        }
     }
 
     /// Where whoever runs plans beside the server says so.
@@ -75,6 +93,17 @@ impl Api {
                 )
             })
             .with_state(Arc::clone(self))
+    }
+
+    /// Ends everything that is told as it happens: who may hear on comes again and says where it was.
+    pub(crate) fn end_streams(&self) {
+        self.feed.end_all();
+        self.ends.send_modify(|times| *times += 1);
+    }
+
+    /// Hears of the next [`Self::end_streams`].
+    fn stream_ends(&self) -> watch::Receiver<u64> {
+        self.ends.subscribe()
     }
 
     /// Writes one version, if the configuration lets it be written.

@@ -19,10 +19,11 @@ type File = (&'static str, &'static str, &'static [u8]);
 
 const INDEX: File =
     ("/index.html", "text/html; charset=utf-8", include_bytes!("../../../web/dist/index.html"));
-const FILES: [File; 6] = [
+const FILES: [File; 7] = [
     INDEX,
     ("/icon.svg", "image/svg+xml", include_bytes!("../../../web/dist/icon.svg")),
     ("/theme.js", "text/javascript", include_bytes!("../../../web/dist/theme.js")),
+    ("/licences.txt", "text/plain; charset=utf-8", include_bytes!("../../../web/dist/licences.txt")),
     ("/assets/app.css", "text/css", include_bytes!("../../../web/dist/assets/app.css")),
     ("/assets/app.js", "text/javascript", include_bytes!("../../../web/dist/assets/app.js")),
     ("/assets/markdown.js", "text/javascript", include_bytes!("../../../web/dist/assets/markdown.js")),

@@ -174,7 +174,7 @@ impl Site {
     /// Ends what listeners of the API hear: those who still may come again by themselves.
     fn end_streams(&self) {
         if let Some(api) = &self.api {
-            api.feed.end_all();
+            api.end_streams();
         }
     }
 

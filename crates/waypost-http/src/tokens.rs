@@ -168,13 +168,18 @@ impl Tokens {
 
     /// All of them, in the order in which they were made.
     pub fn list(&self) -> Result<Vec<Token>, TokenError> {
+        self.among(|tokens| tokens.cloned().collect())
+    }
+
+    /// Looks through all of them, as they are now.
+    fn among<R>(&self, look: impl FnOnce(&mut dyn Iterator<Item = &Token>) -> R) -> Result<R, TokenError> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let stamp = self.stamp()?;
         if stamp.is_none() || known.0 != stamp {
             *known = (stamp, self.read()?);
         }
         let lent = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(known.1.iter().chain(lent.iter()).cloned().collect())
+        Ok(look(&mut known.1.iter().chain(lent.iter())))
     }
 
     /// Makes one for an agent. The text is returned this once, and kept nowhere.
@@ -243,13 +248,15 @@ impl Tokens {
             return Ok(None);
         }
         let sha256 = hex(digest(&SHA256, text.as_bytes()).as_ref());
-        let mut found = None;
-        for token in self.list()? {
-            if bool::from(token.sha256.as_bytes().ct_eq(sha256.as_bytes())) {
-                found = Some(token);
+        self.among(|tokens| {
+            let mut found = None;
+            for token in tokens {
+                if bool::from(token.sha256.as_bytes().ct_eq(sha256.as_bytes())) {
+                    found = Some(token);
+                }
             }
-        }
-        Ok(found)
+            found.cloned()
+        })
     }
 
     fn failed(&self, error: io::Error) -> TokenError {

@@ -59,9 +59,9 @@ impl Bound {
     /// Its name in the configuration and in reports.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Depth => "depth_max",
-            Self::Goals => "goals_max",
-            Self::Calls => "calls_max",
+            Self::Depth => "max_depth",
+            Self::Goals => "max_goals",
+            Self::Calls => "max_calls",
             Self::Tokens => "token_budget",
             Self::Cost => "cost_budget",
             Self::Seconds => "seconds",

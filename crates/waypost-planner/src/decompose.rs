@@ -29,7 +29,7 @@ pub const ADDED: &str = "Added: ";
 /// Characters of the reasons that are kept on a goal.
 pub const REASONING_CHARACTERS_MAX: usize = 4_000;
 /// The most that `children_max` may be.
-pub const CHILDREN_LIMIT: usize = 50;
+pub const CHILDREN_LIMIT: usize = 100;
 
 /// How far goals are broken down.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ pub const CANDIDATES_MAX: usize = 256;
 /// Of those, how many may run to the end of the text without ending.
 const UNENDED_MAX: usize = 8;
 /// Bytes that are read in vain before giving up.
-const VAIN_BYTES_MAX: usize = 4 * ANSWER_BYTES_MAX;
+const VAIN_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
 
 /// What was found in an answer.
 #[derive(Clone, Debug, PartialEq)]

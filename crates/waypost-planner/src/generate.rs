@@ -2,6 +2,8 @@
 
 mod read;
 
+use std::collections::HashMap;
+
 use waypost_core::{Draft, Task, TaskId, TaskSpec, validate};
 
 use crate::manner::Tries;
@@ -9,13 +11,13 @@ use crate::prompts::{Values, data};
 use crate::reading::{Reading, json_of};
 use crate::repair::Repair;
 use crate::textplan::{Order, STEP_COMPLEXITY, steps_of_text};
-use crate::words::{one_line, restates, same};
+use crate::words::{one_line, restates, words};
 use crate::{Answer, Ask, Manner, Purpose};
 
 /// Tasks that a plan has at the most, unless somebody says otherwise.
 pub const TASKS_MAX: usize = 20;
 /// Tasks that one answer may be asked for.
-pub const TASKS_ASKED_MAX: usize = 500;
+pub const TASKS_ASKED_MAX: usize = 100_000;
 /// Bytes of the goal and of everything that a model is given to read with it.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
 /// Characters of a plan's title.
@@ -236,21 +238,18 @@ impl Generate {
         {
             reading.problem("there is only one task; a plan has at least 2");
         }
-        for (place, task) in tasks.iter().enumerate() {
+        let mut said: HashMap<Vec<String>, &TaskId> = HashMap::new();
+        for task in &tasks {
             let id = &task.id;
             if task.description.is_empty() {
                 reading.problem(format!("task {id}: the description is empty; say what is to be done"));
             } else if restates(&task.description, goal) {
-                let what = if found == 1 {
-                    "a single task that says what the goal says is no plan"
-                } else {
-                    "it restates the goal"
+                let what = match found {
+                    1 => "a single task that says what the goal says is no plan",
+                    _ => "it restates the goal",
                 };
                 reading.problem(format!("task {id}: {what}; say what is to be done to reach it"));
-            } else if let Some(twin) =
-                tasks[..place].iter().find(|other| same(&other.description, &task.description))
-            {
-                let twin = &twin.id;
+            } else if let Some(twin) = said.insert(words(&task.description), id) {
                 reading.problem(format!("task {id}: it says the same as task {twin}; leave one of them out"));
             }
         }

@@ -40,6 +40,8 @@ pub enum Repair {
     BadEscape,
     /// The JSON broke off; what was whole of it was read.
     Truncated,
+    /// Closing brackets were missing at its end, and nothing else.
+    Unclosed,
     /// A bare list where an object was asked for.
     BareList,
     /// A number where a text was asked for.
@@ -66,7 +68,7 @@ pub enum Repair {
 
 impl Repair {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::ByteOrderMark,
         Self::Thinking,
         Self::Fence,
@@ -84,6 +86,7 @@ impl Repair {
         Self::RawControl,
         Self::BadEscape,
         Self::Truncated,
+        Self::Unclosed,
         Self::BareList,
         Self::NumberAsText,
         Self::TextAsBoolean,
@@ -117,6 +120,7 @@ impl Repair {
             Self::RawControl => "line breaks inside texts were kept",
             Self::BadEscape => "needless backslashes were left out",
             Self::Truncated => "the answer broke off: only what was whole was read",
+            Self::Unclosed => "closing brackets at the end were added",
             Self::BareList => "a bare list was taken for the answer",
             Self::NumberAsText => "numbers were read as texts",
             Self::TextAsBoolean => "a text was read as true or false",

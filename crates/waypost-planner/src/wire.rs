@@ -12,6 +12,7 @@ mod tests;
 
 use serde_json::Value;
 
+use crate::tokens::{estimate, estimate_ask};
 use crate::{Answer, Ask, Ended};
 
 pub use manner::{Concession, Manner, Structured, TokensKey};
@@ -106,27 +107,6 @@ pub enum WireError {
     TooMuch(usize),
 }
 
-/// Tokens of a text, as far as one can tell without the model's own vocabulary: four letters each, other characters one each.
-pub fn estimated_tokens(text: &str) -> u64 {
-    let (mut plain, mut other) = (0_u64, 0_u64);
-    for character in text.chars() {
-        match character.is_ascii() {
-            true => plain += 1,
-            false => other += 1,
-        }
-    }
-    plain.div_ceil(4) + other
-}
-
-/// Tokens of a question, estimated.
-pub fn estimated_tokens_of(ask: &Ask) -> u64 {
-    /// What a turn costs beside its words.
-    const TURN_TOKENS: u64 = 4;
-    let turns = ask.turns.iter().map(|turn| estimated_tokens(&turn.text) + TURN_TOKENS);
-    let schema = ask.schema.as_ref().map_or(0, |schema| estimated_tokens(&schema.schema.to_string()));
-    turns.sum::<u64>() + estimated_tokens(&ask.system) + TURN_TOKENS + schema
-}
-
 /// What is known of an answer while it comes.
 #[derive(Debug, Default)]
 struct Parts {
@@ -177,8 +157,8 @@ impl Parts {
         };
         let estimated = self.tokens_in.is_none() || self.tokens_out.is_none();
         Ok(Answer {
-            tokens_in: self.tokens_in.unwrap_or_else(|| estimated_tokens_of(ask)),
-            tokens_out: self.tokens_out.unwrap_or_else(|| estimated_tokens(&text)),
+            tokens_in: self.tokens_in.unwrap_or_else(|| estimate_ask(ask)),
+            tokens_out: self.tokens_out.unwrap_or_else(|| estimate(&text)),
             text,
             ended,
             model: self.model.filter(|name| !name.is_empty()).unwrap_or_else(|| model.to_owned()),

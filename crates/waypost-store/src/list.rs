@@ -25,6 +25,7 @@ fn value(head: &Head, sort: Sort) -> Value {
         Sort::Title => Value::Text(head.title.clone()),
         Sort::Id => Value::Text(String::new()),
         Sort::Urgency => Value::Latest(Reverse(i64::from(head.urgency))),
+        Sort::Attention => Value::Latest(Reverse(head.attention())),
     }
 }
 
@@ -39,7 +40,9 @@ fn cursor(value: &Value, id: &str) -> String {
 fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
     let (id, value) = text.split_once('|')?;
     let value = match sort {
-        Sort::Updated | Sort::Created | Sort::Urgency => Value::Latest(Reverse(value.parse().ok()?)),
+        Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
+            Value::Latest(Reverse(value.parse().ok()?))
+        }
         Sort::Title | Sort::Id => Value::Text(value.to_owned()),
     };
     Some((value, id.to_owned()))

@@ -6,6 +6,13 @@ use waypost_core::{
     Touched,
 };
 
+/// Between two ranks of [`Head::attention`]: more microseconds than any time has.
+const ATTENTION_STEP: i64 = 1_000_000_000_000_000_000;
+
+/// [`Head::attention`] in the words of SQL.
+pub(crate) const ATTENTION: &str = "((CASE WHEN phase = 'awaiting_approval' THEN 3 WHEN asking > 0 THEN 2 \
+     WHEN phase = 'active' THEN 1 ELSE 0 END) * 1000000000000000000 + coalesce(updated_at, 0))";
+
 /// The head of a plan: all that a list shows, without its tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Head {
@@ -37,6 +44,13 @@ pub struct Head {
     pub counts: Counts,
     /// The priority of its most urgent task that could start now; 0 when there is none.
     pub urgency: i32,
+    /// Tasks that wait for a person's answer.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub asking: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Head {
@@ -58,7 +72,20 @@ impl Head {
             awaits_approval: state.approval_required && state.approval.is_none(),
             counts: plan.counts(),
             urgency: plan.ready().next().map_or(0, |task| task.spec.priority),
+            asking: u32::try_from(plan.asking().count()).unwrap_or(u32::MAX),
         }
+    }
+
+    /// How much a person is needed, and then when it last changed, as one number: what waits for approval stands above what
+    /// has a question, that above what runs, and that above the rest.
+    pub fn attention(&self) -> i64 {
+        let rank = match (self.phase, self.asking) {
+            (Phase::AwaitingApproval, _) => 3,
+            (_, 1..) => 2,
+            (Phase::Active, 0) => 1,
+            (Phase::Draft | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled, 0) => 0,
+        };
+        rank * ATTENTION_STEP + self.updated_at.map_or(0, Timestamp::as_micros)
     }
 
     /// Whether somebody who looks for work finds some here: a task could start now, and the plan runs or may.
@@ -322,6 +349,8 @@ pub enum Sort {
     Id,
     /// The plan with the most urgent task first.
     Urgency,
+    /// What a person is needed for first ([`Head::attention`]).
+    Attention,
 }
 
 /// Which plans to list.

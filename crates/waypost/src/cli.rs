@@ -123,6 +123,8 @@ pub(crate) enum Command {
     Model(command::model::Models),
     /// Show how work goes on that others do
     Watch(command::watch::Watch),
+    /// Look at plans, edit and run them in the terminal
+    Tui(command::tui::Tui),
     /// List plans
     #[command(visible_alias = "ls")]
     List(command::list::List),

@@ -46,6 +46,16 @@ impl Context {
         Self::new(self.global.clone())
     }
 
+    /// The same for the user's own store.
+    pub(crate) fn for_user(&self) -> Self {
+        Self::new(Global { store: None, global: true, ..self.global.clone() })
+    }
+
+    /// Whether the command line, or a variable, says which store is meant.
+    pub(crate) fn says_store(&self) -> bool {
+        self.global.global || self.global.store.as_ref().is_some_and(|store| !store.is_empty())
+    }
+
     /// Goes to the folder that was named.
     pub(crate) fn enter(&self) -> Outcome {
         let Some(folder) = &self.global.directory else { return Ok(()) };

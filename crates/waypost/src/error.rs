@@ -294,7 +294,7 @@ fn of_conflict(message: String, conflict: &Conflict) -> Failure {
     if !writers.is_empty() {
         failure.details.push(format!("  since version {}, {} wrote:", conflict.known, writers.join(", ")));
     }
-    let lines = differences::lines(&conflict.differences, &differences::Style::short());
+    let lines = differences::short_lines(&conflict.differences);
     failure.details.extend(lines.into_iter().map(|line| format!("  {}", line.text)));
     let unseen = conflict.differences_total.saturating_sub(conflict.differences.len());
     if unseen > 0 {

@@ -85,6 +85,11 @@ impl Output {
         }
     }
 
+    /// Whether what is shown on the terminal may have colours.
+    pub(crate) fn has_colour(&self) -> bool {
+        self.color
+    }
+
     /// A line of data.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
         self.data.push_str(line.as_ref().trim_end_matches(' '));

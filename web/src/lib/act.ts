@@ -3,6 +3,7 @@
 import { part, send } from "./api";
 import { page } from "./page.svelte";
 import type { PlanOnScreen } from "./plan.svelte";
+import { sibling } from "./tree";
 import { shown } from "./words";
 
 export type PlanAction =
@@ -58,4 +59,14 @@ export async function edit(screen: PlanOnScreen, what: string, mine: string, ope
     await send("POST", `/plans/${part(screen.id)}/edits`, { operations }, { version: known });
     then();
   });
+}
+
+/** Gives a task the place before the one above it, or behind the one below it, among those beside it. */
+export async function move(screen: PlanOnScreen, task: string, step: -1 | 1): Promise<void> {
+  const [graph, version, place] = [screen.graph, screen.plan?.version, screen.placeOf(task)];
+  if (!graph || version === undefined || place === undefined) return;
+  const other = graph.ids[sibling(graph, place, step) ?? -1];
+  if (other === undefined) return page.say(`${task} is ${step < 0 ? "the first" : "the last"} already`);
+  const [where, words] = step < 0 ? [{ before: other }, `before ${other}`] : [{ after: other }, `after ${other}`];
+  await edit(screen, `move ${task} ${words}`, `${task} ${words}`, [{ op: "move", task, ...where }], version, () => page.say(`${task} stands ${words} now`));
 }

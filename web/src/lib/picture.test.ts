@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { BOX, boxAt, Neighbours, step } from "./picture";
+import { BOX, boxAt, Neighbours, PICTURE_PIXELS_MAX, PICTURE_SIDE_MAX, pictureScale, step } from "./picture";
 import type { Graph } from "./types";
 
 /** Two in a row above one that needs both. */
@@ -35,4 +35,15 @@ test("arrow keys follow the arrows and the rows", () => {
   expect([0, 1]).toContain(step(graph, neighbours, 2, "ArrowUp"));
   expect(step(graph, neighbours, 0, "ArrowUp")).toBeNull();
   expect(step(graph, neighbours, 0, "ArrowLeft")).toBeNull();
+});
+
+test("a picture of the whole plan is as large as it can be and no larger", () => {
+  expect(pictureScale({ width: 500, height: 176 })).toBe(2);
+  for (const size of [{ width: 400_000, height: 300 }, { width: 300, height: 90_000 }, { width: 20_000, height: 20_000 }]) {
+    const scale = pictureScale(size);
+    const [wide, high] = [(size.width + 48) * scale, (size.height + 48) * scale];
+    expect(Math.max(wide, high)).toBeLessThanOrEqual(PICTURE_SIDE_MAX + 1);
+    expect(wide * high).toBeLessThanOrEqual(PICTURE_PIXELS_MAX + 1);
+    expect(Math.max(wide / PICTURE_SIDE_MAX, high / PICTURE_SIDE_MAX, (wide * high) / PICTURE_PIXELS_MAX)).toBeGreaterThan(0.99);
+  }
 });

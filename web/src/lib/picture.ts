@@ -14,7 +14,16 @@ const HEAD_SCALE = 0.3;
 /** Arrows that are drawn while they are thinner than a hair. */
 const THIN_ARROWS_MAX = 20_000;
 
+/** Pixels of a picture for one of the plan's, where there is room for it. */
+const PICTURE_SCALE = 2;
+/** Pixels of a side of a picture, and of the whole: what browsers can still make a file of. */
+export const PICTURE_SIDE_MAX = 8_192;
+export const PICTURE_PIXELS_MAX = 32_000_000;
+/** What is left free around the plan in a picture. */
+const PICTURE_AIR = 24;
+
 export interface Colours {
+  page: string;
   panel: string;
   text: string;
   dim: string;
@@ -30,7 +39,7 @@ export function colours(element: Element): Colours {
   const own = Object.fromEntries(
     Object.keys(SIGN).map((name) => [name, { line: read(name), fill: read(`${name}-fill`) }]),
   ) as Colours["own"];
-  return { panel: read("panel"), text: read("text"), dim: read("dim"), line: read("line-strong"), accent: read("accent"), own };
+  return { page: read("page"), panel: read("panel"), text: read("text"), dim: read("dim"), line: read("line-strong"), accent: read("accent"), own };
 }
 
 /** What stands next to each task. */
@@ -74,6 +83,34 @@ export function draw(context: CanvasRenderingContext2D, scene: Scene): void {
   drawBoxes(context, scene);
   drawNewArrow(context, scene);
   context.restore();
+}
+
+/** Pixels of a picture of the whole plan for one of the plan's. */
+export function pictureScale(plan: Size): number {
+  const wide = plan.width + 2 * PICTURE_AIR;
+  const high = plan.height + 2 * PICTURE_AIR;
+  return Math.min(PICTURE_SCALE, PICTURE_SIDE_MAX / wide, PICTURE_SIDE_MAX / high, Math.sqrt(PICTURE_PIXELS_MAX / (wide * high)));
+}
+
+/** Whether a picture at this scale has words. */
+export const hasWords = (scale: number): boolean => scale >= WORDS_SCALE;
+
+/** The whole plan on a canvas of its own, whatever of it is seen on the screen. */
+export function drawWhole(scene: Pick<Scene, "graph" | "standing" | "critical" | "colours">): HTMLCanvasElement {
+  const plan = { width: scene.graph.width ?? 1, height: scene.graph.height ?? 1 };
+  const scale = pictureScale(plan);
+  const screen = { width: Math.floor((plan.width + 2 * PICTURE_AIR) * scale), height: Math.floor((plan.height + 2 * PICTURE_AIR) * scale) };
+  const canvas = document.createElement("canvas");
+  canvas.width = screen.width;
+  canvas.height = screen.height;
+  const context = canvas.getContext("2d");
+  if (!context) return canvas;
+  const camera = { x: -PICTURE_AIR, y: -PICTURE_AIR, scale };
+  draw(context, { ...scene, camera, screen, selected: null, hovered: null, arrow: null });
+  context.globalCompositeOperation = "destination-over";
+  context.fillStyle = scene.colours.page;
+  context.fillRect(0, 0, screen.width, screen.height);
+  return canvas;
 }
 
 function seen(scene: Scene, left: number, top: number, right: number, bottom: number): boolean {

@@ -3,7 +3,7 @@
 import { ApiError, get, part, query } from "./api";
 import { live, seldom } from "./live.svelte";
 import { page } from "./page.svelte";
-import type { Graph, Plan, PlanEvent, Problem, Standing } from "./types";
+import type { Graph, Group, Plan, PlanEvent, Problem, Standing } from "./types";
 import { standings } from "./words";
 
 /** What an event makes of the task that it names. */
@@ -100,8 +100,9 @@ export class PlanOnScreen {
   }
 
   /** The tasks of some levels of a plan that is too large to be drawn at once. */
-  async levels(from: number, to: number): Promise<Graph> {
-    return get<Graph>(`/plans/${part(this.id)}/graph${query({ levels: `${from}-${to}` })}`);
+  async levels(group: Group): Promise<Graph> {
+    const { level_from, level_to } = group;
+    return get<Graph>(`/plans/${part(this.id)}/graph${query({ levels: `${level_from}-${level_to}`, part: group.part })}`);
   }
 
   #failed(error: unknown): void {

@@ -58,6 +58,20 @@ class Place {
     else history.pushState(null, "", path);
     this.#look();
   }
+
+  /** Says something behind the question mark; nothing takes it away. */
+  say(name: string, value: string | number | null): void {
+    const search = new URLSearchParams(this.search);
+    if (value === null || value === "") search.delete(name);
+    else search.set(name, String(value));
+    this.go(location.pathname + words(search), true);
+  }
+}
+
+/** What stands behind the question mark, with it. */
+export function words(search: URLSearchParams): string {
+  const text = search.toString();
+  return text ? `?${text}` : "";
 }
 
 export const place = new Place();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { children, treeRows } from "./tree";
+import { children, sibling, treeRows } from "./tree";
 import type { Graph } from "./types";
 
 const graph = { parent: [-1, 0, 0, 1, -1] } as unknown as Graph;
@@ -23,4 +23,13 @@ test("what is inside a closed task is not shown", () => {
 test("a chain of a hundred thousand does not overflow", () => {
   const deep = { parent: Array.from({ length: 100_000 }, (_, place) => place - 1) } as unknown as Graph;
   expect(treeRows(children(deep), new Set()).length).toBe(100_000);
+});
+
+test("the tasks beside a task are those under the same parent", () => {
+  const graph = { parent: [-1, 0, 0, -1] } as Graph;
+  expect(sibling(graph, 0, 1)).toBe(3);
+  expect(sibling(graph, 3, -1)).toBe(0);
+  expect(sibling(graph, 1, 1)).toBe(2);
+  expect(sibling(graph, 2, 1)).toBeNull();
+  expect(sibling(graph, 0, -1)).toBeNull();
 });

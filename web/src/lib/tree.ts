@@ -32,3 +32,12 @@ export function treeRows(below: Map<number, number[]>, closed: ReadonlySet<numbe
   }
   return rows;
 }
+
+/** The task beside this one, under the same parent: the one before it or the one behind it. */
+export function sibling(graph: Graph, place: number, step: -1 | 1): number | null {
+  const parent = graph.parent[place];
+  for (let other = place + step; other >= 0 && other < graph.parent.length; other += step) {
+    if (graph.parent[other] === parent) return other;
+  }
+  return null;
+}

@@ -40,6 +40,8 @@ export interface Head {
   awaits_approval: boolean;
   counts: Counts;
   urgency: number;
+  /** Tasks that wait for a person's answer; absent when there are none. */
+  asking?: number;
 }
 
 export interface Approval {
@@ -109,6 +111,8 @@ export interface Group {
   level_to: number;
   count: number;
   counts: Counts;
+  /** The place among the parts of a level that has too many tasks to be drawn. */
+  part?: number;
 }
 
 export interface Attempt {
@@ -140,9 +144,8 @@ export interface Task {
   work?: { executor: string; inputs?: unknown; shape?: string };
   priority?: number;
   parent?: string;
-  digest?: unknown;
-  reasoning?: string;
-  tokens?: number;
+  check?: { executor: string; inputs?: unknown; shape?: string };
+  thinking?: Thinking;
   standing: Standing;
   state: {
     status: string;
@@ -155,14 +158,34 @@ export interface Task {
     output?: unknown;
     error?: string;
     reason?: string;
-    question?: string;
+    reported?: { by: string; result?: string; output?: unknown };
+    evidence?: Evidence;
+    answers?: { question: string; answer: string; by: string }[];
   };
   children: string[];
   needed_by: string[];
   received_outputs: Record<string, unknown>;
   attempts: Attempt[];
   why: Why[];
-  evidence?: unknown;
+}
+
+/** What a planner thought of a task, and what came of it in short. */
+export interface Thinking {
+  refinement?: string;
+  reasoning?: string;
+  tokens?: number;
+  digest?: { summary: string; key_decisions?: string[]; artifacts?: string[] };
+}
+
+/** What a check found. */
+export interface Evidence {
+  passed: boolean;
+  check: string;
+  worker: string;
+  outcome: string;
+  output?: unknown;
+  log_tail?: string;
+  digest: string;
 }
 
 export interface TimelineRow {

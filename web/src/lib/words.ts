@@ -121,6 +121,9 @@ export function actor(text: string | null | undefined): { kind: string; name: st
   return at < 0 ? { kind: "", name: text ?? "" } : { kind: (text ?? "").slice(0, at), name: (text ?? "").slice(at + 1) };
 }
 
+/** Text with the names of workers as people tell them apart: host and process, without when that process began. */
+export const briefly = (text: string): string => text.replace(/([\w.-]+:\d+):[0-9a-f]+\.[0-9a-f]+/g, "$1");
+
 /** A value as a person wants to read it. */
 export function shown(value: unknown): string {
   if (value === undefined || value === null) return "";

@@ -68,8 +68,11 @@ const judged = () =>
     await look("a task's form");
     await page.keyboard.press("Escape");
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys and signs" }).waitFor();
+    const help = page.getByRole("dialog", { name: "Keys and signs" });
+    await help.waitFor();
     await look("the help");
+    const licences = await (await page.request.get(stage.site + (await help.getByRole("link", { name: /licences/ }).getAttribute("href")))).text();
+    for (const name of ["svelte", "marked", "dompurify"]) assert.match(licences, new RegExp(`^${name} [0-9.]+ \\(`, "m"));
     assert.equal(found.join("\n\n"), "");
   });
 
@@ -77,13 +80,15 @@ const narrow = () =>
   play("narrow", "", async (stage, browser) => {
     await prepare(stage);
     const page = await browser.signIn(stage);
-    await page.setViewportSize({ width: 360, height: 640 });
     const wider = [];
-    for (const path of ["/", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build"]) {
-      await page.goto(stage.site + path);
-      await ready(page);
-      const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));
-      if (wide > 360) wider.push(`${path}: ${wide}`);
+    for (const [width, height] of [[360, 640], [3840, 2160]]) {
+      await page.setViewportSize({ width, height });
+      for (const path of ["/", "/events", "/workers", ...VIEWS.map((name) => `/plans/release/${name}`), "/plans/release/list/build"]) {
+        await page.goto(stage.site + path);
+        await ready(page);
+        const wide = await page.evaluate(() => Math.max(document.documentElement.scrollWidth, document.getElementById("main").scrollWidth));
+        if (wide > width) wider.push(`${path}: ${wide} of ${width}`);
+      }
     }
     assert.deepEqual(wider, []);
   });
@@ -143,6 +148,6 @@ const keys = () =>
 
 export const access = [
   ["axe finds nothing on any view, light or dark", judged],
-  ["no view is wider than a narrow screen", narrow],
+  ["no view is wider than its screen, be it 360 pixels or 4K", narrow],
   ["the keys are enough to open a plan, choose a task and mark it as done", keys],
 ];

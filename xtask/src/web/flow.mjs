@@ -156,9 +156,130 @@ const reconnect = () =>
     await other.close();
   });
 
+const order = () =>
+  play("order", "", async (stage, browser) => {
+    const tasks = ["alpha", "beta", "gamma"].map((id) => ({ id, description: `Task ${id}` }));
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "order", title: "Order", tasks }));
+    const ids = async () => (await stage.api("GET", "/plans/order/tasks")).tasks.map((task) => task.id).join(" ");
+    const page = await browser.signIn(stage);
+    const rows = page.getByRole("listbox", { name: "Tasks" }).getByRole("option");
+    await page.goto(`${stage.site}/plans/order/list/gamma`);
+    await page.getByRole("option", { name: /gamma/, selected: true }).waitFor();
+    await page.getByRole("button", { name: "Move up" }).click();
+    await until("gamma stands before beta", async () => (await ids()) === "alpha gamma beta");
+    await rows.nth(1).filter({ hasText: "gamma" }).waitFor();
+    await page.keyboard.press("Alt+ArrowUp");
+    await until("gamma stands first", async () => (await ids()) === "gamma alpha beta");
+    await rows.nth(0).filter({ hasText: "gamma" }).waitFor();
+    await page.getByRole("button", { name: "Move up" }).click();
+    await page.getByText("gamma is the first already").waitFor();
+    await page.getByRole("button", { name: "Move down" }).click();
+    await until("gamma stands second again", async () => (await ids()) === "alpha gamma beta");
+    // What was searched for is a part of the address, also while tasks are opened and closed.
+    await page.getByLabel("Search tasks").fill("bet");
+    await page.waitForURL(/text=bet/);
+    await rows.filter({ hasText: "beta" }).click();
+    await page.waitForURL(/list\/beta\?text=bet/);
+    await page.reload();
+    await page.getByLabel("Search tasks").waitFor();
+    assert.equal(await page.getByLabel("Search tasks").inputValue(), "bet");
+    await rows.filter({ hasText: "beta" }).waitFor();
+    assert.equal(await rows.count(), 1);
+    await page.goto(`${stage.site}/plans/order/history?from=1&to=3`);
+    await page.getByRole("heading", { name: "Version 1 → 3" }).waitFor();
+    assert.deepEqual(browser.complaints, []);
+  });
+
+/** Where the middle of a task's box is on the screen while the whole graph is shown (`fit` of camera.ts). */
+async function middle(page, graph, task) {
+  const frame = await page.getByRole("application").boundingBox();
+  const scale = Math.min((frame.width - 48) / graph.width, (frame.height - 48) / graph.height, 1.1);
+  const place = graph.ids.indexOf(task);
+  return [
+    frame.x + frame.width / 2 + (graph.x[place] + 100 - graph.width / 2) * scale,
+    frame.y + frame.height / 2 + (graph.y[place] + 28 - graph.height / 2) * scale,
+  ];
+}
+
+const pull = () =>
+  play("pull", "", async (stage, browser) => {
+    const tasks = [{ id: "a", description: "First" }, { id: "b", description: "Second" }, { id: "c", description: "Third", depends_on: ["a"] }];
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "pull", title: "Pull", tasks }));
+    const graph = await stage.api("GET", "/plans/pull/graph");
+    const page = await browser.signIn(stage);
+    await page.goto(`${stage.site}/plans/pull/graph`);
+    await page.getByRole("button", { name: "Connect" }).waitFor();
+    // Pointing at a task tells what it depends on.
+    await page.mouse.move(...(await middle(page, graph, "c")));
+    await page.locator("#graph-told").getByText("depends on a").waitFor();
+    await page.getByRole("button", { name: "Connect" }).click();
+    await page.mouse.move(...(await middle(page, graph, "b")));
+    await page.mouse.down();
+    await page.mouse.move(...(await middle(page, graph, "c")), { steps: 8 });
+    await page.mouse.up();
+    await page.getByText("c depends on b now").waitFor();
+    assert.deepEqual((await stage.api("GET", "/plans/pull/tasks/c")).depends_on, ["a", "b"]);
+    // One that would close a ring is refused in words, and nothing is written.
+    const grown = await stage.api("GET", "/plans/pull/graph");
+    await until("the page has drawn it anew", () => page.evaluate((version) => document.body.textContent.includes(`v${version}`), grown.version));
+    await page.mouse.move(...(await middle(page, grown, "c")));
+    await page.mouse.down();
+    await page.mouse.move(...(await middle(page, grown, "a")), { steps: 8 });
+    await page.mouse.up();
+    await page.getByText(/depend on each other/).waitFor();
+    assert.equal((await stage.api("GET", "/plans/pull")).version, grown.version);
+    assert.deepEqual(browser.complaints.filter((one) => !one.includes("409") && !one.includes("422")), []);
+  });
+
+const panel = () =>
+  play("panel", CONFIGURATION, async (stage, browser) => {
+    stage.write("steps.sh", `cat > /dev/null; echo "looked closely" >&2; echo '{"seen": 3}'`);
+    const thinking = { reasoning: "Small enough", tokens: 1234, digest: { summary: "All is counted", key_decisions: ["count lines"], artifacts: ["size.txt"] } };
+    const tasks = [{ id: "counted", description: "Count", thinking, check: work("count") }, { id: "asked", description: "Ask" }];
+    await stage.run("person:ada", "import", stage.write("plan.json", { format: "waypost/1", id: "panel", title: "Panel", tasks }));
+    await stage.api("POST", "/plans/panel/actions/start", {});
+    const agent = await stage.agent("counter");
+    await agent.call("task_next", { plan: "panel", task: "counted" });
+    await agent.call("task_report", { plan: "panel", task: "counted", status: "done", text: "counted by hand" });
+    await agent.call("task_next", { plan: "panel", task: "asked" });
+    await agent.call("task_report", { plan: "panel", task: "asked", status: "question", text: "How many?", choices: ["one", "two"] });
+
+    const page = await browser.signIn(stage);
+    await page.getByText("1 plan asks you something.").waitFor();
+    await page.goto(`${stage.site}/plans/panel/list/counted`);
+    const side = page.getByRole("complementary");
+    for (const words of ["All is counted", "count lines", "size.txt", "Small enough", "1,234", "steps passed", "looked closely", "sha256:"]) {
+      await side.getByText(words).first().waitFor();
+    }
+    await page.goto(`${stage.site}/plans/panel/list/asked`);
+    await side.getByRole("button", { name: "Answer" }).click();
+    const dialog = page.getByRole("dialog", { name: "Answer" });
+    await dialog.getByRole("button", { name: "two" }).click();
+    await dialog.getByRole("button", { name: "Answer" }).click();
+    await side.getByText("How many? → two").waitFor();
+    await side.getByText("asked", { exact: true }).first().waitFor();
+
+    // The plan leaves in each format, and the formats are all there are to write.
+    await page.goto(`${stage.site}/plans/panel/document`);
+    const links = page.getByRole("link", { name: /^[a-z-]+$/ }).and(page.locator("[download]"));
+    await links.first().waitFor();
+    const names = [];
+    for (const one of await links.all()) {
+      const answer = await page.request.get(stage.site + (await one.getAttribute("href")));
+      assert.equal(answer.status(), 200, `${await one.textContent()}: ${await answer.text()}`);
+      names.push((await one.textContent()).trim());
+    }
+    const known = (await stage.run("person:ada", "schema")).formats.filter((one) => one.write).map((one) => one.format);
+    assert.deepEqual(names.sort(), known.sort());
+    assert.deepEqual(browser.complaints, []);
+  });
+
 export const flow = [
   ["an agent's plan is approved, run, retried and completed in the page", journey],
   ["who writes second sees both sides, keeps what was typed, and writes on top", conflict],
   ["a form keeps what was typed while the plan changes, and gives the focus back", formAndOthers],
+  ["the panel of a task tells evidence, digest and answers, and the plan leaves in each format", panel],
+  ["a dependency is made by pulling, and a ring is refused", pull],
+  ["tasks are given another place, and the address says what is searched and compared", order],
   ["a page whose server went away says so and goes on when it is back", reconnect],
 ];

@@ -1,7 +1,9 @@
 // Every text that somebody can write into a plan tries to become more than text.
 import assert from "node:assert/strict";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 
-import { play } from "./stage.mjs";
+import { play, until } from "./stage.mjs";
 
 /** What a field says: each would set `pwned`, or would be found in the page. */
 const evil = (field) =>
@@ -37,6 +39,7 @@ const common = (task) => ({
   locks: [short(`lock-${task}`)],
 });
 const strange = short("task");
+const another = `held'onmouseover='window.pwned=1'</script><svg/class="evil"/onload=window.pwned=1>`;
 const TASKS = [
   { id: "fails", ...common("fails") },
   { id: "asks", ...common("asks") },
@@ -44,7 +47,14 @@ const TASKS = [
   { id: "skips", ...common("skips") },
   { id: "gives", ...common("gives"), provides: short("provides") },
   { id: strange, ...common("strange"), depends_on: ["gives"] },
+  { id: another, ...common("another") },
   { id: "inside", parent: strange, ...common("inside"), depends_on: ["fails"] },
+  {
+    id: "checked",
+    ...common("checked"),
+    check: { executor: "steps", inputs: { text: evil("input of a check") } },
+    thinking: { reasoning: evil("reasoning"), digest: { summary: evil("summary"), key_decisions: [evil("decision")], artifacts: [short("artifact")] } },
+  },
   { id: "runs", ...common("runs"), work: { executor: "steps", inputs: { text: evil("input"), [short("key")]: 1 } } },
 ];
 
@@ -66,13 +76,27 @@ async function fill(stage) {
   await report("goes", "progress", { text: evil("progress") });
   await report("skips", "skipped", { text: evil("reason") });
   await report("gives", "done", { text: evil("result"), output: { [short("name")]: evil("output") }, sure: true });
+  await report("checked", "done", { text: evil("report") });
   await agent.call("plan_edit", { plan, ops: [{ op: "add", id: "later", description: evil("added later") }] });
+  // Somebody with a strange name works on a task with a strange name.
+  await stage.run(`agent:${short("holder")}`, "start", plan, another);
+  await strangers(stage);
   // A second plan, whose owner and author have strange names, and which is rejected with strange words.
   const second = { format: "waypost/1", id: "second", title: evil("second"), owner: short("owner"), tasks: [{ id: "a", ...common("a") }] };
   await stage.run(`agent:${short("someone")}`, "import", stage.write("second.json", second));
   await stage.api("POST", "/plans/second/actions/request-approval", { message: evil("message") });
   await stage.api("POST", "/plans/second/actions/reject", { reason: evil("rejection") });
   return plan;
+}
+
+/** A worker that shares the store says strange things of itself: what others write into a shared store nobody has checked. */
+async function strangers(stage) {
+  const store = new DatabaseSync(join(stage.workspace, ".waypost", "waypost.db"), { timeout: 5_000 });
+  const row = await until("a worker is in the store", () => store.prepare("SELECT until, record FROM workers LIMIT 1").get());
+  const known = JSON.parse(row.record);
+  const other = { ...known, name: short("worker"), host: evil("host"), queues: [short("queue")], executors: [short("executor")] };
+  store.prepare("INSERT INTO workers (name, until, record) VALUES (?, ?, ?)").run(other.name, row.until, JSON.stringify(other));
+  store.close();
 }
 
 const VIEWS = ["graph", "tree", "list", "timeline", "document", "approval", "history", "events"];
@@ -99,6 +123,9 @@ const injection = () =>
     await visit("/", "title<img");
     await visit("/events", "error<img");
     await visit("/workers", "intruder");
+    for (const words of [short("worker"), short("queue"), short("executor"), short("holder"), another]) {
+      await page.getByText(words).first().waitFor();
+    }
     for (const name of VIEWS) {
       await visit(`/plans/${plan}/${name}`, "title<img");
       await visit(`/plans/second/${name}`, "second<img");
@@ -110,12 +137,13 @@ const injection = () =>
     await page.getByRole("button", { name: "Edit", exact: true }).click();
     await page.locator(".preview h1").waitFor();
     await harmless(page, "the preview");
-    const told = { fails: "error<img", asks: "question<img", goes: "progress<img", skips: "reason<img", gives: "output<img", [strange]: "output<img", runs: "input<img" };
+    const told = { fails: "error<img", asks: "question<img", goes: "progress<img", skips: "reason<img", gives: "output<img", [strange]: "output<img", [another]: short("holder"), checked: "steps failed", runs: "input<img" };
     for (const [task, words] of Object.entries(told)) {
       await visit(`/plans/${plan}/list/${encodeURIComponent(task)}`, `description of`);
       const panel = page.getByRole("complementary");
       await panel.getByText(words).first().waitFor();
       for (const log of await panel.getByRole("button", { name: "Log" }).all()) await log.click();
+      if (task === "checked") for (const said of ["log<img", "reasoning<img", "summary<img", "decision<img"]) await panel.getByText(said).first().waitFor();
       if (task === "runs") await panel.getByText("log<img").first().waitFor();
       await panel.getByRole("button", { name: "Edit" }).click();
       await page.getByRole("dialog").waitFor();

@@ -3,6 +3,7 @@
 mod models;
 mod reporters;
 mod shapes;
+mod tui;
 
 use std::path::Path;
 
@@ -131,6 +132,7 @@ pub(super) fn apply(
         }
         retention.end(&mut reader);
     }
+    reader.tui(config, &mut top);
     top.end(&mut reader);
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use waypost_planner::{Ask, Role};
 
-use super::{Client, Cost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
+use super::{Client, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
 use crate::config::{Config, ENVIRONMENT_MODELS, ModelServer, Secret, nearest};
 use crate::executors::Surroundings;
 
@@ -92,11 +92,6 @@ impl ByRole {
     /// Takes the secrets of all of them out of texts, and those of the environment.
     pub fn redactor(&self) -> &Redactor {
         &self.redactor
-    }
-
-    /// The most that a question can cost at the model that is asked first; nothing where its price is not known.
-    pub fn cost_max(&self, ask: &Ask) -> Option<Cost> {
-        self.of(ask.purpose.role())?.0.first()?.cost_max(ask)
     }
 }
 

@@ -9,8 +9,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
-use waypost_planner::wire::{ANSWER_BYTES_MAX, Api, Listener, Manner, Said, WireError, estimated_tokens_of};
-use waypost_planner::{Answer, Ask};
+use waypost_planner::wire::{ANSWER_BYTES_MAX, Api, Listener, Manner, Said, WireError};
+use waypost_planner::{Answer, Ask, Price};
 
 use super::patience::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
 use super::{Cost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
@@ -152,20 +152,9 @@ impl Client {
     }
 
     /// What an answer costs; nothing where the price of either way is not known.
-    pub fn cost(&self, answer: &Answer) -> Option<Cost> {
-        let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let sum = of(answer.tokens_in, self.server.price_in?) + of(answer.tokens_out, self.server.price_out?);
-        // Never less than it was.
-        Some(Cost(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)))
-    }
-
-    /// The most that a question can cost, by an estimate of its tokens.
-    pub fn cost_max(&self, ask: &Ask) -> Option<Cost> {
-        let of = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let tokens_out = u64::from(ask.tokens_max.min(self.server.tokens_max));
-        let sum =
-            of(estimated_tokens_of(ask), self.server.price_in?) + of(tokens_out, self.server.price_out?);
-        Some(Cost(u64::try_from(sum.div_ceil(1_000_000)).unwrap_or(u64::MAX)))
+    fn cost(&self, answer: &Answer) -> Option<Cost> {
+        let price = Price { micros_in: self.server.price_in?, micros_out: self.server.price_out? };
+        Some(Cost(price.cost(answer.tokens_in, answer.tokens_out)))
     }
 
     /// Asks, and asks again so often.

@@ -450,3 +450,25 @@ fn the_sample_configurations_of_jaato_are_read() {
     let errors = todo(&cases["errors_for"]["input"].to_string()).unwrap_err();
     assert!(errors.len() >= 3, "{errors:?}");
 }
+
+#[test]
+fn keys_of_the_terminal_are_kept_with_their_place_and_a_later_file_replaces_them_one_by_one() {
+    let user = "[tui]\nmouse = false\n[tui.keys]\neditor.save = \"w\"\nanywhere.quit = [\"q\", \"ctrl+q\"]\n";
+    let workspace = "[tui.keys.editor]\nsave = []\n";
+    let layers = [layer(Origin::User, user), layer(Origin::Workspace, workspace)];
+    let tui = Config::load(&layers, []).unwrap().tui;
+    let found =
+        tui.keys.iter().map(|one| format!("{}:{} {} = {:?}", one.place, one.line, one.action, one.keys));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        ["user.toml:5 anywhere.quit = [\"q\", \"ctrl+q\"]", ".waypost/config.toml:2 editor.save = []"]
+    );
+    assert!(!tui.mouse && Config::default().tui.mouse);
+    check(
+        "[tui]\nmose = true\n[tui.keys]\neditor.save = 3\n",
+        &[
+            ".waypost/config.toml:4: `tui.keys.editor.save` must be a key or a list of keys (for example editor.save = [\"s\", \"ctrl+s\"])",
+            ".waypost/config.toml:2: `tui.mose` is no key of the configuration (did you mean `mouse`?)",
+        ],
+    );
+}

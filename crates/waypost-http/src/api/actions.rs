@@ -6,12 +6,13 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
+use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
 use waypost_engine::{admit, preview};
 
 use super::answer::{Problem, Told};
+use super::approvals::approval as approval_of;
 use super::asked::{Body, Known, PlanPath, TaskPath, Writer};
-use super::{Api, aside, plans};
+use super::{Api, aside};
 
 /// Tasks whose commands are told.
 const RUNS_MAX: usize = 500;
@@ -34,6 +35,11 @@ pub(crate) struct Words {
     error: Option<String>,
     progress: Option<String>,
     answer: Option<String>,
+    question: Option<String>,
+    #[serde(default)]
+    choices: Vec<String>,
+    /// The attempt in whose name something is said: it is refused if somebody else has started the task since.
+    attempt: Option<u32>,
 }
 
 fn named(names: &[(String, String)], wanted: &str) -> String {
@@ -105,16 +111,16 @@ pub(crate) async fn on_task(
             let found = plan.task(task.as_str());
             found.filter(|task| task.state.status == Status::Running).map(|task| task.state.attempt)
         })?;
-        let command = command(&action, &task, words, running, &writer)?;
+        let attempt = words.attempt.or(running);
+        let command = command(&action, &task, words, attempt, &writer)?;
         let committed = api.write(&writer.0, &id, vec![command], known)?;
         let told = api.plans.look(&id, |plan| {
             let found = plan.task(task.as_str());
-            let standing = found.map(|found| super::tasks::standing(plan, found));
             json!({
                 "id": id,
                 "task": task,
                 "version": committed.version,
-                "standing": standing,
+                "standing": plan.standing(task.as_str()),
                 "attempt": found.map(|found| found.state.attempt),
             })
         })?;
@@ -127,22 +133,22 @@ fn command(
     action: &str,
     task: &TaskId,
     words: Words,
-    running: Option<u32>,
+    attempt: Option<u32>,
     writer: &Writer,
 ) -> Result<Command, Problem> {
-    let task = task.clone();
+    let (task, said) = (task.clone(), words.attempt.is_some());
     let needed = |said: Option<String>, name: &str| {
         let said = said.filter(|said| !said.trim().is_empty());
         said.ok_or_else(|| Problem::bad(format!("{name} is missing"), format!("send {{\"{name}\": …}}")))
     };
     let finish = |task, outcome| {
         // Whoever works on it says so; a person or an agent may also tick off what nobody works on.
-        Command::FinishTask { task, attempt: running, outcome, retry: None }
+        Command::FinishTask { task, attempt, outcome, retry: None }
     };
     Ok(match action {
         "claim" => Command::StartTask { task, worker: writer.0.to_string() },
         "progress" => {
-            let attempt = running.ok_or_else(|| {
+            let attempt = attempt.ok_or_else(|| {
                 Problem::new(
                     axum::http::StatusCode::CONFLICT,
                     format!("nobody works on {task}"),
@@ -159,16 +165,21 @@ fn command(
         "skip" => finish(task, Outcome::Skipped { reason: words.reason }),
         "retry" => Command::RetryTask { task },
         "cancel" => Command::CancelTask { task, reason: words.reason.unwrap_or_default() },
+        "ask" => {
+            let text = needed(words.question, "question")?;
+            let ask = Ask { text, choices: words.choices, state: None };
+            Command::AskQuestion { task, attempt, ask: Box::new(ask) }
+        }
         "answer" => Command::AnswerQuestion { task, answer: needed(words.answer, "answer")? },
         "release" => Command::ReleaseTask {
             task,
-            attempt: running.filter(|_| !writer.is_person()),
+            attempt: attempt.filter(|_| said || !writer.is_person()),
             reason: words.reason.unwrap_or_default(),
         },
         other => {
             return Err(Problem::not_found(
                 format!("no action is called {other}"),
-                "one of claim, progress, done, fail, skip, retry, cancel, answer, release",
+                "one of claim, progress, done, fail, skip, retry, cancel, ask, answer, release",
             ));
         }
     })
@@ -180,7 +191,7 @@ pub(crate) async fn approval(
     PlanPath(id): PlanPath,
 ) -> Result<Told<Value>, Problem> {
     aside(api, move |api| {
-        let mut value = plans::approval(api, &id)?;
+        let mut value = approval_of(api, &id)?;
         let (draft, version) = api.plans.look(&id, |plan| (plan.to_draft(), plan.version()))?;
         let runs = || {
             let tasks = draft.tasks.iter().filter(|task| !task.state.status.is_finished());

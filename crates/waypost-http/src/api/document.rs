@@ -136,7 +136,7 @@ fn shapes() -> Value {
     let head = json!({ "$ref": "#/components/schemas/Head" });
     let head_fields = json!({
         "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
-        "queue": text, "counts": { "type": "object" },
+        "queue": text, "counts": { "type": "object" }, "asking": number,
     });
     let me = json!({
         "actor": text, "role": text, "csrf": { "type": ["string", "null"] }, "version": text,
@@ -163,6 +163,9 @@ fn shapes() -> Value {
         "Timeline": object(&["version", "rows"], version),
         "History": object(&["versions"], json!({ "versions": { "type": "array" } })),
         "Differences": object(&["differences", "differences_total"], json!({ "differences_total": number })),
+        "Taken": object(&["task"], json!({
+            "plan": text, "version": number, "task": { "type": ["object", "null"] }, "lease_seconds": number,
+            "reasons": { "type": "array", "items": text } })),
         "TaskPage": list("tasks", &object(&["id", "description", "standing"], json!({ "id": text, "standing": text }))),
         "Task": object(&["id", "standing", "attempts", "why"], json!({ "id": text, "standing": text })),
         "EventPage": object(&["events", "cursor", "more"], json!({ "events": { "type": "array" }, "cursor": text })),

@@ -1,12 +1,16 @@
 //! What happens, for all who listen: one thread reads the log and hands what it finds to every listener. Whoever begins in
-//! the past, or cannot follow, reads pages by itself until it has caught up.
+//! the past, or cannot follow, reads pages by itself until it has caught up; a few at a time, and pages that several need are
+//! read once.
 
+use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
 use serde_json::json;
+use tokio::sync::Semaphore;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans};
@@ -16,7 +20,11 @@ use super::answer::Problem;
 /// How long a listener hears nothing at the most: then it is told that somebody is still there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
 /// Pages that wait for a listener; who is farther behind reads for itself.
-const PAGES_KEPT: usize = 256;
+const PAGES_KEPT: usize = 64;
+/// Listeners that read for themselves at the same time; the others wait for their turn.
+const READERS_MAX: usize = 4;
+/// Pages of the past that are kept for those who need the same.
+const PAGES_SHARED: usize = 32;
 /// How long the reader waits for something new before it looks whether anybody listens.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -24,22 +32,21 @@ const LOOK: Duration = Duration::from_secs(2);
 struct Page {
     from: Cursor,
     to: Cursor,
-    /// Each with its text.
-    events: Vec<(Occurrence, String)>,
+    /// Each with the place of its text.
+    events: Vec<(Occurrence, Range<usize>)>,
     /// All texts.
     whole: Bytes,
 }
 
 impl Page {
     fn of(from: Cursor, to: Cursor, events: Vec<Occurrence>) -> Self {
-        let events: Vec<(Occurrence, String)> = events
-            .into_iter()
-            .map(|event| {
-                let text = text(&event);
-                (event, text)
-            })
-            .collect();
-        let whole: String = events.iter().map(|(_, text)| text.as_str()).collect();
+        let mut whole = String::new();
+        let place = |event: Occurrence| {
+            let begin = whole.len();
+            whole.push_str(&format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event)));
+            (event, begin..whole.len())
+        };
+        let events = events.into_iter().map(place).collect();
         Self { from, to, events, whole: Bytes::from(whole) }
     }
 
@@ -49,12 +56,30 @@ impl Page {
             return self.whole.clone();
         }
         let fresh = self.events.iter().filter(|(event, _)| event.cursor() > cursor && filter.admits(event));
-        Bytes::from(fresh.map(|(_, text)| text.as_str()).collect::<String>())
+        Bytes::from(fresh.flat_map(|(_, place)| &self.whole[place.clone()]).copied().collect::<Vec<u8>>())
     }
 }
 
-fn text(event: &Occurrence) -> String {
-    format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event))
+/// Those who are behind.
+struct Behind {
+    turns: Semaphore,
+    /// Pages of all events behind which there are others: they never become more.
+    pages: Mutex<VecDeque<Arc<Page>>>,
+}
+
+impl Behind {
+    fn known(&self, from: Cursor) -> Option<Arc<Page>> {
+        let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.iter().find(|page| page.from == from).cloned()
+    }
+
+    fn keep(&self, page: &Arc<Page>) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if pages.len() >= PAGES_SHARED {
+            pages.pop_front();
+        }
+        pages.push_back(Arc::clone(page));
+    }
 }
 
 /// Where the reader that goes on sends to, if one does.
@@ -64,11 +89,13 @@ type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
 pub(crate) struct Feed {
     plans: Arc<Plans>,
     reader: Reader,
+    behind: Arc<Behind>,
 }
 
 impl Feed {
     pub(crate) fn new(plans: Arc<Plans>) -> Self {
-        Self { plans, reader: Reader::default() }
+        let behind = Behind { turns: Semaphore::new(READERS_MAX), pages: Mutex::default() };
+        Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
     }
 
     /// Begins to listen behind `after`, or with what comes next. Waits for the store.
@@ -78,7 +105,8 @@ impl Feed {
             Some(after) => after,
             None => Cursor::after(self.plans.latest()?),
         };
-        Ok(Listener { plans: Arc::clone(&self.plans), filter, cursor, heard, behind: true, greeted: false })
+        let (plans, others) = (Arc::clone(&self.plans), Arc::clone(&self.behind));
+        Ok(Listener { plans, filter, cursor, heard, others, behind: true, greeted: false })
     }
 
     fn subscribe(&self) -> Result<Receiver<Arc<Page>>, Problem> {
@@ -140,6 +168,7 @@ pub(crate) struct Listener {
     /// All that is wanted before it was told.
     cursor: Cursor,
     heard: Receiver<Arc<Page>>,
+    others: Arc<Behind>,
     /// Whether there may be something before what the reader sends next.
     behind: bool,
     greeted: bool,
@@ -166,8 +195,7 @@ impl Listener {
                 Ok(Err(RecvError::Closed)) => return None,
                 Ok(Err(RecvError::Lagged(_))) => self.behind = true,
                 Ok(Ok(page)) => {
-                    let said = page.after(self.cursor, &self.filter);
-                    self.cursor = self.cursor.max(page.to);
+                    let said = self.take(&page);
                     if !said.is_empty() {
                         return Some(said);
                     }
@@ -176,13 +204,32 @@ impl Listener {
         }
     }
 
-    /// Reads one page for itself.
+    /// One page of what was before, which it reads for itself unless another one has.
     async fn catch_up(&mut self) -> Option<Bytes> {
+        let hears_all = self.filter == EventFilter::default();
+        let known = |listener: &Self| listener.others.known(listener.cursor).filter(|_| hears_all);
+        if let Some(page) = known(self) {
+            return Some(self.take(&page));
+        }
+        let others = Arc::clone(&self.others);
+        let _turn = others.turns.acquire().await.ok()?;
+        if let Some(page) = known(self) {
+            return Some(self.take(&page));
+        }
         let (plans, filter, cursor) = (Arc::clone(&self.plans), self.filter.clone(), self.cursor);
         let read = move || plans.events(cursor, &filter, EVENTS_MAX);
-        let page = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
-        self.cursor = self.cursor.max(page.cursor);
-        self.behind = page.more;
-        Some(Bytes::from(page.events.iter().map(text).collect::<String>()))
+        let found = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
+        self.behind = found.more;
+        let page = Arc::new(Page::of(self.cursor, found.cursor, found.events));
+        if found.more && hears_all {
+            others.keep(&page);
+        }
+        Some(self.take(&page))
+    }
+
+    fn take(&mut self, page: &Page) -> Bytes {
+        let said = page.after(self.cursor, &self.filter);
+        self.cursor = self.cursor.max(page.to);
+        said
     }
 }

@@ -1,24 +1,27 @@
 //! A plan's tasks as columns, with places to draw them at.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Counts, Dependency, Plan, levels};
+use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
 use waypost_dialects::places;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath};
 use super::plans::longest_chain;
-use super::tasks::{label, standing};
+use super::tasks::label;
 use super::{Api, aside};
 
 /// Tasks that are drawn one by one; of a plan with more, some levels at a time.
 const DRAWN_MAX: usize = 2_000;
-/// Groups of levels that a large plan is shown in.
+/// Groups of levels that a large plan is shown in, unless levels are too wide for that.
 const GROUPS_MAX: usize = 60;
+/// Tasks of a part of a level that has too many to be drawn.
+const PART_TASKS: usize = 500;
 /// Characters of a label.
 const LABEL_CHARACTERS_MAX: usize = 60;
 /// The size of a box.
@@ -29,6 +32,8 @@ const BOX: (f64, f64) = (200.0, 56.0);
 #[serde(deny_unknown_fields)]
 pub(crate) struct Wanted {
     levels: Option<String>,
+    /// Of these levels only this part of the tasks.
+    part: Option<usize>,
 }
 
 impl Wanted {
@@ -50,90 +55,80 @@ pub(crate) async fn graph(
 ) -> Result<Told<Value>, Problem> {
     let range = wanted.range()?;
     aside(api, move |api| {
-        let (value, version) = api.plans.look(&id, |plan| (columns(plan, range), plan.version()))?;
+        let (value, version) =
+            api.plans.look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
         Ok(Told::at(value, version))
     })
     .await
 }
 
-fn letter(word: &str) -> char {
-    match word {
-        "ready" => 'r',
-        "running" => 'R',
-        "done" => 'd',
-        "failed" => 'f',
-        "skipped" => 's',
-        "cancelled" => 'c',
-        "asking" => 'q',
-        "reported" => 'p',
-        _ => 'b',
+/// A standing in one letter.
+fn letter(standing: Standing) -> char {
+    match standing {
+        Standing::Blocked => 'b',
+        Standing::Ready => 'r',
+        Standing::Reported => 'p',
+        Standing::Asking => 'q',
+        Standing::Running => 'R',
+        Standing::Done => 'd',
+        Standing::Failed => 'f',
+        Standing::Skipped => 's',
+        Standing::Cancelled => 'c',
     }
 }
 
-/// What is drawn: names, standings, arrows, and where each box stands.
-#[derive(Default)]
-struct Columns {
-    ids: Vec<String>,
-    labels: Vec<String>,
-    standing: String,
-    parent: Vec<i64>,
-    level: Vec<usize>,
-}
-
-fn columns(plan: &Plan, range: Option<(usize, usize)>) -> Value {
+/// The tasks in the order of the plan, each with its level. A parent is not worked on and stands in no level of its own: it is
+/// drawn where its first child is.
+fn placed(plan: &Plan) -> Vec<(&Task, usize)> {
     let found = levels(&plan.outline()).unwrap_or_default();
-    let mut level_of = std::collections::HashMap::new();
+    let mut level_of: HashMap<&str, usize> = HashMap::with_capacity(plan.len());
     for (level, tasks) in found.iter().enumerate() {
-        for task in tasks {
-            level_of.insert(task.to_string(), level);
-        }
+        level_of.extend(tasks.iter().map(|task| (task.as_str(), level)));
     }
-    // A parent is not worked on and stands in no level of its own: it is drawn where its first child is.
-    let mut parents: Vec<(String, String)> = Vec::new();
+    let mut parents: Vec<(&str, usize)> = Vec::new();
     for (task, _) in plan.tasks() {
-        if let (Some(parent), Some(_)) = (&task.spec.parent, level_of.get(task.spec.id.as_str())) {
-            parents.push((parent.to_string(), task.spec.id.to_string()));
+        if let (Some(parent), Some(&level)) = (&task.spec.parent, level_of.get(task.spec.id.as_str())) {
+            parents.push((parent.as_str(), level));
         }
     }
-    for (parent, child) in parents {
-        let level = level_of.get(&child).copied().unwrap_or_default();
+    for (parent, level) in parents {
         let own = level_of.entry(parent).or_insert(level);
         *own = (*own).min(level);
     }
-    let inside = |level: usize| range.is_none_or(|(from, to)| (from..=to).contains(&level));
-    let mut columns = Columns::default();
-    let mut places_of = std::collections::HashMap::new();
-    let (mut from, mut to) = (Vec::new(), Vec::new());
-    for (task, _) in plan.tasks() {
-        let level = level_of.get(task.spec.id.as_str()).copied().unwrap_or_default();
-        if !inside(level) {
-            continue;
-        }
-        places_of.insert(task.spec.id.to_string(), columns.ids.len());
-        columns.ids.push(task.spec.id.to_string());
-        columns.labels.push(label(task, LABEL_CHARACTERS_MAX));
-        columns.standing.push(letter(standing(plan, task)));
-        columns.level.push(level);
+    let level = |task: &Task| level_of.get(task.spec.id.as_str()).copied().unwrap_or_default();
+    plan.tasks().map(|(task, _)| (task, level(task))).collect()
+}
+
+/// What is drawn: names, standings, arrows, and where each box stands.
+fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> Value {
+    let mut chosen = placed(plan);
+    chosen.retain(|(_, level)| range.is_none_or(|(from, to)| (from..=to).contains(level)));
+    if let Some(part) = part {
+        chosen.drain(..part.saturating_mul(PART_TASKS).min(chosen.len()));
+        chosen.truncate(PART_TASKS);
     }
-    for (task, _) in plan.tasks() {
-        let Some(&place) = places_of.get(task.spec.id.as_str()) else { continue };
-        let parent = task.spec.parent.as_ref().and_then(|parent| places_of.get(parent.as_str()));
-        columns.parent.push(parent.map_or(-1, |&parent| i64::try_from(parent).unwrap_or(-1)));
-        for on in task.spec.depends_on.iter().filter_map(Dependency::here) {
-            if let Some(&on) = places_of.get(on.as_str()) {
-                from.push(on);
-                to.push(place);
-            }
+    let place_of: HashMap<&str, usize> =
+        chosen.iter().enumerate().map(|(place, (task, _))| (task.spec.id.as_str(), place)).collect();
+    let place = |id: &str| place_of.get(id).copied();
+    let (mut from, mut to, mut parent) = (Vec::new(), Vec::new(), Vec::new());
+    for (own, (task, _)) in chosen.iter().enumerate() {
+        let above = task.spec.parent.as_ref().and_then(|parent| place(parent.as_str()));
+        parent.push(above.map_or(-1, |above| i64::try_from(above).unwrap_or(-1)));
+        for on in task.spec.depends_on.iter().filter_map(Dependency::here).filter_map(|on| place(on.as_str()))
+        {
+            from.push(on);
+            to.push(own);
         }
     }
-    let critical: Vec<usize> =
-        longest_chain(plan).iter().filter_map(|task| places_of.get(task.as_str()).copied()).collect();
-    let Columns { ids, labels, standing, parent, level } = columns;
+    let standing = |task: &Task| plan.standing(task.spec.id.as_str()).map_or('b', letter);
+    let standing: String = chosen.iter().map(|(task, _)| standing(task)).collect();
+    let level: Vec<usize> = chosen.iter().map(|(_, level)| *level).collect();
+    let critical: Vec<usize> = longest_chain(plan).iter().filter_map(|task| place(task.as_str())).collect();
     let mut value = json!({
         "version": plan.version(),
         "count": plan.len(),
-        "ids": ids,
-        "labels": labels,
+        "ids": chosen.iter().map(|(task, _)| task.spec.id.as_str()).collect::<Vec<_>>(),
+        "labels": chosen.iter().map(|(task, _)| label(task, LABEL_CHARACTERS_MAX)).collect::<Vec<_>>(),
         "standing": standing,
         "from": from,
         "to": to,
@@ -141,9 +136,9 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>) -> Value {
         "level": level,
         "critical": critical,
     });
-    if ids.len() <= DRAWN_MAX {
+    if chosen.len() <= DRAWN_MAX {
         let arrows: Vec<(usize, usize)> = from.iter().copied().zip(to.iter().copied()).collect();
-        let drawn = places(ids.len(), &arrows, BOX);
+        let drawn = places(chosen.len(), &arrows, BOX);
         value["x"] = drawn.corners.iter().map(|(x, _)| json!(x.round())).collect();
         value["y"] = drawn.corners.iter().map(|(_, y)| json!(y.round())).collect();
         value["width"] = json!(drawn.width.round());
@@ -154,51 +149,63 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>) -> Value {
     value
 }
 
-/// Levels that are shown together, each with how its tasks stand.
+/// Levels that are shown together, each with how its tasks stand; a level with too many tasks in parts.
 fn groups(level: &[usize], standing: &str) -> Value {
     let highest = level.iter().copied().max().unwrap_or_default();
-    let mut counts = vec![Counts::default(); highest + 1];
+    let mut letters = vec![String::new(); highest + 1];
     for (&level, letter) in level.iter().zip(standing.chars()) {
-        let count = &mut counts[level];
-        count.total += 1;
-        match letter {
-            'r' => count.ready += 1,
-            'R' | 'q' | 'p' => count.running += 1,
-            'd' => count.done += 1,
-            'f' => count.failed += 1,
-            's' => count.skipped += 1,
-            'c' => count.cancelled += 1,
-            _ => count.blocked += 1,
-        }
+        letters[level].push(letter);
     }
-    let total: usize = level.len();
-    let wanted = (total / GROUPS_MAX).clamp(1, DRAWN_MAX) as u32;
-    let mut groups: Vec<(usize, usize, Counts)> = Vec::new();
-    for (level, count) in counts.iter().enumerate() {
+    let wanted = (level.len() / GROUPS_MAX).clamp(1, DRAWN_MAX);
+    let mut groups: Vec<(usize, usize, String)> = Vec::new();
+    for (level, own) in letters.into_iter().enumerate() {
         match groups.last_mut() {
-            Some((_, to, sum)) if sum.total + count.total <= wanted => {
+            Some((_, to, all)) if all.len() + own.len() <= wanted => {
                 *to = level;
-                add(sum, count);
+                all.push_str(&own);
             }
-            _ => groups.push((level, level, *count)),
+            _ => groups.push((level, level, own)),
         }
     }
-    groups
-        .iter()
-        .map(|(from, to, counts)| {
-            let name = if from == to { format!("Level {}", from + 1) } else { format!("Levels {}–{}", from + 1, to + 1) };
-            json!({ "name": name, "level_from": from, "level_to": to, "count": counts.total, "counts": counts })
-        })
-        .collect()
+    let mut told = Vec::new();
+    for (from, to, letters) in groups {
+        let name = if from == to {
+            format!("Level {}", from + 1)
+        } else {
+            format!("Levels {}–{}", from + 1, to + 1)
+        };
+        let group = |name: String, letters: &str| {
+            json!({
+                "name": name, "level_from": from, "level_to": to, "count": letters.len(), "counts": counts(letters),
+            })
+        };
+        if letters.len() <= DRAWN_MAX {
+            told.push(group(name, &letters));
+            continue;
+        }
+        for begin in (0..letters.len()).step_by(PART_TASKS) {
+            let end = (begin + PART_TASKS).min(letters.len());
+            let mut own = group(format!("{name}, tasks {}–{end}", begin + 1), &letters[begin..end]);
+            own["part"] = json!(begin / PART_TASKS);
+            told.push(own);
+        }
+    }
+    Value::from(told)
 }
 
-fn add(sum: &mut Counts, more: &Counts) {
-    sum.total += more.total;
-    sum.ready += more.ready;
-    sum.blocked += more.blocked;
-    sum.running += more.running;
-    sum.done += more.done;
-    sum.failed += more.failed;
-    sum.skipped += more.skipped;
-    sum.cancelled += more.cancelled;
+/// How many of these letters are which.
+fn counts(letters: &str) -> Counts {
+    let mut counts = Counts { total: u32::try_from(letters.len()).unwrap_or(u32::MAX), ..Counts::default() };
+    for letter in letters.chars() {
+        match letter {
+            'r' => counts.ready += 1,
+            'R' | 'q' | 'p' => counts.running += 1,
+            'd' => counts.done += 1,
+            'f' => counts.failed += 1,
+            's' => counts.skipped += 1,
+            'c' => counts.cancelled += 1,
+            _ => counts.blocked += 1,
+        }
+    }
+    counts
 }

@@ -233,7 +233,9 @@ pub(super) fn attempts(
             None => plan.tasks().map(|(task, _)| task).collect(),
         };
         for task in tasks {
-            several |= task.state.attempt > 1;
+            // Of an attempt that was left, by a question or to be made again, only the history tells how it ended.
+            several |=
+                task.state.attempt > 1 || task.state.status == Status::Pending && task.state.attempt > 0;
             if let Some(attempt) = Attempt::latest(task) {
                 found.insert(task.spec.id.to_string(), vec![attempt]);
             }
@@ -244,6 +246,8 @@ pub(super) fn attempts(
         let mut earlier = earlier(api, id, version, &found)?;
         for (task, all) in &mut found {
             if let Some(mut before) = earlier.remove(task) {
+                let ended = |number| before.iter().any(|one| one.attempt == number && one.outcome.is_some());
+                all.retain(|known| known.outcome.is_some() || !ended(known.attempt));
                 before.retain(|one| all.iter().all(|known| known.attempt != one.attempt));
                 before.append(all);
                 *all = before;

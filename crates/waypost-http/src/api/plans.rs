@@ -9,12 +9,13 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use waypost_core::{Command, Draft, Event, Phase, Plan, PlanChanges, PlanId, critical_path};
+use waypost_core::{Command, Draft, Phase, Plan, PlanChanges, PlanId, critical_path};
 use waypost_dialects::{Dialect, Reading};
 use waypost_engine::admit;
 use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
 
 use super::answer::{Problem, Told, tag};
+use super::approvals::approval;
 use super::asked::{Body, Known, Parameters, PlanPath, Writer, has_it};
 use super::{Api, aside};
 
@@ -53,7 +54,8 @@ impl Listing {
             Some(_) => return Err(word("archived", "true, false, all")),
         };
         let sort = match self.sort.as_deref() {
-            None | Some("updated" | "attention") => Sort::Updated,
+            None | Some("updated") => Sort::Updated,
+            Some("attention") => Sort::Attention,
             Some("created") => Sort::Created,
             Some("title") => Sort::Title,
             Some("id") => Sort::Id,
@@ -104,20 +106,7 @@ pub(crate) async fn list(
     Parameters(listing): Parameters<Listing>,
 ) -> Result<Told<Value>, Problem> {
     aside(api, move |api| {
-        let first = listing.after.is_none() && listing.phase.is_none();
-        let attention = listing.sort.as_deref() == Some("attention");
-        let query = listing.query()?;
-        let mut page = api.plans.heads(&query)?;
-        if attention && first {
-            // Those that wait for a person come first, wherever they stand in the order.
-            let waiting = Query { phases: vec![Phase::AwaitingApproval], ..query.clone() };
-            let waiting = api.plans.heads(&waiting)?.items;
-            page.items.retain(|head| head.phase != Phase::AwaitingApproval);
-            page.items.sort_by_key(|head| u8::from(head.phase != Phase::Active));
-            page.items.splice(0..0, waiting);
-        } else if attention && query.phases.is_empty() {
-            page.items.retain(|head| head.phase != Phase::AwaitingApproval);
-        }
+        let page = api.plans.heads(&listing.query()?)?;
         Ok(Told::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
     })
     .await
@@ -297,57 +286,6 @@ pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
     chain
-}
-
-/// Versions that are looked through for the last word about approval.
-const VERSIONS_LOOKED_MAX: u64 = 500;
-
-/// How approval stands: who said what last.
-pub(super) fn approval(api: &Api, id: &PlanId) -> Result<Value, Problem> {
-    let (required, held, phase, version) = api.plans.look(id, |plan| {
-        let state = plan.state();
-        (state.approval_required, state.approval.clone(), state.phase, plan.version())
-    })?;
-    let mut value = json!({ "required": required, "standing": "none" });
-    if let Some(held) = &held {
-        value["standing"] = json!("approved");
-        value["approved"] = json!(held);
-        value["by"] = json!(held.by);
-        value["at"] = json!(held.at);
-        value["version"] = json!(held.version);
-        value["note"] = json!(held.note);
-        return Ok(value);
-    }
-    let from = version.saturating_sub(VERSIONS_LOOKED_MAX);
-    let mut entries = api.plans.history(id, from, VERSIONS_LOOKED_MAX as usize)?;
-    entries.reverse();
-    for entry in entries {
-        for event in entry.events.iter().rev() {
-            match event {
-                Event::ApprovalRequested { message } if phase == Phase::AwaitingApproval => {
-                    value["standing"] = json!("requested");
-                    value["requested_by"] = json!(entry.actor);
-                    value["requested_at"] = json!(entry.at);
-                    value["message"] = json!(message);
-                    return Ok(value);
-                }
-                Event::PlanRejected { by, reason } if phase != Phase::AwaitingApproval => {
-                    value["standing"] = json!("rejected");
-                    value["by"] = json!(by);
-                    value["at"] = json!(entry.at);
-                    value["reason"] = json!(reason);
-                    return Ok(value);
-                }
-                Event::ApprovalVoided {} => {
-                    value["standing"] = json!("voided");
-                    value["at"] = json!(entry.at);
-                    return Ok(value);
-                }
-                _ => {}
-            }
-        }
-    }
-    Ok(value)
 }
 
 /// Changes of what the author says of a plan; an empty text clears.

@@ -8,7 +8,7 @@ use axum::routing::{MethodFilter, on};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 
-use super::{Api, actions, document, edits, events, graph, history, others, plans, tasks};
+use super::{Api, actions, document, edits, events, graph, history, log, next, others, plans, tasks};
 
 /// A method, as the document writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,9 +123,12 @@ fn of_others(routes: Routes) -> Routes {
     let page =
         says(Verb::Get, "/events", "What happens, as a stream or as a page", Answer::Events("EventPage"));
     let validate = says(Verb::Post, "/validate", "Whether a text is a sound plan", Answer::Json("Validity"));
+    let take = says(Verb::Post, "/next", "Takes the first of what can be worked on", Answer::Json("Taken"));
     routes
         .add(get("/openapi.json", "This document", "Any"), document::served)
         .add(get("/me", "Who calls, and what this server is", "Me"), others::me)
+        .add(get("/next", "What can be worked on now", "TaskPage").asks::<next::Listing>(), next::list)
+        .add(take.takes::<next::Wish>(), next::take)
         .add(get("/workers", "Workers and what they run", "Workers"), others::workers)
         .add(get("/agents", "Agents and what they work on", "Agents"), others::agents)
         .add(get("/queues", "Queues of the configuration", "Queues"), others::queues)
@@ -172,12 +175,12 @@ fn of_plans(routes: Routes) -> Routes {
 }
 
 fn of_tasks(routes: Routes) -> Routes {
-    let log = says(Verb::Get, "/plans/{plan}/tasks/{task}/log", "The log of an attempt", Answer::Text);
+    let written = says(Verb::Get, "/plans/{plan}/tasks/{task}/log", "The log of an attempt", Answer::Text);
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
     let action = says(Verb::Post, path, "Claim, finish, answer and so on", Answer::Json("Written"));
     routes
         .add(get("/plans/{plan}/tasks", "Tasks", "TaskPage").asks::<tasks::Listing>(), tasks::list)
         .add(get("/plans/{plan}/tasks/{task}", "A task in full", "Task"), tasks::get)
-        .add(log.asks::<tasks::Wanted>(), tasks::log)
+        .add(written.asks::<log::Wanted>().heads(&["Last-Event-ID"]), log::log)
         .add(action.takes::<actions::Words>().heads(KNOWN), actions::on_task)
 }

@@ -28,7 +28,7 @@ pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
     pub(crate) at: SocketAddr,
     pub(crate) plans: Arc<Plans>,
-    folder: Folder,
+    pub(crate) folder: Folder,
     client: Client<HttpConnector, Full<Bytes>>,
     person: String,
     agent: String,
@@ -56,7 +56,7 @@ impl Answer {
 
     /// An error in the form of RFC 9457.
     #[track_caller]
-    fn problem(&self, status: u16) -> Value {
+    pub(crate) fn problem(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(self.head("content-type"), "application/problem+json", "{self:?}");
         let value = self.json();
@@ -166,15 +166,26 @@ fn plans_are_listed_on_pages_and_those_that_wait_for_a_person_come_first() {
         page["plans"].as_array().unwrap().iter().map(|plan| plan["id"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(ids(&desk.get("/plans?sort=attention").ok()), ["one", "two", "four", "three"]);
-    let (mut seen, mut after) = (Vec::new(), String::new());
-    loop {
-        let page = desk.get(&format!("/plans?sort=id&limit=1{after}")).ok();
-        assert_eq!(page["total"], json!(4));
-        seen.extend(ids(&page));
-        let Some(next) = page["next"].as_str() else { break };
-        after = format!("&after={next}");
-    }
-    assert_eq!(seen, ["four", "one", "three", "two"]);
+    desk.post("/plans/three/actions/start", &json!({})).ok();
+    desk.post("/plans/three/tasks/a/actions/claim", &json!({})).ok();
+    desk.post("/plans/three/tasks/a/actions/ask", &json!({ "question": "which one?" })).ok();
+    desk.by(&desk.person, "PATCH", "/plans/two", &[], &json!({ "goal": "later" })).ok();
+    let all = |sort: &str| {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = desk.get(&format!("/plans?sort={sort}&limit=1{after}")).ok();
+            assert_eq!((&page["total"], page["plans"].as_array().unwrap().len()), (&json!(4), 1));
+            seen.extend(ids(&page));
+            let Some(next) = page["next"].as_str() else { return seen };
+            after = format!("&after={next}");
+        }
+    };
+    assert_eq!(all("id"), ["four", "one", "three", "two"]);
+    assert_eq!(
+        all("attention"),
+        ["one", "three", "two", "four"],
+        "approval, a question, what runs, the rest"
+    );
     desk.get("/plans?limit=0").problem(400);
     desk.get("/plans?sort=colour").problem(400);
     desk.get("/plans?colour=red").problem(400);
@@ -385,4 +396,36 @@ fn the_document_describes_what_is_there() {
         kept == text,
         "docs/openapi.json is old: WAYPOST_UPDATE=1 cargo test -p waypost-http document writes it anew"
     );
+}
+
+#[test]
+fn what_can_be_worked_on_is_listed_taken_and_ended_by_whoever_took_it() {
+    let desk = Desk::new();
+    desk.plan("p", &["a", "b"]);
+    desk.get("/next?plan=none").problem(404);
+    desk.get("/next?limit=0").problem(400);
+    desk.post("/plans/p/actions/start", &json!({})).ok();
+    let listed = desk.get("/next").ok();
+    assert_eq!((&listed["tasks"][0]["plan"], &listed["tasks"][0]["id"]), (&json!("p"), &json!("a")));
+    assert_eq!(listed["tasks"].as_array().unwrap().len(), 1);
+    desk.by(&desk.reader, "POST", "/next", &[], &json!({})).problem(403);
+    let take = |body: &Value| desk.by(&desk.agent, "POST", "/next", &[], body).ok();
+    assert_eq!(take(&json!({ "queue": "elsewhere" }))["task"], Value::Null);
+    let taken = take(&json!({ "plan": "p" }));
+    assert_eq!((&taken["plan"], &taken["task"]["id"]), (&json!("p"), &json!("a")));
+    assert_eq!(taken["task"]["state"]["worker"], json!("agent:planner"));
+    assert_eq!(take(&json!({}))["task"], Value::Null, "nothing else is ready");
+    let act = |action: &str, body: Value| {
+        desk.by(&desk.agent, "POST", &format!("/plans/p/tasks/a/actions/{action}"), &[], &body)
+    };
+    act("ask", json!({})).problem(400);
+    act("ask", json!({ "question": "which?", "choices": ["this", "that"] })).ok();
+    let asking = desk.get("/plans/p").ok();
+    assert_eq!(asking["questions"][0]["choices"], json!(["this", "that"]), "{asking}");
+    act("answer", json!({ "answer": "this" })).problem(403);
+    desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "this" })).ok();
+    assert_eq!(take(&json!({}))["task"]["state"]["attempt"], json!(2));
+    act("done", json!({ "attempt": 1 })).problem(409);
+    assert_eq!(act("done", json!({ "attempt": 2 })).ok()["standing"], json!("done"));
+    assert_eq!(desk.get("/next").ok()["tasks"][0]["id"], json!("b"));
 }

@@ -6,18 +6,23 @@ use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use waypost_core::{Actor, Command, Outcome, PlanId, TaskId};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter, WriteRequest};
 
 use super::api::{BOUND, Desk};
 
-const LISTENERS: usize = 50;
-const TASKS: usize = 300;
+const LISTENERS: usize = 200;
+const TASKS: usize = 100;
+/// Those who begin when all is over, and of how much they hear.
+const LATE_LISTENERS: usize = 30;
+const LATE_TASKS: usize = 700;
 /// Every so many events some of the listeners hang up and come again.
 const HANGS_UP: usize = 40;
+const LATE_HANGS_UP: usize = 400;
 
 /// What a listener hears up to the event that ends the plan. One that hangs up says where it was when it comes again.
-async fn hear(url: String, bearer: String, begin: String, hangs_up: bool) -> Vec<String> {
+async fn hear(url: String, bearer: String, begin: String, hangs_up: Option<usize>) -> Vec<String> {
     let (mut heard, mut last, mut after) = (Vec::new(), None::<String>, Some(begin));
     loop {
         let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
@@ -43,7 +48,7 @@ async fn hear(url: String, bearer: String, begin: String, hangs_up: bool) -> Vec
                     return heard;
                 }
                 here += 1;
-                if hangs_up && here == HANGS_UP {
+                if hangs_up == Some(here) {
                     break 'connection;
                 }
             }
@@ -51,20 +56,20 @@ async fn hear(url: String, bearer: String, begin: String, hangs_up: bool) -> Vec
     }
 }
 
-#[test]
-fn each_of_many_listeners_hears_every_event_once_and_in_order() {
-    let desk = Desk::new();
-    let names: Vec<String> = (0..TASKS).map(|number| format!("t{number}")).collect();
-    desk.plan("p", &names.iter().map(String::as_str).collect::<Vec<_>>());
-    let begin = Cursor::after(desk.plans.latest().unwrap());
+/// Listeners who begin behind this place.
+fn listeners(desk: &Desk, count: usize, begin: Cursor, hangs_up: usize) -> Vec<JoinHandle<Vec<String>>> {
     let url = format!("http://{}/api/v1/events", desk.at);
-    let listeners = (0..LISTENERS).map(|number| {
-        desk.runtime.spawn(hear(url.clone(), desk.bearer(), begin.to_string(), number % 3 == 0))
-    });
-    let listeners: Vec<_> = listeners.collect();
+    let one = |number: usize| {
+        hear(url.clone(), desk.bearer(), begin.to_string(), number.is_multiple_of(3).then_some(hangs_up))
+    };
+    (0..count).map(|number| desk.runtime.spawn(one(number))).collect()
+}
+
+/// Runs a plan of so many tasks to its end.
+fn run(desk: &Desk, tasks: usize) {
     desk.post("/plans/p/actions/start", &json!({})).ok();
-    for name in &names {
-        let task = TaskId::new(name.as_str()).unwrap();
+    for number in 0..tasks {
+        let task = TaskId::new(format!("t{number}")).unwrap();
         let outcome = Outcome::Done { result: None, output: None, evidence: None };
         let finish = Command::FinishTask { task, attempt: None, outcome, retry: None };
         let (plan, by) = (PlanId::new("p").unwrap(), Actor::person("ada"));
@@ -72,23 +77,57 @@ fn each_of_many_listeners_hears_every_event_once_and_in_order() {
             WriteRequest { plan, by, commands: vec![finish], known_version: None, lease_seconds: None };
         desk.plans.write(request).unwrap();
     }
-    let mut expected = Vec::new();
-    let mut cursor = begin;
+}
+
+/// The places of all events up to the end of the plan.
+fn expected(desk: &Desk, begin: Cursor) -> Vec<String> {
+    let (mut found, mut cursor) = (Vec::new(), begin);
     loop {
         let page = desk.plans.events(cursor, &EventFilter::default(), EVENTS_MAX).unwrap();
         cursor = page.cursor;
         for event in page.events {
-            expected.push((format!("{}.{}", event.sequence, event.index), event.kind));
+            found.push((format!("{}.{}", event.sequence, event.index), event.kind));
         }
         if !page.more {
             break;
         }
     }
-    let end = expected.iter().position(|(_, kind)| *kind == "plan_completed").unwrap();
-    let expected: Vec<String> = expected.drain(..=end).map(|(place, _)| place).collect();
-    assert!(expected.len() >= TASKS, "{}", expected.len());
+    let end = found.iter().position(|(_, kind)| *kind == "plan_completed").unwrap();
+    found.drain(..=end).map(|(place, _)| place).collect()
+}
+
+#[track_caller]
+fn all_heard(desk: &Desk, listeners: Vec<JoinHandle<Vec<String>>>, expected: &[String]) {
     let all = async { tokio::time::timeout(BOUND, join_all(listeners)).await.unwrap() };
     for heard in desk.runtime.block_on(all) {
         assert_eq!(heard.unwrap(), expected);
     }
+}
+
+fn desk_with(tasks: usize) -> (Desk, Cursor) {
+    let desk = Desk::new();
+    let names: Vec<String> = (0..tasks).map(|number| format!("t{number}")).collect();
+    desk.plan("p", &names.iter().map(String::as_str).collect::<Vec<_>>());
+    let begin = Cursor::after(desk.plans.latest().unwrap());
+    (desk, begin)
+}
+
+#[test]
+fn each_of_many_listeners_hears_every_event_once_and_in_order() {
+    let (desk, begin) = desk_with(TASKS);
+    let listeners = listeners(&desk, LISTENERS, begin, HANGS_UP);
+    run(&desk, TASKS);
+    let expected = expected(&desk, begin);
+    assert!(expected.len() >= TASKS, "{}", expected.len());
+    all_heard(&desk, listeners, &expected);
+}
+
+#[test]
+fn those_who_come_late_hear_everything_from_where_they_begin() {
+    let (desk, begin) = desk_with(LATE_TASKS);
+    run(&desk, LATE_TASKS);
+    let expected = expected(&desk, begin);
+    assert!(expected.len() > EVENTS_MAX, "more than a page: {}", expected.len());
+    let listeners = listeners(&desk, LATE_LISTENERS, begin, LATE_HANGS_UP);
+    all_heard(&desk, listeners, &expected);
 }

@@ -5,6 +5,7 @@
 mod api;
 mod door;
 mod listeners;
+mod logs;
 mod metrics;
 mod tokens;
 

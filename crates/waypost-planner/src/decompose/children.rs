@@ -71,7 +71,10 @@ impl Decompose {
     fn judge(&self, plan: &Plan, task: &Task, children: &[TaskSpec], reading: &mut Reading) {
         let (min, max, found) = (self.bounds.children_min, self.bounds.children_max, children.len());
         if found < min {
-            reading.problem(format!("there are {found} goals, too few: give between {min} and {max} that together achieve the goal"));
+            let there = if found == 1 { "is only 1 goal".to_owned() } else { format!("are {found} goals") };
+            reading.problem(format!(
+                "there {there}, too few: give between {min} and {max} that together achieve the goal"
+            ));
         }
         if found > max {
             reading.problem(format!("there are {found} goals, too many: give between {min} and {max}, combining what belongs together"));

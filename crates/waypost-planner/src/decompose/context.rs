@@ -99,7 +99,9 @@ impl Decompose {
         let above = ancestors(plan, task);
         let mut chain: Vec<String> = Vec::new();
         let goal = plan.spec().goal.trim();
-        if !goal.is_empty() && above.first().is_none_or(|first| first.spec.description.trim() != goal) {
+        // The highest goal is often the plan's own, which need not be told twice.
+        let highest = above.first().copied().unwrap_or(task);
+        if !goal.is_empty() && highest.spec.description.trim() != goal {
             chain.push(one_line(goal, DESCRIPTION_CHARACTERS_MAX));
         }
         let left_out = above.len().saturating_sub(ANCESTORS_TOLD_MAX);

@@ -76,7 +76,8 @@ impl Decompose {
         let rest: Vec<String> =
             parts.rest.iter().take(SIBLINGS_TOLD_MAX).map(|one| format!("- {}", line(one))).collect();
         let goal = if goal.trim().is_empty() { &plan.spec().title } else { goal };
-        self.place_values(plan, task)
+        let place = parent.map_or_else(Values::default, |parent| self.place_values(plan, parent));
+        place
             .data("goal", goal)
             .data("settled", &settled.join("\n"))
             .data("rest", &rest.join("\n"))

@@ -32,7 +32,7 @@ type Outcome = Result<Read, Unreadable>;
 
 /// Reads the object or list that begins at `at`; if there is none, says where it ceased to be one.
 pub(super) fn parse(text: &str, at: usize) -> Result<Parsed, usize> {
-    let mut reader = Reader { text, at, repairs: Repairs::default() };
+    let mut reader = Reader { text, at, repairs: Repairs::default(), lost: false };
     let read = reader.value(0).map_err(|Unreadable| reader.at)?;
     let (value, truncated) = match read {
         Read::Whole(value) => (value, false),
@@ -43,7 +43,7 @@ pub(super) fn parse(text: &str, at: usize) -> Result<Parsed, usize> {
         Read::Nothing => return Err(reader.at),
     };
     if truncated {
-        reader.repairs.note(Repair::Truncated);
+        reader.repairs.note(if reader.lost { Repair::Truncated } else { Repair::Unclosed });
     }
     Ok(Parsed { value, end: reader.at, repairs: reader.repairs, truncated })
 }
@@ -52,6 +52,8 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     repairs: Repairs,
+    /// Whether more was to come when the text ended, or may have been.
+    lost: bool,
 }
 
 /// What comes between two elements.
@@ -113,6 +115,12 @@ impl Reader<'_> {
         }
     }
 
+    /// What is whole of a value of which more was to come.
+    fn lose(&mut self, value: Value) -> Read {
+        self.lost = true;
+        Read::Part(value)
+    }
+
     fn object(&mut self, depth: usize) -> Outcome {
         self.take('{');
         let mut map = Map::new();
@@ -123,15 +131,15 @@ impl Reader<'_> {
         loop {
             self.skip();
             if self.peek().is_none() {
-                return Ok(Read::Part(Value::Object(map)));
+                return Ok(self.lose(Value::Object(map)));
             }
             if !matches!(self.peek(), Some('"' | '\'' | '“' | '”')) {
                 return Err(Unreadable);
             }
-            let Some(name) = self.string()? else { return Ok(Read::Part(Value::Object(map))) };
+            let Some(name) = self.string()? else { return Ok(self.lose(Value::Object(map))) };
             self.skip();
             if self.peek().is_none() {
-                return Ok(Read::Part(Value::Object(map)));
+                return Ok(self.lose(Value::Object(map)));
             }
             if !self.take(':') {
                 return Err(Unreadable);
@@ -142,7 +150,7 @@ impl Reader<'_> {
                     map.insert(name, value);
                     return Ok(Read::Part(Value::Object(map)));
                 }
-                Read::Nothing => return Ok(Read::Part(Value::Object(map))),
+                Read::Nothing => return Ok(self.lose(Value::Object(map))),
             };
             match self.between('}')? {
                 Between::Next => {}
@@ -163,12 +171,12 @@ impl Reader<'_> {
             match self.value(depth + 1)? {
                 Read::Whole(value) => list.push(value),
                 // An element that is not whole is left out: half a task is no task.
-                Read::Part(_) | Read::Nothing => return Ok(Read::Part(Value::Array(list))),
+                Read::Part(_) | Read::Nothing => return Ok(self.lose(Value::Array(list))),
             }
             match self.between(']')? {
                 Between::Next => {}
                 Between::Closed => return Ok(Read::Whole(Value::Array(list))),
-                Between::Ended => return Ok(Read::Part(Value::Array(list))),
+                Between::Ended => return Ok(self.lose(Value::Array(list))),
             }
         }
     }
@@ -184,7 +192,9 @@ impl Reader<'_> {
                 self.repairs.note(Repair::TrailingComma);
                 return Ok(Between::Closed);
             }
-            return Ok(if self.peek().is_none() { Between::Ended } else { Between::Next });
+            let ended = self.peek().is_none();
+            self.lost |= ended;
+            return Ok(if ended { Between::Ended } else { Between::Next });
         }
         match self.peek() {
             None => Ok(Between::Ended),

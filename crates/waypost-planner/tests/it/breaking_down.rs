@@ -225,7 +225,9 @@ fn too_few_and_too_many_children_are_told() {
     ];
     let mut desk = Desk::of_goal(GOAL);
     let trace = drive(&mut session(Bounds::default()), &mut desk, &mut script(&lines, ATOMIC));
-    assert!(said(trace.ask("decompose/t1/2")).contains("there are 1 goals, too few: give between 2 and 7"));
+    assert!(
+        said(trace.ask("decompose/t1/2")).contains("there is only 1 goal, too few: give between 2 and 7")
+    );
     assert!(said(trace.ask("decompose/t1/3")).contains("there are 8 goals, too many: give between 2 and 7"));
     assert_eq!(desk.plan.len(), 8);
 }
@@ -283,7 +285,7 @@ fn a_model_that_never_stops_is_stopped_at_the_depth_bound_and_the_goals_say_so()
     assert_eq!(trace.slots.len(), 3 * 3 + 4);
     let leaf = "t1.1.2";
     assert_eq!(desk.refinement(leaf), Some(Refinement::Decomposing), "not silently atomic");
-    assert!(desk.reasoning(leaf).contains("Not broken down: depth_max is 2; raise depth_max and continue."));
+    assert!(desk.reasoning(leaf).contains("Not broken down: max_depth is 2; raise max_depth and continue."));
     let progress = first.progress(&desk.plan);
     assert_eq!((progress.decomposed, progress.atomic, progress.open, progress.stopped.len()), (3, 0, 0, 4));
     let bound = Stopped::Bound { bound: Bound::Depth, max: 2 };

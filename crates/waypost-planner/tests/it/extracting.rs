@@ -90,6 +90,9 @@ fn what_breaks_off_is_closed_after_its_last_whole_element() {
     check("{\"a\": 1, \"b\": \"unfini", json!({"a": 1}), &cut);
     check("{\"a\": [{\"x\": 1}, {\"x\": 2, \"y\"", json!({"a": [{"x": 1}]}), &cut);
     check("{\"a\": [1, 2, 34", json!({"a": [1, 2]}), &cut);
+    check("{\"a\": 1,", json!({"a": 1}), &cut);
+    check("{\"a\": [1, 2]", json!({"a": [1, 2]}), &[Repair::Unclosed]);
+    check("{\"a\": {\"b\": true", json!({"a": {"b": true}}), &[Repair::Unclosed]);
     check("{\"a\": {\"b\": true, \"c\": fal", json!({"a": {"b": true}}), &cut);
     check("{\"a\": 1, \"b\": \"\\u00", json!({"a": 1}), &cut);
     check("```json\n{\"a\": [1, 2\n```", json!({"a": [1, 2]}), &[Repair::Fence, Repair::Truncated]);

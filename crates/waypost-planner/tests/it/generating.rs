@@ -63,6 +63,7 @@ fn all_forms_of_a_plan_are_read() {
         (format!("{{\"plan\":{{\"goal\":\"g\",\"tasks\":{tasks}}}}}"), vec![Repair::Wrapped]),
         (format!("Sure!\n```JSON\n{{\"tasks\":{tasks}}}\n```"), vec![Repair::Fence, Repair::Prose]),
         (format!("{{\"steps\":{tasks}}}"), vec![Repair::OtherName]),
+        (format!("<think>hm</think>{{\"tasks\":{tasks}"), vec![Repair::Thinking, Repair::Unclosed]),
     ];
     for (text, repairs) in forms {
         let planned = planned(&text);

@@ -29,8 +29,8 @@ fn each_bound_is_named_before_it_is_broken() {
     let calls =
         broken(Limits { calls_max: Some(3), ..Limits::default() }, Spent { calls: 3, ..Spent::default() });
     assert_eq!(calls.bound(), Bound::Calls);
-    assert_eq!(calls.to_string(), "calls_max is 3: 3 were spent, and the next question may need 1 more");
-    assert_eq!(calls.hint(), "raise calls_max and continue: nothing that was answered is lost");
+    assert_eq!(calls.to_string(), "max_calls is 3: 3 were spent, and the next question may need 1 more");
+    assert_eq!(calls.hint(), "raise max_calls and continue: nothing that was answered is lost");
     let seconds = broken(
         Limits { seconds_max: Some(60), ..Limits::default() },
         Spent { seconds: 60, ..Spent::default() },
@@ -47,7 +47,7 @@ fn each_bound_is_named_before_it_is_broken() {
         .reserve(&ask(), None);
     assert_eq!(unpriced.unwrap_err(), Broken::Unpriced {});
     let names = Bound::ALL.map(Bound::name);
-    assert_eq!(names, ["depth_max", "goals_max", "calls_max", "token_budget", "cost_budget", "seconds"]);
+    assert_eq!(names, ["max_depth", "max_goals", "max_calls", "token_budget", "cost_budget", "seconds"]);
 }
 
 #[test]

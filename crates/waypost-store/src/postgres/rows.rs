@@ -8,7 +8,7 @@ use waypost_core::{Counts, Elsewhere, Lock, LockMode, Phase, PlanId, TaskId, Tim
 
 use super::link::Call;
 use crate::events::Cursor;
-use crate::record::{Entry, Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::record::{ATTENTION, Entry, Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
 use crate::store::StoreError;
 use crate::subscriptions::Subscription;
 
@@ -17,7 +17,7 @@ const NUL: &str = "\u{10FFFF}";
 
 /// The columns of a head, in the order of [`head`].
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency";
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking";
 
 pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -84,6 +84,7 @@ pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
             cancelled: count(row, 19)?,
         },
         urgency: get(row, 20)?,
+        asking: count(row, 21)?,
         id: plan_id(id)?,
     })
 }
@@ -233,12 +234,13 @@ pub(super) fn heads(query: &Query) -> [Call; 2] {
         Sort::Title => ("title", "ASC", ">"),
         Sort::Id => ("id", "ASC", ">"),
         Sort::Urgency => ("urgency", "DESC", "<"),
+        Sort::Attention => (ATTENTION, "DESC", "<"),
     };
     let mut page_filter = filter;
     // The id stands first: it cannot hold the sign between the two, a title can.
     if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
         values.push(match query.sort {
-            Sort::Updated | Sort::Created | Sort::Urgency => {
+            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
                 Filter::Number(value.parse().unwrap_or(i64::MIN))
             }
             Sort::Title | Sort::Id => Filter::Text(text(value)),
@@ -269,6 +271,7 @@ pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<H
             Sort::Title => last.title.clone(),
             Sort::Id => last.id.to_string(),
             Sort::Urgency => last.urgency.to_string(),
+            Sort::Attention => last.attention().to_string(),
         };
         format!("{}|{value}", last.id)
     });

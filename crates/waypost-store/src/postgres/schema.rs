@@ -148,6 +148,10 @@ const STEPS: &[&str] = &[
         until bigint NOT NULL
     );
 "#,
+    "
+    -- How many tasks of a plan wait for a person's answer; known from its next write on, or after a repair.
+    ALTER TABLE waypost_plans ADD COLUMN asking bigint NOT NULL DEFAULT 0;
+",
 ];
 
 /// The schema that this build writes.

@@ -5,12 +5,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
 use waypost_core::{Counts, Elsewhere, Phase, PlanId, TaskId, Timestamp};
 
 use super::{elsewhere, mode};
-use crate::record::{Entry, Head, HeldLock, IndexRows, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::record::{ATTENTION, Entry, Head, HeldLock, IndexRows, Lease, Page, Query, Shelf, Sort, Wait};
 use crate::store::StoreError;
 
 /// The columns of a head, in the order of [`head`].
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency";
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking";
 
 fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -56,6 +56,7 @@ pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
             cancelled: row.get(19)?,
         },
         urgency: row.get(20)?,
+        asking: row.get(21)?,
         id: plan_id(id)?,
     })
 }
@@ -81,7 +82,8 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
     let mut update = connection.prepare_cached(
         "UPDATE plans SET version = ?2, title = ?3, status = ?4, phase = ?5, owner = ?6, queue = ?7, created_by = ?8,
             created_at = ?9, updated_at = ?10, archived = ?11, awaits_approval = ?12, total = ?13, ready = ?14,
-            blocked = ?15, running = ?16, done = ?17, failed = ?18, skipped = ?19, cancelled = ?20, replay_bytes = ?21, urgency = ?22
+            blocked = ?15, running = ?16, done = ?17, failed = ?18, skipped = ?19, cancelled = ?20, replay_bytes = ?21, urgency = ?22,
+            asking = ?23
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -107,6 +109,7 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
         counts.cancelled,
         replay_bytes as i64,
         head.urgency,
+        head.asking,
     ])?;
     Ok(())
 }
@@ -168,12 +171,13 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>
         Sort::Title => ("title", "ASC", ">"),
         Sort::Id => ("id", "ASC", ">"),
         Sort::Urgency => ("urgency", "DESC", "<"),
+        Sort::Attention => (ATTENTION, "DESC", "<"),
     };
     let mut page_filter = filter;
     // The id stands first: it cannot hold the sign between the two, a title can.
     if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
         match query.sort {
-            Sort::Updated | Sort::Created | Sort::Urgency => {
+            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
                 values.push(value.parse::<i64>().unwrap_or(i64::MIN).into())
             }
             Sort::Title | Sort::Id => values.push(value.to_owned().into()),
@@ -202,6 +206,7 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>
             Sort::Title => last.title.clone(),
             Sort::Id => last.id.to_string(),
             Sort::Urgency => last.urgency.to_string(),
+            Sort::Attention => last.attention().to_string(),
         };
         format!("{}|{value}", last.id)
     });

@@ -135,6 +135,10 @@ const STEPS: &[&str] = &["
     -- Who waits for any task of a plan, or of whatever plan an agent owns.
     CREATE INDEX waits_by_plan ON waits (on_plan);
     CREATE INDEX waits_by_agent ON waits (on_agent, on_plan);
+",
+"
+    -- How many tasks of a plan wait for a person's answer; known from its next write on, or after a repair.
+    ALTER TABLE plans ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// The schema that this build writes.

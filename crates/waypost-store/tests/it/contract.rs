@@ -57,6 +57,7 @@ promises! {
         lists::filters_find_what_they_name
         lists::a_text_is_found_in_ids_and_titles_whatever_the_case
         lists::the_archive_is_a_shelf_of_its_own
+        lists::what_needs_a_person_comes_first_and_pages_keep_their_limit
         lists::heads_say_what_the_plans_say
         lists::totals_add_up_what_the_heads_say
         log::the_log_has_no_gaps_and_follows_the_commits

@@ -140,6 +140,7 @@ fn files_of_every_older_schema_open() {
         include_str!("../fixtures/schema-4.sql"),
         include_str!("../fixtures/schema-5.sql"),
         include_str!("../fixtures/schema-6.sql"),
+        include_str!("../fixtures/schema-7.sql"),
     ];
     for (dump, schema) in dumps.iter().zip(1..) {
         let place = Place::sqlite();

@@ -1,11 +1,9 @@
 //! `waypost answer`: what waits for a person's word, and giving it.
 
-use std::collections::BTreeSet;
-
 use clap::Args;
 use serde_json::{Map, Value, json};
-use waypost_core::{ActorKind, Command, Json, Outcome as Ending, Phase, Plan, PlanId, Refusal, Status, Task};
-use waypost_engine::config::Executor;
+use waypost_core::{Phase, Plan, PlanId};
+use waypost_engine::{Config, answer_command, is_for_people};
 use waypost_store::{Head, Plans, Query, Sort};
 
 use crate::cli::Guard;
@@ -67,42 +65,25 @@ impl Answer {
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
         let config = setup::config(&Folders::find(context)?, None)?;
-        let is_human = |(name, executor): (&String, &Executor)| {
-            matches!(executor, Executor::Human).then(|| name.clone())
-        };
-        let people: BTreeSet<String> = config.executors.iter().filter_map(is_human).collect();
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
-                self.answer(context, &found, task, &people)
+                self.answer(context, &found, task, &config)
             }
-            (plan, _) => self.list(context, plan.as_deref(), &people),
+            (plan, _) => self.list(context, plan.as_deref(), &config),
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &Found, task: &str, people: &BTreeSet<String>) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &Found, task: &str, config: &Config) -> Outcome {
         let task = found.task(task)?;
         let answer = self.answer.join(" ");
-        let (asks, is_theirs) = found.look(|plan| {
+        let by = context.actor()?;
+        let (asks, command) = found.look(|plan| {
             let known = plan.task(task.as_str());
             let asks = known.is_some_and(|task| task.state.question().is_some());
-            (asks, known.is_some_and(|task| is_for_people(task, people)))
+            (asks, answer_command(config, plan, &task, &answer, &by))
         })?;
-        let by = context.actor()?;
-        let command = if asks || !is_theirs {
-            Command::AnswerQuestion { task: task.clone(), answer: answer.clone() }
-        } else {
-            if by.kind != ActorKind::Person {
-                let what = "answer what is for a person to do";
-                return Err(Refusal::OnlyAPerson { what, by: by.kind }.into());
-            }
-            let outcome = match answer.trim().to_lowercase().as_str() {
-                "no" | "n" => Ending::Failed { error: format!("answered no by {by}"), evidence: None },
-                "yes" | "y" => done("yes"),
-                _ => done(answer.trim()),
-            };
-            Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None }
-        };
+        let command = command?;
         let committed = context.write(found, vec![command], &self.guard)?;
         let said = if asks {
             format!("{task} has its answer, and can go on")
@@ -112,7 +93,7 @@ impl Answer {
         context.answer(found, &committed, &said, Some(&task), Map::new())
     }
 
-    fn list(&self, context: &mut Context, plan: Option<&str>, people: &BTreeSet<String>) -> Outcome {
+    fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {
         let plans = context.plans()?;
         let after = self.after.as_deref().map(|after| {
             after.split_once('/').ok_or_else(|| {
@@ -123,9 +104,9 @@ impl Answer {
         let mut rows = match plan {
             Some(plan) => {
                 let plan = plans.resolve(plan)?;
-                plans.look(&plan, |plan| rows_of(plan, people))?
+                plans.look(&plan, |plan| rows_of(plan, config))?
             }
-            None => self.all(&plans, after.map(|(plan, _)| plan), people)?,
+            None => self.all(&plans, after.map(|(plan, _)| plan), config)?,
         };
         if let Some((plan, task)) = after {
             let seen = rows.iter().position(|row| row.plan.as_str() == plan && row.task == task);
@@ -153,7 +134,7 @@ impl Answer {
     }
 
     /// Everything that waits in plans that have begun, one more than fits on the page at least if there is more.
-    fn all(&self, plans: &Plans, from: Option<&str>, people: &BTreeSet<String>) -> Outcome<Vec<Row>> {
+    fn all(&self, plans: &Plans, from: Option<&str>, config: &Config) -> Outcome<Vec<Row>> {
         let mut query = Query {
             phases: vec![Phase::Active, Phase::Paused, Phase::AwaitingApproval],
             sort: Sort::Id,
@@ -168,7 +149,7 @@ impl Answer {
         loop {
             let page = plans.heads(&query)?;
             for head in page.items.iter().filter(may_wait) {
-                rows.extend(plans.look(&head.id, |plan| rows_of(plan, people))?);
+                rows.extend(plans.look(&head.id, |plan| rows_of(plan, config))?);
                 // What stood on earlier pages may be among them.
                 if rows.len() > self.limit && from.is_none_or(|from| head.id.as_str() > from) {
                     return Ok(rows);
@@ -182,19 +163,8 @@ impl Answer {
     }
 }
 
-fn done(answer: &str) -> Ending {
-    let output = Some(Json::of(&json!({ "answer": answer })));
-    Ending::Done { result: None, output, evidence: None }
-}
-
-/// Whether a person's answer ends a task: it is theirs to do, and nobody but a person works on it.
-fn is_for_people(task: &Task, people: &BTreeSet<String>) -> bool {
-    let theirs = task.spec.work.as_ref().is_some_and(|work| people.contains(&work.executor));
-    theirs && matches!(task.state.status, Status::Pending | Status::Running)
-}
-
 /// What waits for a person in one plan: questions first, then tasks.
-fn rows_of(plan: &Plan, people: &BTreeSet<String>) -> Vec<Row> {
+fn rows_of(plan: &Plan, config: &Config) -> Vec<Row> {
     let id = plan.id();
     let mut rows = Vec::new();
     for task in plan.asking() {
@@ -215,7 +185,7 @@ fn rows_of(plan: &Plan, people: &BTreeSet<String>) -> Vec<Row> {
         });
     }
     if plan.state().phase == Phase::Active {
-        for task in plan.on_offer().filter(|task| is_for_people(task, people)) {
+        for task in plan.on_offer().filter(|task| is_for_people(config, task)) {
             let name = &task.spec.id;
             rows.push(Row {
                 plan: id.clone(),

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::differences;
+use waypost_engine::Texts;
 
 use crate::context::Context;
 use crate::error::Outcome;
@@ -64,7 +65,7 @@ impl Diff {
             return Ok(());
         }
         let value_columns = (context.out.columns / 2).saturating_sub(12).max(20);
-        let lines = view::lines(&different, &view::Style { value_columns, line_by_line: true });
+        let lines = view::lines(&different, Texts::ByLine, value_columns);
         let limit = if self.full { usize::MAX } else { LINES_MAX };
         for line in lines.iter().take(limit) {
             let line = context.out.paint(&line.text, line.look);

@@ -112,6 +112,16 @@ pub(crate) fn edit(context: &mut Context, found: &Found) -> Outcome {
     asked.edit(context, found, &editor()?)
 }
 
+/// Lets a person edit a text in their editor; nothing when it is as it was.
+pub(crate) fn edit_text(name: &str, ending: &str, text: &str) -> Outcome<Option<String>> {
+    let editor = editor()?;
+    let path = files::write_private(&std::env::temp_dir(), name, ending, text)?;
+    open_editor(&editor, &path)?;
+    let edited = read_back(&path)?;
+    let _gone = std::fs::remove_file(&path);
+    Ok((edited != text).then_some(edited))
+}
+
 /// The failure, with the place where the draft was kept.
 fn kept(mut failure: Failure, path: &Path) -> Failure {
     if failure.exit == Exit::Conflict {

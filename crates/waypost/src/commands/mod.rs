@@ -43,6 +43,7 @@ pub(crate) mod task_options;
 pub(crate) mod task_place;
 pub(crate) mod task_revise;
 pub(crate) mod token;
+pub(crate) mod tui;
 pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod watch;
@@ -76,6 +77,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Token(asked) => asked.run(context),
         Command::Model(asked) => asked.run(context),
         Command::Watch(asked) => asked.run(context),
+        Command::Tui(asked) => asked.run(context),
         Command::List(asked) => asked.run(context),
         Command::Show(asked) => asked.run(context),
         Command::Next(asked) => asked.run(context),

@@ -15,15 +15,18 @@ use clap::Args;
 use waypost_core::{Draft, Phase, PlanId};
 use waypost_dialects::Dialect;
 use waypost_engine::{
-    AfterFailure, Config, Control, Controller, Options, Patience, RunError, Runner, Summary, Watcher, submit,
+    AfterFailure, Config, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
+    submit,
 };
 use waypost_store::Plans;
+use waypost_tui::run::Intent;
 
 use again::{Again, Quiet};
 use back::{WriteBack, Writing};
 use begin::{Approval, Begin};
 use report::Scope;
 
+use super::tui::{self, First};
 use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -83,6 +86,12 @@ pub(crate) struct Run {
     /// Go on: take the file in again whenever it changes, until Ctrl-C
     #[arg(short, long, conflicts_with = "dry_run")]
     watch: bool,
+    /// Show the run as a whole screen (see `waypost tui`)
+    #[arg(long, conflicts_with_all = ["dry_run", "watch", "write_back", "jobs", "fail_fast", "config"])]
+    tui: bool,
+    /// Offer no screen where a plan has to be approved; only ask
+    #[arg(long, conflicts_with = "tui")]
+    no_tui: bool,
     /// A file of configuration over all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
@@ -116,6 +125,12 @@ impl Run {
             return Ok(());
         }
         begin.assign(context, &plans, &id)?;
+        if self.tui {
+            tui::show(context, First::Run(id.clone(), Intent::Execute), false)?;
+            let summary =
+                Summary { asked_to_end: None, rest: Rest::Over, unreported: Vec::new(), aside: false };
+            return plans.look(&id, |plan| summary::print(context, plan, &summary))?;
+        }
         let over = plans.look(&id, |plan| plan.state().phase.is_finished())?;
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(begin::not_approved(context, &id)?);
@@ -132,7 +147,13 @@ impl Run {
     }
 
     fn begin(&self) -> Begin<'_> {
-        Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor: None }
+        Begin {
+            what: &self.what,
+            queue: self.queue.as_deref(),
+            yes: self.yes,
+            executor: None,
+            screen: !self.no_tui,
+        }
     }
 
     /// The plan as it is asked for; what its file is written back with, and the file's text to be watched.

@@ -60,7 +60,8 @@ impl Submit {
             submit::assign_in_draft(&mut draft, executor);
         }
         begin::is_allowed(&config, &draft)?;
-        let begin = Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor };
+        let begin =
+            Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor, screen: false };
         let entered = begin.enter(context, &config, draft)?;
         let found = Found { plans: entered.plans, id: entered.id };
         begin.assign(context, &found.plans, &found.id)?;

@@ -2,23 +2,13 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
+use waypost_engine::{cut_text, task_row, whole_task};
 use waypost_store::Head;
 
 use super::tree::Page;
 
 /// Characters of a text in a page of tasks.
 const TEXT_CHARACTERS_MAX: usize = 300;
-
-/// Names of children and dependants.
-const NAMES_MAX: usize = 100;
-
-/// The text, cut where it is long.
-pub(crate) fn cut(text: &str, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
 
 /// The head of a plan with all its author says but the body.
 pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
@@ -66,36 +56,20 @@ pub(crate) fn whole(plan: &Plan) -> Value {
 /// A task as it stands in a page: the essential, long texts cut.
 pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
     let (spec, state) = (&task.spec, &task.state);
-    let mut fields = Map::new();
-    fields.insert("id".to_owned(), spec.id.as_str().into());
-    fields.insert("description".to_owned(), cut(&spec.description, TEXT_CHARACTERS_MAX).into());
-    fields.insert("standing".to_owned(), json!(plan.standing(spec.id.as_str())));
-    if let Some(parent) = &spec.parent {
-        fields.insert("parent".to_owned(), parent.as_str().into());
-    }
-    if !spec.depends_on.is_empty() {
-        fields.insert("depends_on".to_owned(), json!(spec.depends_on));
-    }
-    if let Some(complexity) = spec.complexity {
-        fields.insert("complexity".to_owned(), complexity.word().into());
-    }
-    if let Some(work) = &spec.work {
-        fields.insert("executor".to_owned(), work.executor.clone().into());
-    }
+    let description = cut_text(&spec.description, TEXT_CHARACTERS_MAX);
+    let mut fields = task_row(plan, task, description, TEXT_CHARACTERS_MAX);
     let texts = [
         ("notes", Some(spec.notes.clone()).filter(|notes| !notes.is_empty())),
-        ("worker", state.worker.clone()),
-        ("progress", state.progress.clone()),
         ("result", state.result.clone()),
         ("why", state.why()),
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            fields.insert(name.to_owned(), cut(&text, TEXT_CHARACTERS_MAX).into());
+            fields.insert(name.to_owned(), cut_text(&text, TEXT_CHARACTERS_MAX).into());
         }
     }
     if let Some(question) = state.question() {
-        fields.insert("question".to_owned(), cut(&question.text, TEXT_CHARACTERS_MAX).into());
+        fields.insert("question".to_owned(), cut_text(&question.text, TEXT_CHARACTERS_MAX).into());
         if !question.choices.is_empty() {
             fields.insert("choices".to_owned(), json!(question.choices));
         }
@@ -107,25 +81,12 @@ pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
         let brief = json!({ "passed": evidence.passed, "check": evidence.check, "digest": evidence.digest });
         fields.insert("evidence".to_owned(), brief);
     }
-    if state.attempt > 0 {
-        fields.insert("attempt".to_owned(), state.attempt.into());
-    }
     Value::Object(fields)
 }
 
 /// Everything about one task.
 pub(crate) fn task(plan: &Plan, task: &Task, now: Timestamp) -> Value {
-    let id = task.spec.id.as_str();
-    let ids = |tasks: Vec<&Task>| -> Value {
-        tasks.iter().take(NAMES_MAX).map(|task| Value::from(task.spec.id.as_str())).collect()
-    };
-    let mut value = json!(task);
-    value["standing"] = json!(plan.standing(id));
-    value["waits_for"] = json!(plan.waiting(id, now));
-    value["children"] = ids(plan.children(id));
-    value["needed_by"] = ids(plan.dependants(id));
-    let outputs: Map<String, Value> =
-        plan.outputs_for(id).into_iter().map(|(name, output)| (name, output.value())).collect();
-    value["received_outputs"] = Value::Object(outputs);
+    let mut value = whole_task(plan, task);
+    value["waits_for"] = json!(plan.waiting(task.spec.id.as_str(), now));
     json!({ "id": plan.id(), "version": plan.version(), "task": value })
 }

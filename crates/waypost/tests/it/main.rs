@@ -20,8 +20,10 @@ mod serve;
 #[path = "../../../waypost-engine/tests/it/server.rs"]
 mod server;
 mod slurm;
+mod tmux;
 mod traces;
 mod transcript;
+mod tui;
 mod webhook;
 mod workers;
 mod workspaces;

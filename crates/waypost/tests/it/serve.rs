@@ -36,13 +36,17 @@ fn hello() -> Value {
 
 impl Site {
     fn new(name: &str) -> Self {
+        Self::with(name, "", &["serve", "--json"])
+    }
+
+    /// The same with this configuration, begun with these words.
+    fn with(name: &str, config: &str, words: &[&str]) -> Self {
         let folder = std::env::temp_dir().join(format!("waypost-serve-{}-{name}", std::process::id()));
         std::fs::create_dir_all(folder.join(".git")).unwrap();
-        let mut child = waypost(&folder, &["serve", "--json"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        std::fs::create_dir_all(folder.join(".waypost")).unwrap();
+        std::fs::write(folder.join(".waypost/config.toml"), config).unwrap();
+        let mut child =
+            waypost(&folder, words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         if line.is_empty() {
@@ -50,9 +54,28 @@ impl Site {
             child.stderr.as_mut().unwrap().read_to_string(&mut said).unwrap();
             panic!("it did not begin: {said}");
         }
-        let greeting: Value = serde_json::from_str(&line).unwrap();
+        // To people it says where it is within a sentence.
+        let said = line.split_whitespace().find(|word| word.starts_with("http")).unwrap_or_default();
+        let greeting: Value = serde_json::from_str(&line).unwrap_or_else(|_| json!({ "url": said }));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         Self { folder, child, url: greeting["url"].as_str().unwrap().to_owned(), runtime }
+    }
+
+    fn end(&self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    }
+
+    /// Waits until a file of the workspace is there.
+    fn wait_for_file(&self, name: &str) {
+        let path = self.folder.join(name);
+        let there = async {
+            while !path.exists() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let found = self.runtime.block_on(async { tokio::time::timeout(BOUND, there).await });
+        found.unwrap_or_else(|_| panic!("{name} never came to be"));
     }
 
     fn run(&self, words: &[&str]) -> Value {
@@ -149,9 +172,44 @@ fn two_agents_with_two_tokens_share_a_server_and_no_session() {
     assert_eq!(listed["tokens"].as_array().unwrap().len(), 1);
     assert!(!listed.to_string().contains("sha256"), "{listed}");
 
-    let pid = rustix::process::Pid::from_child(&site.child);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    site.end();
     assert!(site.child.wait().unwrap().success(), "it ends in good order");
+}
+
+/// Each task says that it began, and waits for its file.
+const STEPS: &str = r#"
+[executors.steps]
+kind = "process"
+command = ["sh", "-c", "cat > /dev/null; touch $WAYPOST_TASK.began; until [ -e $WAYPOST_TASK.go ]; do sleep 0.02; done"]
+timeout_seconds = 60
+"#;
+
+#[test]
+fn a_server_that_is_told_to_end_lets_what_runs_end_starts_nothing_new_and_serves_meanwhile() {
+    let mut site = Site::with("drain", STEPS, &["serve"]);
+    let work = json!({ "executor": "steps", "inputs": {} });
+    let plan = json!({ "format": "waypost/1", "id": "steps", "title": "Steps", "tasks": [
+        { "id": "first", "work": work }, { "id": "second", "depends_on": ["first"], "work": work },
+    ] });
+    std::fs::write(site.folder.join("plan.json"), plan.to_string()).unwrap();
+    site.run(&["submit", "plan.json", "--yes"]);
+    site.wait_for_file("first.began");
+    let mut said = BufReader::new(site.child.stderr.take().unwrap()).lines();
+    site.end();
+    let waits = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("nothing new starts")));
+    assert!(waits.is_some(), "it says what it waits for");
+    let (status, ..) = site.ask("POST", "waypost_none", None, &json!({}));
+    assert_eq!(status, 401, "it answers while it waits");
+    std::fs::write(site.folder.join("first.go"), "").unwrap();
+    assert!(site.child.wait().unwrap().success(), "it ends in good order");
+    let told: Vec<String> = said.map(Result::unwrap).collect();
+    assert!(told.iter().any(|line| line.contains("the server ended")), "{told:?}");
+    let shown = site.run(&["show", "steps"]);
+    let standings: Vec<&Value> =
+        shown["tasks"].as_array().unwrap().iter().map(|task| &task["standing"]).collect();
+    assert_eq!(standings, [&json!("done"), &json!("ready")], "{shown}");
+    assert!(!site.folder.join("second.began").exists(), "nothing new was started");
+    assert_eq!(site.run(&["workers"])["workers"], json!([]), "its worker took its leave");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waypost_core::{Command, Draft, Phase, PlanChanges, Timestamp};
+use waypost_core::{Ask, Command, Draft, Phase, PlanChanges, Timestamp};
 use waypost_store::{Head, Plans, Query, Shelf, Sort};
 
 use crate::kit::*;
@@ -173,4 +173,36 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
         head(&store, "a").unwrap().updated_at,
         "the one that was left alone longest"
     );
+}
+
+pub(super) fn what_needs_a_person_comes_first_and_pages_keep_their_limit(place: &Place) {
+    let plans = ticking(place);
+    for name in ["rests", "asks", "waits", "runs", "asked", "later"] {
+        create_small(&plans, name);
+    }
+    let ask = || Command::AskQuestion {
+        task: task_id("first"),
+        attempt: None,
+        ask: Box::new(Ask { text: "which one?".into(), choices: Vec::new(), state: None }),
+    };
+    for name in ["asks", "runs", "asked"] {
+        write(&plans, name, Command::Activate).unwrap();
+    }
+    for name in ["asks", "asked"] {
+        write(&plans, name, start("first")).unwrap();
+        write(&plans, name, ask()).unwrap();
+    }
+    write(&plans, "waits", Command::RequestApproval { message: String::new() }).unwrap();
+    let answer = Command::AnswerQuestion { task: task_id("first"), answer: "this one".into() };
+    write(&plans, "asked", answer).unwrap();
+    write(&plans, "later", add("more")).unwrap();
+    assert_eq!(head(plans.store(), "asks").unwrap().asking, 1);
+    assert_eq!(head(plans.store(), "asked").unwrap().asking, 0);
+    for limit in 1..=7 {
+        let query = Query { sort: Sort::Attention, limit, ..Query::default() };
+        let order = ["waits", "asks", "asked", "runs", "later", "rests"];
+        assert_eq!(list(&plans, &query), order, "{limit} a page");
+        let page = plans.heads(&query).unwrap();
+        assert_eq!((page.items.len(), page.total), (limit.min(6), 6));
+    }
 }

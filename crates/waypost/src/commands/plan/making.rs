@@ -9,7 +9,7 @@ use waypost_engine::thinking::{Drafted, NoDraft, Order, Stand, Steps, Want, char
 use waypost_planner::{Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
 use waypost_store::{MemoryStore, NewPlan, Plans, WriteError};
 
-use crate::commands::{decompose, edit};
+use crate::commands::{decompose, edit, tui};
 use crate::context::{Context, Found};
 use crate::error::{Exit, Failure, Outcome};
 use crate::output::{self, Look};
@@ -259,7 +259,10 @@ fn open_editor(context: &mut Context, found: &Found, wanted: bool) -> Outcome {
     }
     // What was printed so far is to be seen before the editor takes the screen.
     context.out.flush()?;
-    edit::edit(context, found)
+    match tui::fits() {
+        Ok(()) => tui::open(context, &found.id, true),
+        Err(_) => edit::edit(context, found),
+    }
 }
 
 /// Writes the answers of a model into a file that people can read.

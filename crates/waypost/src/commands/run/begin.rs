@@ -8,6 +8,7 @@ use waypost_engine::submit::{self, Entered as Entry, NotEntered, Start};
 use waypost_engine::{Config, admit};
 use waypost_store::{Plans, WriteRequest};
 
+use super::super::tui;
 use super::dry;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -30,6 +31,8 @@ pub(crate) struct Begin<'a> {
     pub(crate) yes: bool,
     /// Who does the tasks that are only words.
     pub(crate) executor: Option<&'a str>,
+    /// Whether a person who is asked may look at it as a whole screen first.
+    pub(crate) screen: bool,
 }
 
 /// A plan of the store that was brought there, or was there already.
@@ -96,6 +99,21 @@ impl Begin<'_> {
         }
     }
 
+    /// Asks the person at the terminal.
+    fn ask(&self) -> Word {
+        let can_view = self.screen && tui::fits().is_ok();
+        let question = if can_view {
+            "approve and run it? [y/N, v: view it as a whole screen first]"
+        } else {
+            "approve and run it? [y/N]"
+        };
+        match output::ask(question).unwrap_or_default().trim() {
+            "y" | "Y" | "yes" | "Yes" => Word::Yes,
+            "v" | "V" | "view" if can_view => Word::View,
+            _ => Word::No,
+        }
+    }
+
     fn approve(
         &self,
         context: &Context,
@@ -114,14 +132,32 @@ impl Begin<'_> {
                 return Ok(Approval::Awaited);
             }
             show_work(context, config, id, draft);
-            if !output::says_yes("approve and run it? [y/N]") {
-                return Err(Failure::failed(format!("plan {id} was not approved, and nothing ran"), ""));
+            match self.ask() {
+                Word::Yes => {}
+                Word::No => return Err(not_given(id)),
+                Word::View => {
+                    tui::open(context, id, false)?;
+                    let waits =
+                        |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
+                    return if plans.look(id, waits)? { Err(not_given(id)) } else { Ok(Approval::Given) };
+                }
             }
         }
         // Of the version that was shown: if somebody has changed it since, nothing is approved.
         write(context, plans, id, Command::Approve { version, note: String::new() })?;
         Ok(Approval::Given)
     }
+}
+
+/// What a person says to a plan.
+enum Word {
+    Yes,
+    No,
+    View,
+}
+
+fn not_given(id: &PlanId) -> Failure {
+    Failure::failed(format!("plan {id} was not approved, and nothing ran"), "")
 }
 
 /// What a plan would have machines do.
@@ -187,7 +223,7 @@ fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
         "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
     );
     let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
-    let lines = difference_lines::lines(found, &difference_lines::Style::short());
+    let lines = difference_lines::short_lines(found);
     failure.details =
         lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
     if lines.len() > DIFFERENCES_NAMED_MAX {

@@ -92,12 +92,12 @@ fn a_model_that_never_stops_is_bounded_by_depth_and_goals() {
     let answer = stage.does(&["decompose", MACHINE, "--max-depth", "2"]);
     assert_eq!((answer["ending"].as_str(), answer["goals"]["total"].as_u64()), (Some("over"), Some(13)));
     assert_eq!(answer["goals"]["stopped"].as_array().unwrap().len(), 9, "{answer}");
-    assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("depth_max is 2"));
+    assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("max_depth is 2"));
     let stage = Stage::directed(endless());
     let answer = stage.does(&["decompose", MACHINE, "--max-goals", "30", "--max-depth", "50"]);
     let total = answer["goals"]["total"].as_u64().unwrap();
     assert!(total <= 30, "{answer}");
-    assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("goals_max is 30"), "{answer}");
+    assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("max_goals is 30"), "{answer}");
     stage.tokens_are_true(&stage.only());
 }
 

@@ -1,0 +1,97 @@
+//! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself, and knows
+//! neither colours nor widths.
+
+use waypost_core::{Change, Difference, line_changes};
+
+/// Lines of one changed text that are shown.
+const TEXT_LINES_MAX: usize = 60;
+
+/// How texts of several lines are compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Texts {
+    /// As one value each.
+    Whole,
+    /// Line by line.
+    ByLine,
+}
+
+/// What a line tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// What was not there before.
+    New,
+    /// What is no longer there.
+    Gone,
+    /// What is another now.
+    Changed,
+    /// What stands around it.
+    Around,
+}
+
+/// The differences as lines, with what each of them tells of; `short` cuts a value to what there is room for.
+pub fn difference_lines(
+    differences: &[Difference],
+    texts: Texts,
+    short: &dyn Fn(&str) -> String,
+) -> Vec<(Sign, String)> {
+    let mut lines = Vec::new();
+    for difference in differences {
+        match difference {
+            Difference::Added { task, description } => {
+                lines.push((Sign::New, format!("+ {task}  {}", short(description))));
+            }
+            Difference::Removed { task, description } => {
+                lines.push((Sign::Gone, format!("- {task}  {}", short(description))));
+            }
+            Difference::Plan { field, before, after } => {
+                changed(field, before, after, texts, short, &mut lines)
+            }
+            Difference::Task { task, field, before, after } => {
+                changed(&format!("{task} {field}"), before, after, texts, short, &mut lines);
+            }
+            Difference::Reordered {} => {
+                lines.push((Sign::Changed, "~ tasks stand in another order".to_owned()))
+            }
+        }
+    }
+    lines
+}
+
+fn changed(
+    name: &str,
+    before: &str,
+    after: &str,
+    texts: Texts,
+    short: &dyn Fn(&str) -> String,
+    lines: &mut Vec<(Sign, String)>,
+) {
+    if texts == Texts::ByLine && (before.contains('\n') || after.contains('\n')) {
+        lines.push((Sign::Changed, format!("~ {name}:")));
+        let changes = line_changes(before, after);
+        let counted =
+            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        for change in changes.iter().take(TEXT_LINES_MAX) {
+            lines.push(match change {
+                Change::Same(same) => (Sign::Around, format!("      {}", clean(same))),
+                Change::Old(old) => (Sign::Gone, format!("    - {}", clean(old))),
+                Change::New(new) => (Sign::New, format!("    + {}", clean(new))),
+                Change::Gap(count) => (Sign::Around, format!("    … {}", counted(*count, "line"))),
+            });
+        }
+        if changes.len() > TEXT_LINES_MAX {
+            let more = counted(changes.len() - TEXT_LINES_MAX, "more line");
+            lines.push((Sign::Around, format!("    … {more}")));
+        }
+        return;
+    }
+    let value = |value: &str| match short(value) {
+        empty if empty.is_empty() => "(none)".to_owned(),
+        value => value,
+    };
+    lines.push((Sign::Changed, format!("~ {name}: {} → {}", value(before), value(after))));
+}
+
+/// A line without control characters, so that a plan's text cannot steer a terminal.
+fn clean(text: &str) -> String {
+    text.replace('\t', "    ").chars().filter(|character| !character.is_control()).collect()
+}

@@ -1,0 +1,61 @@
+//! Tasks as JSON, the same at every door where programs read them. What a door adds for its own readers stands there.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Plan, Task};
+
+/// Names of children and dependants that are told of one task.
+const NAMES_MAX: usize = 500;
+
+/// A text, cut where it is long.
+pub fn cut_text(text: &str, characters_max: usize) -> String {
+    match text.char_indices().nth(characters_max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// A task in a list: what is the same everywhere, with this much of what it says. Fields that say nothing are left out.
+pub fn task_row(plan: &Plan, task: &Task, description: String, characters_max: usize) -> Map<String, Value> {
+    let (spec, state) = (&task.spec, &task.state);
+    let mut fields = Map::new();
+    fields.insert("id".to_owned(), spec.id.as_str().into());
+    fields.insert("description".to_owned(), description.into());
+    fields.insert("standing".to_owned(), json!(plan.standing(spec.id.as_str())));
+    if let Some(parent) = &spec.parent {
+        fields.insert("parent".to_owned(), parent.as_str().into());
+    }
+    if !spec.depends_on.is_empty() {
+        fields.insert("depends_on".to_owned(), json!(spec.depends_on));
+    }
+    if let Some(complexity) = spec.complexity {
+        fields.insert("complexity".to_owned(), complexity.word().into());
+    }
+    if let Some(work) = &spec.work {
+        fields.insert("executor".to_owned(), work.executor.clone().into());
+    }
+    for (name, text) in [("worker", &state.worker), ("progress", &state.progress)] {
+        if let Some(text) = text {
+            fields.insert(name.to_owned(), cut_text(text, characters_max).into());
+        }
+    }
+    if state.attempt > 0 {
+        fields.insert("attempt".to_owned(), state.attempt.into());
+    }
+    fields
+}
+
+/// Everything about one task: what it says, where it stands, who is below and behind it, and what it was given.
+pub fn whole_task(plan: &Plan, task: &Task) -> Value {
+    let id = task.spec.id.as_str();
+    let ids = |tasks: Vec<&Task>| -> Value {
+        tasks.iter().take(NAMES_MAX).map(|task| Value::from(task.spec.id.as_str())).collect()
+    };
+    let mut value = json!(task);
+    value["standing"] = json!(plan.standing(id));
+    value["children"] = ids(plan.children(id));
+    value["needed_by"] = ids(plan.dependants(id));
+    let outputs: Map<String, Value> =
+        plan.outputs_for(id).into_iter().map(|(name, output)| (name, output.value())).collect();
+    value["received_outputs"] = Value::Object(outputs);
+    value
+}

@@ -1,0 +1,42 @@
+//! Sorted lists of several stores as one. Knows nothing of screens.
+
+use std::cmp::{Ordering, Reverse};
+
+use waypost_store::{Head, Sort};
+
+/// The order that the stores use, too.
+fn compare(a: &Head, b: &Head, sort: Sort) -> Ordering {
+    let by_value = match sort {
+        Sort::Updated => Reverse(a.updated_at).cmp(&Reverse(b.updated_at)),
+        Sort::Created => Reverse(a.created_at).cmp(&Reverse(b.created_at)),
+        Sort::Title => a.title.cmp(&b.title),
+        Sort::Id => Ordering::Equal,
+        Sort::Urgency => Reverse(a.urgency).cmp(&Reverse(b.urgency)),
+        Sort::Attention => Reverse(a.attention()).cmp(&Reverse(b.attention())),
+    };
+    by_value.then_with(|| a.id.cmp(&b.id))
+}
+
+/// One list, as (store, place in its list). Of a store that has more, nothing is known behind its last plan: there the list
+/// ends, so that nothing has to be put in between later.
+pub(super) fn merge<'a>(sides: impl Iterator<Item = (&'a [Head], bool)>, sort: Sort) -> Vec<(usize, usize)> {
+    let sides: Vec<(&[Head], bool)> = sides.collect();
+    let mut next = vec![0; sides.len()];
+    let mut merged = Vec::new();
+    loop {
+        let mut first: Option<(usize, &Head)> = None;
+        for (store, (heads, has_more)) in sides.iter().enumerate() {
+            match heads.get(next[store]) {
+                Some(head) if first.is_none_or(|(_, other)| compare(head, other, sort) == Ordering::Less) => {
+                    first = Some((store, head));
+                }
+                Some(_) => {}
+                None if *has_more => return merged,
+                None => {}
+            }
+        }
+        let Some((store, _)) = first else { return merged };
+        merged.push((store, next[store]));
+        next[store] += 1;
+    }
+}

@@ -1,0 +1,227 @@
+//! A question that has to be answered before anything else: a few lines, perhaps a line to type, and what can be chosen.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::{Position, Rect};
+
+use crate::input::Input;
+use crate::text;
+
+/// What can be chosen, whoever asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Write the edits, then leave.
+    SaveAndLeave,
+    /// Throw the edits away.
+    Discard,
+    /// Delete the selected task, and what depends on it forgets it.
+    Delete,
+    /// Read the plan again, and make the edits on what it is now.
+    Rebase,
+    /// Write the edits, then run.
+    SaveAndExecute,
+    /// Run.
+    Execute,
+    /// Throw the edits away, and go on with what others wrote.
+    TakeTheirs,
+    /// See what others wrote, in the history.
+    Compare,
+    /// Open the text in `$EDITOR` again.
+    EditAgain,
+    /// Take the text that was typed.
+    Take,
+    /// Do what the dialog says.
+    Confirm,
+    /// Leave a run to itself.
+    LetGoOn,
+    /// Stop a run of this process.
+    StopRun,
+    /// Leave the program when its runs have ended.
+    LeaveAfterwards,
+    /// Stop the runs of this process, and leave the program.
+    StopAndLeave,
+}
+
+/// One thing that can be chosen.
+#[derive(Clone, Debug)]
+pub struct Button {
+    /// The key, without modifiers; Enter chooses the one that is marked.
+    pub key: char,
+    /// What it says.
+    pub label: String,
+    /// What follows; nothing closes the dialog.
+    pub choice: Option<Choice>,
+}
+
+impl Button {
+    /// A button that chooses.
+    pub fn new(key: char, label: impl Into<String>, choice: Choice) -> Self {
+        Self { key, label: label.into(), choice: Some(choice) }
+    }
+
+    /// A button that closes.
+    pub fn close(key: char, label: impl Into<String>) -> Self {
+        Self { key, label: label.into(), choice: None }
+    }
+
+    /// How it is written.
+    pub fn shown(&self) -> String {
+        format!(" {} {} ", self.key, self.label)
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug)]
+pub struct Dialog {
+    /// In one line.
+    pub title: String,
+    /// What there is to know. Lines are broken to fit.
+    pub lines: Vec<String>,
+    /// The line to type, if there is one.
+    pub input: Option<Input>,
+    /// What can be chosen.
+    pub buttons: Vec<Button>,
+    /// The button that Enter chooses.
+    pub marked: usize,
+}
+
+/// What a key did to a dialog.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is still there.
+    Open,
+    /// It is gone, and nothing follows.
+    Closed,
+    /// This was chosen; what was typed.
+    Chosen(Choice, String),
+}
+
+/// Where the parts of a dialog stand.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// All of it, the edge included.
+    pub frame: Rect,
+    /// The lines, broken.
+    pub lines: Vec<String>,
+    /// Where the lines stand.
+    pub text: Rect,
+    /// The line to type.
+    pub input: Option<Rect>,
+    /// The buttons, in their order.
+    pub buttons: Vec<Rect>,
+}
+
+impl Dialog {
+    /// A question with buttons; the last closes it and is marked.
+    pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
+        let marked = buttons.len().saturating_sub(1);
+        Self { title: title.into(), lines, input: None, buttons, marked }
+    }
+
+    /// A question for a line of text.
+    pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str) -> Self {
+        let buttons = vec![Button::new('↵', "take", Choice::Take), Button::close('⎋', "leave")];
+        Self { input: Some(Input::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+        match key.code {
+            KeyCode::Esc => return Outcome::Closed,
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Outcome::Closed,
+            KeyCode::Enter => return self.choose(self.marked),
+            KeyCode::Tab => self.mark(1),
+            KeyCode::BackTab => self.mark(self.buttons.len().saturating_sub(1)),
+            _ => {}
+        }
+        if let Some(input) = &mut self.input {
+            input.key(key);
+            return Outcome::Open;
+        }
+        match key.code {
+            KeyCode::Right | KeyCode::Down => self.mark(1),
+            KeyCode::Left | KeyCode::Up => self.mark(self.buttons.len().saturating_sub(1)),
+            KeyCode::Char(typed) => {
+                if let Some(at) = self.buttons.iter().position(|button| button.key == typed) {
+                    return self.choose(at);
+                }
+            }
+            _ => {}
+        }
+        Outcome::Open
+    }
+
+    /// Takes what the mouse did.
+    pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
+        if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
+            return Outcome::Open;
+        }
+        let at = Position::new(mouse.column, mouse.row);
+        let layout = self.layout(size);
+        let hit = layout.buttons.iter().position(|button| button.contains(at));
+        hit.map_or(Outcome::Open, |button| self.choose(button))
+    }
+
+    /// Takes pasted text.
+    pub fn paste(&mut self, text: &str) {
+        if let Some(input) = &mut self.input {
+            input.insert(text);
+        }
+    }
+
+    fn mark(&mut self, by: usize) {
+        if !self.buttons.is_empty() {
+            self.marked = (self.marked + by) % self.buttons.len();
+        }
+    }
+
+    fn choose(&self, at: usize) -> Outcome {
+        match self.buttons.get(at).and_then(|button| button.choice.clone()) {
+            Some(choice) => Outcome::Chosen(
+                choice,
+                self.input.as_ref().map(|input| input.text().to_owned()).unwrap_or_default(),
+            ),
+            None => Outcome::Closed,
+        }
+    }
+
+    /// Where everything stands in a terminal of a size.
+    pub fn layout(&self, size: Rect) -> Layout {
+        let widest = self.lines.iter().map(|line| text::width(line)).max().unwrap_or(0);
+        let buttons: usize = self.buttons.iter().map(|button| text::width(&button.shown()) + 2).sum();
+        let wanted = widest.max(buttons).max(text::width(&self.title) + 2).max(40) + 4;
+        let columns = wanted.min(usize::from(size.width.saturating_sub(4))).min(100) as u16;
+        let inside = usize::from(columns.saturating_sub(4));
+        let room = usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }));
+        let mut lines: Vec<String> = Vec::new();
+        for line in &self.lines {
+            let broken = text::wrap(line, inside, room);
+            if broken.is_empty() { lines.push(String::new()) } else { lines.extend(broken) }
+        }
+        if lines.len() > room {
+            let left = lines.len() + 1 - room;
+            lines.truncate(room.saturating_sub(1));
+            lines.push(format!("… and {}", text::count(left, "more line")));
+        }
+        let typed: u16 = if self.input.is_some() { 2 } else { 0 };
+        let height = (lines.len() as u16 + typed + 4).min(size.height);
+        let frame = Rect::new(
+            size.x + size.width.saturating_sub(columns) / 2,
+            size.y + size.height.saturating_sub(height) / 2,
+            columns,
+            height,
+        );
+        let text = Rect::new(frame.x + 2, frame.y + 1, inside as u16, lines.len() as u16).intersection(size);
+        let input = self.input.as_ref().map(|_| {
+            Rect::new(frame.x + 2, frame.y + 1 + lines.len() as u16 + 1, inside as u16, 1).intersection(size)
+        });
+        let mut x = frame.x + 2;
+        let row = frame.bottom().saturating_sub(2);
+        let buttons = self.buttons.iter().map(|button| {
+            let wide = text::width(&button.shown()) as u16;
+            let place = Rect::new(x, row, wide, 1).intersection(frame);
+            x += wide + 1;
+            place
+        });
+        Layout { frame, text, input, buttons: buttons.collect(), lines }
+    }
+}

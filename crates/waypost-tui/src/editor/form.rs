@@ -1,0 +1,222 @@
+//! The form of one task: what its author says of it, typed and chosen. Changes nothing before it is kept.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
+
+use crate::input::Input;
+use crate::keys::{Action, Keys, Place};
+
+/// The fields, in their order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Field {
+    Description,
+    Notes,
+    Complexity,
+    DependsOn,
+    Tools,
+    Skip,
+}
+
+impl Field {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Description, Self::Notes, Self::Complexity, Self::DependsOn, Self::Tools, Self::Skip];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::Description => "Description",
+            Self::Notes => "Notes",
+            Self::Complexity => "Complexity",
+            Self::DependsOn => "Depends on",
+            Self::Tools => "Tools",
+            Self::Skip => "Skip",
+        }
+    }
+
+    /// What can be done in it, for the line below the form.
+    pub(crate) fn help(self) -> &'static str {
+        match self {
+            Self::Description | Self::Notes => "Alt-Enter: new line · Ctrl-E: $EDITOR",
+            Self::Complexity => "←/→: another",
+            Self::DependsOn => "Space: choose tasks",
+            Self::Tools => "names with commas in between; a hint for whoever does it",
+            Self::Skip => "Space: yes or no",
+        }
+    }
+}
+
+/// Whose form it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// A task that is there.
+    Task(TaskId),
+    /// A new one, behind that at a place.
+    New(Option<usize>),
+}
+
+/// The form.
+#[derive(Clone, Debug)]
+pub(crate) struct Form {
+    pub(crate) target: Target,
+    pub(crate) before: TaskSpec,
+    pub(crate) description: Input,
+    pub(crate) notes: Input,
+    pub(crate) complexity: Option<Complexity>,
+    pub(crate) depends_on: Vec<Dependency>,
+    pub(crate) tools: Input,
+    pub(crate) skip: bool,
+    pub(crate) focus: Field,
+}
+
+/// What a key did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// It is still open.
+    Open,
+    /// Keep what was typed.
+    Kept,
+    /// Leave the task as it was.
+    Discarded,
+    /// Choose tasks to depend on.
+    Choose,
+    /// The field in `$EDITOR`.
+    External,
+}
+
+impl Form {
+    pub(crate) fn new(target: Target, spec: &TaskSpec) -> Self {
+        Self {
+            target,
+            before: spec.clone(),
+            description: Input::lines(spec.description.clone()),
+            notes: Input::lines(spec.notes.clone()),
+            complexity: spec.complexity,
+            depends_on: spec.depends_on.clone(),
+            tools: Input::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
+            skip: spec.skip,
+            focus: Field::Description,
+        }
+    }
+
+    /// The text that has the keys, if the field is one.
+    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+        match self.focus {
+            Field::Description => Some(&mut self.description),
+            Field::Notes => Some(&mut self.notes),
+            Field::Tools => Some(&mut self.tools),
+            Field::Complexity | Field::DependsOn | Field::Skip => None,
+        }
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent, keys: &Keys) -> Outcome {
+        let by_alt = key.modifiers.contains(KeyModifiers::ALT);
+        let by_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let line_break = key.code == KeyCode::Enter && by_alt || key.code == KeyCode::Char('j') && by_control;
+        if line_break {
+            if let Some(input) = self.input() {
+                input.insert("\n");
+            }
+            return Outcome::Open;
+        }
+        // Inside a text of several lines, up and down are its own as long as there is a line to go to.
+        let inside = matches!(key.code, KeyCode::Up | KeyCode::Down)
+            && self.input().is_some_and(|input| input.key(key));
+        if inside {
+            return Outcome::Open;
+        }
+        match keys.action_only(Place::Form, key) {
+            Some(Action::NextField) => self.focus = self.neighbour(1),
+            Some(Action::PreviousField) => self.focus = self.neighbour(Field::ALL.len() - 1),
+            Some(Action::Accept) => return Outcome::Kept,
+            Some(Action::Back) => return Outcome::Discarded,
+            Some(Action::External) if matches!(self.focus, Field::Description | Field::Notes) => {
+                return Outcome::External;
+            }
+            Some(_) | None => return self.value_key(key),
+        }
+        Outcome::Open
+    }
+
+    fn value_key(&mut self, key: KeyEvent) -> Outcome {
+        match self.focus {
+            Field::Description | Field::Notes | Field::Tools => {
+                if let Some(input) = self.input() {
+                    input.key(key);
+                }
+            }
+            Field::Complexity => match key.code {
+                KeyCode::Right | KeyCode::Char(' ' | 'l') => self.complexity = harder(self.complexity),
+                KeyCode::Left | KeyCode::Char('h') => {
+                    self.complexity = harder(harder(harder(self.complexity)));
+                }
+                _ => {}
+            },
+            Field::DependsOn => match key.code {
+                KeyCode::Char(' ') | KeyCode::Right => return Outcome::Choose,
+                KeyCode::Backspace | KeyCode::Delete => {
+                    self.depends_on.pop();
+                }
+                _ => {}
+            },
+            Field::Skip => {
+                if matches!(key.code, KeyCode::Char(' ') | KeyCode::Left | KeyCode::Right) {
+                    self.skip = !self.skip;
+                }
+            }
+        }
+        Outcome::Open
+    }
+
+    fn neighbour(&self, by: usize) -> Field {
+        let at = Field::ALL.iter().position(|field| *field == self.focus).unwrap_or(0);
+        Field::ALL[(at + by) % Field::ALL.len()]
+    }
+
+    /// Puts a text into the field that has the keys, as if it had been typed instead of what is there.
+    pub(crate) fn set_text(&mut self, text: &str) {
+        if let Some(input) = self.input() {
+            *input = if input.has_many_lines() {
+                Input::lines(text.trim_end())
+            } else {
+                Input::line(text.trim_end())
+            };
+        }
+    }
+
+    /// The task as the form says.
+    pub(crate) fn spec(&self) -> TaskSpec {
+        let names: Vec<String> = self
+            .tools
+            .text()
+            .split(',')
+            .map(str::trim)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let had_some = self.before.tools.is_some();
+        let tools = if names.is_empty() && !had_some { None } else { Some(names) };
+        TaskSpec {
+            description: self.description.text().to_owned(),
+            notes: self.notes.text().to_owned(),
+            complexity: self.complexity,
+            depends_on: self.depends_on.clone(),
+            tools: tools
+                .filter(|names| !names.is_empty() || self.before.tools.as_ref().is_some_and(Vec::is_empty)),
+            skip: self.skip,
+            ..self.before.clone()
+        }
+    }
+
+    /// Whether something in it is not as it was.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.spec() != self.before
+    }
+}
+
+fn harder(complexity: Option<Complexity>) -> Option<Complexity> {
+    match complexity {
+        None => Some(Complexity::Low),
+        Some(Complexity::Low) => Some(Complexity::Medium),
+        Some(Complexity::Medium) => Some(Complexity::High),
+        Some(Complexity::High) => None,
+    }
+}

@@ -1,0 +1,66 @@
+//! The mouse in the plan editor: tasks are selected in the list and in the graph, fields in the form, keys in the footer.
+
+use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
+use ratatui::layout::Position;
+
+use super::{Editor, draw, draw_parts};
+use crate::app::{Context, Flow};
+use crate::graph::Picture;
+use crate::keys::Place;
+
+impl Editor {
+    pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) -> Flow {
+        let scroll = match mouse.kind {
+            MouseEventKind::ScrollUp => -3,
+            MouseEventKind::ScrollDown => 3,
+            _ => 0,
+        };
+        if let (Some(picker), Some(sheet)) = (&mut self.picker, &self.sheet) {
+            picker.scroll(scroll, draw_parts::picker_rows(context.area));
+            if mouse.kind == MouseEventKind::Down(MouseButton::Left)
+                && let Some(row) = draw_parts::picker_row_at(context.area, mouse)
+                && picker.top + row < picker.found.len()
+            {
+                picker.selected = picker.top + row;
+                picker.toggle(sheet);
+            }
+            return Flow::Stay;
+        }
+        if let Some(form) = &mut self.form {
+            if mouse.kind == MouseEventKind::Down(MouseButton::Left)
+                && let Some(field) = draw_parts::field_at(form, context.area, mouse)
+            {
+                form.focus = field;
+            }
+            return Flow::Stay;
+        }
+        self.selected = self.selected.saturating_add_signed(scroll);
+        if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
+            return Flow::Stay;
+        }
+        if let Some(action) = crate::view::footer_hit(context, Place::Editor, &draw::actions(), mouse) {
+            return self.act(action, context);
+        }
+        self.click(Position::new(mouse.column, mouse.row), context);
+        Flow::Stay
+    }
+
+    fn click(&mut self, at: Position, context: &Context<'_>) {
+        let areas = draw::areas(context.area, self.graph);
+        if let Some(row) = draw::row_at(&areas, at) {
+            let clicked = self.top + row;
+            if clicked == self.selected {
+                self.open_form();
+            } else if clicked < self.visible.len() {
+                self.selected = clicked;
+            }
+        } else if let (Some(graph), Some(sheet), Some(selected)) = (areas.graph, &self.sheet, self.at()) {
+            let inside = draw::inside(graph);
+            let picture = Picture::of(sheet, selected, usize::from(inside.height));
+            let id = picture.hit(selected, inside, at).map(|at| sheet.rows()[at].id().clone());
+            if id.is_some() {
+                self.look_at(id.as_ref());
+            }
+        }
+    }
+}

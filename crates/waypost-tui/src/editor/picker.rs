@@ -1,0 +1,123 @@
+//! Choosing the tasks that one waits for, from a list with a filter. Says which of them would close a ring.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
+use waypost_core::{Dependency, TaskId};
+
+use crate::input::Input;
+use crate::keys::{Action, Keys, Place};
+use crate::sheet::Sheet;
+
+/// Which task is to wait for those that are chosen.
+#[derive(Clone, Debug)]
+pub(crate) struct Picker {
+    /// Its id; nothing for a task that is not there yet.
+    pub(crate) task: Option<TaskId>,
+    /// Whether the choice goes into a form that is open.
+    pub(crate) for_form: bool,
+    pub(crate) filter: Input,
+    /// What is chosen, in the order of choice. Dependencies elsewhere stay as they are.
+    pub(crate) chosen: Vec<Dependency>,
+    /// The places of the tasks that fit the filter.
+    pub(crate) found: Vec<usize>,
+    pub(crate) selected: usize,
+    pub(crate) top: usize,
+    /// By place: whether to wait for it would close a ring.
+    closes_ring: Vec<bool>,
+}
+
+/// What a key did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Open,
+    Kept,
+    Discarded,
+}
+
+impl Picker {
+    pub(crate) fn new(sheet: &Sheet, task: Option<TaskId>, chosen: Vec<Dependency>, for_form: bool) -> Self {
+        let own = task.as_ref().and_then(|task| sheet.place(task));
+        let closes_ring = own.map_or_else(Vec::new, |at| sheet.links().all_after(at));
+        let mut picker = Self {
+            task,
+            for_form,
+            filter: Input::line(""),
+            chosen,
+            found: Vec::new(),
+            selected: 0,
+            top: 0,
+            closes_ring,
+        };
+        picker.find(sheet);
+        picker
+    }
+
+    pub(crate) fn is_chosen(&self, id: &TaskId) -> bool {
+        self.chosen.iter().any(|on| on.here() == Some(id))
+    }
+
+    pub(crate) fn closes_ring(&self, at: usize) -> bool {
+        self.closes_ring.get(at).copied().unwrap_or(false)
+    }
+
+    fn find(&mut self, sheet: &Sheet) {
+        let wanted = self.filter.text().trim().to_lowercase();
+        let has = |text: &str| text.to_lowercase().contains(&wanted);
+        let fits = |at: &usize| {
+            let spec = sheet.rows()[*at].spec();
+            let other = self.task.as_ref() != Some(&spec.id);
+            other && (wanted.is_empty() || has(spec.id.as_str()) || has(&spec.description))
+        };
+        self.found = (0..sheet.rows().len()).filter(fits).collect();
+        self.selected = 0;
+        self.top = 0;
+    }
+
+    pub(crate) fn paste(&mut self, text: &str, sheet: &Sheet) {
+        self.filter.insert(text);
+        self.find(sheet);
+    }
+
+    pub(crate) fn toggle(&mut self, sheet: &Sheet) {
+        let Some(row) = self.found.get(self.selected).and_then(|&at| sheet.rows().get(at)) else { return };
+        let on = Dependency::Task(row.id().clone());
+        if self.chosen.contains(&on) {
+            self.chosen.retain(|other| *other != on);
+        } else {
+            self.chosen.push(on);
+        }
+    }
+
+    pub(crate) fn scroll(&mut self, by: isize, rows: usize) {
+        let last = self.found.len().saturating_sub(1);
+        self.selected = self.selected.saturating_add_signed(by).min(last);
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows.max(1)));
+    }
+
+    pub(crate) fn key(&mut self, key: KeyEvent, keys: &Keys, sheet: &Sheet, rows: usize) -> Outcome {
+        match keys.action_only(Place::Picker, key) {
+            Some(Action::Toggle) => {
+                self.toggle(sheet);
+                self.scroll(1, rows);
+                return Outcome::Open;
+            }
+            Some(Action::Accept) => return Outcome::Kept,
+            Some(Action::Back) => return Outcome::Discarded,
+            Some(_) | None => {}
+        }
+        let page = rows.max(1) as isize;
+        match key.code {
+            KeyCode::Up => self.scroll(-1, rows),
+            KeyCode::Down => self.scroll(1, rows),
+            KeyCode::PageUp => self.scroll(-page, rows),
+            KeyCode::PageDown => self.scroll(page, rows),
+            _ => {
+                let before = self.filter.text().to_owned();
+                self.filter.key(key);
+                if before != self.filter.text() {
+                    self.find(sheet);
+                }
+            }
+        }
+        Outcome::Open
+    }
+}

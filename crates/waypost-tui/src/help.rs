@@ -1,0 +1,88 @@
+//! The keys, from the table that they are read by.
+
+use ratatui::Frame;
+use ratatui::crossterm::event::MouseEventKind;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+use crate::app::{App, Context, Event, Flow};
+use crate::keys::{Action, Keys, Place};
+use crate::{text, theme::Theme};
+
+/// The help screen.
+#[derive(Debug)]
+pub struct Help {
+    /// Where one came from: its keys stand first.
+    from: Place,
+    top: usize,
+}
+
+impl Help {
+    /// With the keys of a place first.
+    pub fn new(from: Place) -> Self {
+        Self { from, top: 0 }
+    }
+
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+        let page = usize::from(context.area.height.max(1));
+        match event {
+            Event::Action(Action::Up) => self.top = self.top.saturating_sub(1),
+            Event::Action(Action::Down) => self.top += 1,
+            Event::Action(Action::PageUp) => self.top = self.top.saturating_sub(page),
+            Event::Action(Action::PageDown) => self.top += page,
+            Event::Action(Action::First) => self.top = 0,
+            Event::Action(Action::Last) => self.top = usize::MAX / 2,
+            Event::Action(Action::Quit) => return Flow::Quit,
+            Event::Action(Action::Back | Action::Help | Action::Open) => return Flow::Pop,
+            Event::Mouse(mouse) if mouse.kind == MouseEventKind::ScrollUp => {
+                self.top = self.top.saturating_sub(3)
+            }
+            Event::Mouse(mouse) if mouse.kind == MouseEventKind::ScrollDown => self.top += 3,
+            Event::Action(_)
+            | Event::Key(_)
+            | Event::Mouse(_)
+            | Event::Paste(_)
+            | Event::Tick
+            | Event::Answer(_)
+            | Event::Written(..)
+            | Event::Chosen(..)
+            | Event::Shown => {}
+        }
+        let lines =
+            lines(&context.settings.keys, self.from, context.settings.theme, context.area.width).len();
+        self.top = self.top.min(lines.saturating_sub(page));
+        Flow::Stay
+    }
+
+    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
+        let lines = lines(&app.settings.keys, self.from, app.settings.theme, area.width);
+        for (row, line) in (area.y..area.bottom()).zip(lines.into_iter().skip(self.top)) {
+            frame.render_widget(line, Rect::new(area.x, row, area.width, 1));
+        }
+    }
+}
+
+/// One line a key, under the names of the places.
+fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'static>> {
+    const KEYS_COLUMNS: usize = 18;
+    let mut places = Place::ALL.to_vec();
+    places.sort_by_key(|place| *place != from);
+    let mut lines = Vec::new();
+    for place in places {
+        if !lines.is_empty() {
+            lines.push(Line::default());
+        }
+        lines.push(Line::styled(format!("  {}", place.title()), theme.heading()));
+        for (binding, chords) in keys.rows(place) {
+            let shown = chords.iter().map(ToString::to_string).collect::<Vec<_>>().join("  ");
+            let room = usize::from(columns).saturating_sub(KEYS_COLUMNS + 6);
+            lines.push(Line::from(vec![
+                Span::raw("    "),
+                Span::styled(text::fit(&shown, KEYS_COLUMNS), theme.accent()),
+                Span::raw(" "),
+                Span::raw(text::cut(binding.help, room)),
+            ]));
+        }
+    }
+    lines
+}

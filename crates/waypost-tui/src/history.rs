@@ -1,0 +1,353 @@
+//! The history of a plan: its versions, what differs between two of them, and making one of them hold again. Reads what the
+//! loop brings; writes nothing itself.
+
+mod draw;
+
+use std::collections::BTreeMap;
+
+use ratatui::crossterm::event::{MouseButton, MouseEventKind};
+use ratatui::layout::Position;
+use waypost_core::Timestamp;
+use waypost_engine::Sign;
+
+use crate::app::{Answer, Context, Effect, Event, Flow, NoteKind, PlanKey, Trouble};
+use crate::dialog::{Button, Choice, Dialog};
+use crate::keys::Action;
+
+/// Versions that are read at a time.
+pub const VERSIONS_PAGE: usize = 200;
+/// Lines of a comparison that are shown.
+pub const DIFF_LINES_MAX: usize = 2_000;
+/// Comparisons that are kept.
+const DIFFS_KEPT: usize = 50;
+
+/// What the history wants from the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryEffect {
+    /// A page of versions before one, or of the latest.
+    Versions(PlanKey, Option<u64>),
+    /// What differs from one version to another; 0 is the plan before it was made.
+    Compare(PlanKey, u64, u64),
+    /// To make a version hold again, if the plan is still at the version that is known.
+    Restore {
+        /// Which plan.
+        plan: PlanKey,
+        /// What it is to be again.
+        version: u64,
+        /// The version that stands, as far as is known here.
+        known: u64,
+    },
+}
+
+/// What the history is told.
+#[derive(Clone, Debug)]
+pub enum HistoryAnswer {
+    /// A page of versions, and what it was asked for with.
+    Versions(PlanKey, Option<u64>, Result<Box<Versions>, Trouble>),
+    /// What differs between two versions.
+    Compared(PlanKey, (u64, u64), Result<Box<Compared>, Trouble>),
+    /// What came of [`HistoryEffect::Restore`]: the version that was wanted, and the new one.
+    Restored(PlanKey, u64, Result<u64, Trouble>),
+}
+
+/// One page of a history, the latest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Versions {
+    /// The line for lists.
+    pub title: String,
+    /// The version that stands.
+    pub current: u64,
+    /// The versions.
+    pub rows: Vec<Version>,
+    /// Whether there are earlier ones.
+    pub more: bool,
+}
+
+/// One version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    /// Its number.
+    pub number: u64,
+    /// When it was written.
+    pub at: Timestamp,
+    /// By whom.
+    pub who: String,
+    /// What happened.
+    pub what: String,
+    /// Whether its events were pruned, so that it can no longer be looked at.
+    pub forgotten: bool,
+}
+
+/// What differs between two versions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compared {
+    /// In lines, at most [`DIFF_LINES_MAX`].
+    pub lines: Vec<(Sign, String)>,
+    /// Lines in all.
+    pub total: usize,
+}
+
+/// Which part has the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Focus {
+    Versions,
+    Differences,
+}
+
+/// The history of a plan.
+#[derive(Debug)]
+pub struct History {
+    plan: PlanKey,
+    versions: Versions,
+    trouble: Option<Trouble>,
+    reading: bool,
+    selected: usize,
+    top: usize,
+    /// The version that the selected one is compared with; otherwise the one before it.
+    marked: Option<u64>,
+    compared: BTreeMap<(u64, u64), Result<Box<Compared>, Trouble>>,
+    comparing: Option<(u64, u64)>,
+    diff_top: usize,
+    focus: Focus,
+    restoring: Option<u64>,
+}
+
+impl History {
+    /// Of a plan, which is read when the screen is shown.
+    pub fn new(plan: PlanKey) -> Self {
+        Self {
+            plan,
+            versions: Versions::default(),
+            trouble: None,
+            reading: false,
+            selected: 0,
+            top: 0,
+            marked: None,
+            compared: BTreeMap::new(),
+            comparing: None,
+            diff_top: 0,
+            focus: Focus::Versions,
+            restoring: None,
+        }
+    }
+
+    /// Of a plan, comparing the latest version with this one.
+    pub fn since(plan: PlanKey, version: u64) -> Self {
+        Self { marked: Some(version), ..Self::new(plan) }
+    }
+
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+        let flow = match event {
+            Event::Shown => {
+                self.read(None, context);
+                Flow::Stay
+            }
+            Event::Action(action) => self.act(action, context),
+            Event::Chosen(choice, _) => {
+                if let (Choice::Confirm, Some(version)) = (choice, self.restoring.take()) {
+                    let (plan, known) = (self.plan.clone(), self.versions.current);
+                    self.ask(HistoryEffect::Restore { plan, version, known }, context);
+                }
+                Flow::Stay
+            }
+            Event::Answer(Answer::History(answer)) => {
+                self.told(answer, context);
+                Flow::Stay
+            }
+            Event::Written(store, plans) => {
+                if store == self.plan.store && plans.iter().any(|(id, _)| *id == self.plan.id) {
+                    self.read(None, context);
+                }
+                Flow::Stay
+            }
+            Event::Mouse(mouse) => {
+                self.mouse(mouse.kind, Position::new(mouse.column, mouse.row), context);
+                Flow::Stay
+            }
+            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Answer(_) => Flow::Stay,
+        };
+        self.settle(context);
+        flow
+    }
+
+    fn ask(&self, effect: HistoryEffect, context: &mut Context<'_>) {
+        context.effects.push(Effect::History(effect));
+    }
+
+    fn read(&mut self, before: Option<u64>, context: &mut Context<'_>) {
+        if !std::mem::replace(&mut self.reading, true) {
+            self.ask(HistoryEffect::Versions(self.plan.clone(), before), context);
+        }
+    }
+
+    fn told(&mut self, answer: &HistoryAnswer, context: &mut Context<'_>) {
+        match answer {
+            HistoryAnswer::Versions(plan, before, versions) if *plan == self.plan => {
+                self.reading = false;
+                match versions {
+                    Ok(versions) => self.take(*before, versions),
+                    Err(trouble) => self.trouble = Some(trouble.clone()),
+                }
+            }
+            HistoryAnswer::Compared(plan, pair, compared) if *plan == self.plan => {
+                if self.comparing == Some(*pair) {
+                    self.comparing = None;
+                }
+                if self.compared.len() >= DIFFS_KEPT {
+                    self.compared.clear();
+                }
+                self.compared.insert(*pair, compared.clone());
+            }
+            HistoryAnswer::Restored(plan, version, restored) if *plan == self.plan => match restored {
+                Ok(new) if *new == self.versions.current => {
+                    context.say(NoteKind::Good, format!("the plan is what version {version} said already"));
+                }
+                Ok(new) => {
+                    context.say(NoteKind::Good, format!("restored version {version} as version {new}"));
+                    self.selected = 0;
+                }
+                Err(trouble) => context.trouble(trouble),
+            },
+            HistoryAnswer::Versions(..) | HistoryAnswer::Compared(..) | HistoryAnswer::Restored(..) => {}
+        }
+    }
+
+    /// Takes a page; the selection stays on its version.
+    fn take(&mut self, before: Option<u64>, page: &Versions) {
+        self.trouble = None;
+        let selected = self.row().map(|row| row.number);
+        if before.is_some() {
+            self.versions.rows.extend(page.rows.iter().cloned());
+            self.versions.more = page.more;
+        } else {
+            let oldest = page.rows.last().map_or(0, |row| row.number);
+            let known = std::mem::take(&mut self.versions.rows);
+            let had_more = self.versions.more;
+            self.versions = page.clone();
+            let earlier: Vec<Version> = known.into_iter().filter(|row| row.number < oldest).collect();
+            if !earlier.is_empty() {
+                self.versions.more = had_more;
+                self.versions.rows.extend(earlier);
+            }
+        }
+        let rows = &self.versions.rows;
+        let place = selected.and_then(|selected| rows.iter().position(|row| row.number == selected));
+        // Whoever looks at the latest goes on looking at the latest.
+        self.selected = if self.selected == 0 { 0 } else { place.unwrap_or(self.selected) };
+    }
+
+    fn row(&self) -> Option<&Version> {
+        self.versions.rows.get(self.selected)
+    }
+
+    /// The two versions that are compared, the earlier first.
+    fn pair(&self) -> Option<(u64, u64)> {
+        let number = self.row()?.number;
+        let other = self.marked.filter(|&marked| marked != number).unwrap_or(number - 1);
+        Some((other.min(number), other.max(number)))
+    }
+
+    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+        let page = draw::list_rows(context.area).max(1) as isize;
+        match action {
+            Action::Up => self.step(-1),
+            Action::Down => self.step(1),
+            Action::PageUp => self.step(-page),
+            Action::PageDown => self.step(page),
+            Action::First => self.step(isize::MIN),
+            Action::Last => self.step(isize::MAX),
+            Action::Focus => {
+                self.focus = match self.focus {
+                    Focus::Versions => Focus::Differences,
+                    Focus::Differences => Focus::Versions,
+                };
+            }
+            Action::Mark => {
+                let number = self.row().map(|row| row.number);
+                self.marked = if self.marked == number { None } else { number };
+            }
+            Action::Restore => return self.restore(context),
+            Action::Quit => return Flow::Quit,
+            Action::Back => return Flow::Pop,
+            _ => {}
+        }
+        Flow::Stay
+    }
+
+    fn restore(&mut self, context: &mut Context<'_>) -> Flow {
+        let Some(row) = self.row() else { return Flow::Stay };
+        if row.number == self.versions.current {
+            context.say(NoteKind::Warning, "this is the version that stands");
+            return Flow::Stay;
+        }
+        let (number, next) = (row.number, self.versions.current + 1);
+        let lines = vec![
+            format!("The plan becomes what its author said in version {number}, as version {next}."),
+            "Nothing is lost. What already happened to tasks that ask the same now as then is kept."
+                .to_owned(),
+        ];
+        let buttons = vec![Button::new('r', "restore it", Choice::Confirm), Button::close('b', "back")];
+        self.restoring = Some(number);
+        Flow::Ask(Dialog::new(format!("Restore version {number}"), lines, buttons))
+    }
+
+    fn step(&mut self, by: isize) {
+        match self.focus {
+            Focus::Versions => {
+                let last = self.versions.rows.len().saturating_sub(1);
+                self.selected = self.selected.saturating_add_signed(by).min(last);
+                self.diff_top = 0;
+            }
+            Focus::Differences => self.diff_top = self.diff_top.saturating_add_signed(by),
+        }
+    }
+
+    fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &Context<'_>) {
+        let parts = draw::parts(context.area);
+        let is_diff = parts.diff.contains(at);
+        let turn = |by: isize, history: &mut Self| {
+            let focus = std::mem::replace(
+                &mut history.focus,
+                if is_diff { Focus::Differences } else { Focus::Versions },
+            );
+            history.step(by);
+            history.focus = focus;
+        };
+        match kind {
+            MouseEventKind::ScrollUp => turn(-3, self),
+            MouseEventKind::ScrollDown => turn(3, self),
+            MouseEventKind::Down(MouseButton::Left) if is_diff => self.focus = Focus::Differences,
+            MouseEventKind::Down(MouseButton::Left) if parts.list.contains(at) => {
+                self.focus = Focus::Versions;
+                let row = self.top + usize::from(at.y.saturating_sub(parts.list.y + 1));
+                if row < self.versions.rows.len() {
+                    (self.selected, self.diff_top) = (row, 0);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Asks for what is missing, and keeps the selection on the screen.
+    fn settle(&mut self, context: &mut Context<'_>) {
+        let rows = draw::list_rows(context.area).max(1);
+        self.selected = self.selected.min(self.versions.rows.len().saturating_sub(1));
+        self.top = self.top.clamp((self.selected + 1).saturating_sub(rows), self.selected);
+        if let Some(pair) = self.pair()
+            && self.comparing.is_none()
+            && !self.compared.contains_key(&pair)
+        {
+            self.comparing = Some(pair);
+            self.ask(HistoryEffect::Compare(self.plan.clone(), pair.0, pair.1), context);
+        }
+        let lines = match self.pair().and_then(|pair| self.compared.get(&pair)) {
+            Some(Ok(compared)) => compared.lines.len(),
+            Some(Err(_)) | None => 0,
+        };
+        self.diff_top = self.diff_top.min(lines.saturating_sub(1));
+        let last = self.versions.rows.last().map(|row| row.number);
+        if self.versions.more && self.selected + rows >= self.versions.rows.len() {
+            self.read(last, context);
+        }
+    }
+}

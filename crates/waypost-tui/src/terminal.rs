@@ -1,0 +1,155 @@
+//! The terminal itself: taken over whole and given back as it was, at the end, on an error, in a panic, while it is
+//! suspended and while another program has it. Knows nothing of plans.
+
+mod input;
+mod signals;
+
+use std::io::{self, IsTerminal, Stdout, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crossterm::cursor::Show;
+use crossterm::event::{
+    DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
+};
+use crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use crossterm::{execute, queue};
+use ratatui::backend::CrosstermBackend;
+use ratatui::{Frame, Terminal};
+use rustix::process::{Signal, getppid, getsid, kill_current_process_group};
+
+pub(crate) use input::Input;
+pub(crate) use signals::{Asked, Signals, Whose};
+
+/// Why there is no terminal to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unfit {
+    /// Standard input or standard output is none.
+    #[error("there is no terminal: standard input and standard output must both be one")]
+    NoTerminal,
+    /// It can only print lines.
+    #[error("this terminal (TERM=dumb) can only print lines")]
+    Dumb,
+}
+
+impl Unfit {
+    /// What to do next.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::NoTerminal => {
+                "start it in a terminal, without pipes; scripts use `waypost list`, `show`, `edit` and `run`"
+            }
+            Self::Dumb => {
+                "set TERM to what your terminal is, for example TERM=xterm-256color; or use `waypost list`, `show`, `edit` and `run`"
+            }
+        }
+    }
+}
+
+/// Whether a whole screen can be drawn here; `term` is what the environment calls the terminal.
+pub fn fits(term: Option<&str>) -> Result<(), Unfit> {
+    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+        return Err(Unfit::NoTerminal);
+    }
+    match term {
+        Some("dumb") => Err(Unfit::Dumb),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The terminal while it is ours.
+pub(crate) struct Screen {
+    terminal: Terminal<CrosstermBackend<Stdout>>,
+    mouse: bool,
+    state: Arc<State>,
+}
+
+/// What a panic anywhere has to know.
+#[derive(Debug, Default)]
+struct State {
+    taken: AtomicBool,
+    panicked: AtomicBool,
+}
+
+impl State {
+    /// Gives the terminal back, once.
+    fn give_back(&self) {
+        if self.taken.swap(false, Ordering::AcqRel) {
+            // Nobody can be told that it did not work: what could be written to is what does not work.
+            let _gone = execute!(
+                io::stdout(),
+                DisableMouseCapture,
+                DisableBracketedPaste,
+                LeaveAlternateScreen,
+                Show
+            );
+            let _gone = disable_raw_mode();
+        }
+    }
+}
+
+impl Screen {
+    /// Takes the terminal. From now on a panic gives it back before it says anything.
+    pub(crate) fn take(mouse: bool) -> io::Result<Self> {
+        let state = Arc::<State>::default();
+        let (before, hooked) = (std::panic::take_hook(), Arc::clone(&state));
+        std::panic::set_hook(Box::new(move |panic| {
+            hooked.panicked.store(true, Ordering::Release);
+            hooked.give_back();
+            before(panic);
+        }));
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
+        let mut screen = Self { terminal, mouse, state };
+        screen.enter()?;
+        Ok(screen)
+    }
+
+    fn enter(&mut self) -> io::Result<()> {
+        enable_raw_mode()?;
+        self.state.taken.store(true, Ordering::Release);
+        let mut stdout = io::stdout();
+        queue!(stdout, EnterAlternateScreen, EnableBracketedPaste)?;
+        if self.mouse {
+            queue!(stdout, EnableMouseCapture)?;
+        }
+        stdout.flush()?;
+        self.terminal.clear()
+    }
+
+    /// Draws what differs from what stands there.
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw)?;
+        Ok(())
+    }
+
+    /// Whether some thread broke down: then the terminal is no longer ours.
+    pub(crate) fn has_panicked(&self) -> bool {
+        self.state.panicked.load(Ordering::Acquire)
+    }
+
+    /// Gives the terminal to something else for a while.
+    pub(crate) fn outside<R>(&mut self, work: impl FnOnce() -> R) -> io::Result<R> {
+        self.state.give_back();
+        let result = work();
+        self.enter()?;
+        Ok(result)
+    }
+
+    /// Whether a shell is there to let us go on: without one nobody could.
+    pub(crate) fn can_suspend() -> bool {
+        let own = getsid(None);
+        getppid().is_some_and(|parent| getsid(Some(parent)).is_ok_and(|session| own == Ok(session)))
+    }
+
+    /// Stops, as Ctrl-Z does, until the shell lets it go on. Whoever started us in the same job stops as well, or the shell
+    /// would go on waiting for it.
+    pub(crate) fn suspend(&mut self) -> io::Result<()> {
+        self.outside(|| kill_current_process_group(Signal::STOP))?.map_err(Into::into)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        self.state.give_back();
+    }
+}

@@ -1,0 +1,114 @@
+//! Reads keys, the mouse and pastes on a thread of its own, and leaves the terminal alone while something else has it.
+
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, poll};
+
+/// How long it is waited for the rest of a key that came in pieces.
+const REST_OF_A_KEY: Duration = Duration::from_millis(1);
+/// How long it is waited for the thread to leave the terminal alone.
+const CLOSE_WAIT: Duration = Duration::from_millis(200);
+
+/// Whether the thread may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gate {
+    /// It may.
+    Open,
+    /// It is to stop.
+    Closing,
+    /// It has stopped.
+    Closed,
+}
+
+#[derive(Debug)]
+struct Shared {
+    gate: Mutex<Gate>,
+    changed: Condvar,
+}
+
+/// The thread that reads.
+#[derive(Debug)]
+pub(crate) struct Input {
+    shared: Arc<Shared>,
+    wake: PipeWriter,
+}
+
+impl Input {
+    /// Begins to read; `hear` is told of each event until it says that it is enough, and of the end with nothing.
+    pub(crate) fn start(hear: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
+        let (woken, wake) = io::pipe()?;
+        let shared = Arc::new(Shared { gate: Mutex::new(Gate::Open), changed: Condvar::new() });
+        let inside = Arc::clone(&shared);
+        std::thread::Builder::new().name("keys".to_owned()).spawn(move || inside.read(&woken, hear))?;
+        Ok(Self { shared, wake })
+    }
+
+    /// Leaves the terminal alone from now on.
+    pub(crate) fn close(&mut self) {
+        let mut gate = self.shared.lock();
+        if *gate == Gate::Open {
+            *gate = Gate::Closing;
+            let _over = self.wake.write_all(b".");
+            // A thread that is in the middle of a key may keep us waiting, but not for long.
+            let closing = |gate: &mut Gate| *gate == Gate::Closing;
+            let waited = self.shared.changed.wait_timeout_while(gate, CLOSE_WAIT, closing);
+            drop(waited);
+        }
+    }
+
+    /// Goes on reading.
+    pub(crate) fn open(&self) {
+        *self.shared.lock() = Gate::Open;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until it may read.
+    fn pass(&self) {
+        let mut gate = self.lock();
+        while *gate != Gate::Open {
+            *gate = Gate::Closed;
+            self.changed.notify_all();
+            gate = self.changed.wait(gate).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn read(&self, mut woken: &PipeReader, mut hear: impl FnMut(Option<Event>) -> bool) {
+        let stdin = io::stdin();
+        loop {
+            self.pass();
+            let mut ready = [PollFd::new(&stdin, PollFlags::IN), PollFd::new(&woken, PollFlags::IN)];
+            match poll(&mut ready, None) {
+                Ok(_) => {}
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(_) => break,
+            }
+            let (keys, wakes) = (ready[0].revents(), ready[1].revents());
+            if !wakes.is_empty() {
+                if matches!(woken.read(&mut [0; 16]), Ok(0) | Err(_)) {
+                    return;
+                }
+                continue;
+            }
+            while event::poll(REST_OF_A_KEY).unwrap_or(false) {
+                let Ok(event) = event::read() else { break };
+                if !hear(Some(event)) {
+                    return;
+                }
+            }
+            // What was typed before the terminal went away has been heard.
+            if keys.intersects(PollFlags::HUP | PollFlags::ERR) {
+                break;
+            }
+        }
+        hear(None);
+    }
+}

@@ -1,0 +1,266 @@
+//! The loop between the terminal, the stores and the program: waits until something happens, lets [`update`] think, sees to
+//! it that the effects are done, draws once. Decides nothing.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
+use waypost_core::{Actor, Timestamp};
+
+use crate::app::{
+    Answer, App, Effect, Message, Note, NoteKind, PlanKey, Purpose, Screen as Page, Settings, Trouble, update,
+};
+use crate::editor::Editor;
+use crate::hands::{Ground, Hands, now};
+use crate::run::{Intent, RunView};
+use crate::terminal::{Asked, Input, Screen, Signals, Whose};
+use crate::view;
+
+/// Messages that are heard before anything is drawn again.
+const MESSAGES_PER_DRAWING: usize = 512;
+/// Between two looks at the clock while one is shown.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What is seen first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// All plans.
+    Browser,
+    /// One plan in the editor, all plans below it.
+    Editor(PlanKey),
+    /// The run of one plan, all plans below it.
+    Run(PlanKey, Intent),
+}
+
+/// Lets a person edit a text in another program: the text, the ending of its file's name. Nothing when it is as it was.
+pub type EditText = Box<dyn FnMut(&str, &str) -> Result<Option<String>, Trouble>>;
+
+/// What the program works with.
+pub struct Wiring {
+    /// The stores, in the order of [`Settings::stores`].
+    pub grounds: Vec<Ground>,
+    /// The person at the terminal.
+    pub by: Actor,
+    /// Another program for texts.
+    pub edit: EditText,
+    /// Whether the mouse is heard.
+    pub mouse: bool,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The person left.
+    Left,
+    /// A signal, or a terminal that is gone, ended it.
+    Terminated,
+}
+
+/// Takes the terminal until the person leaves. What this process runs by then is stopped, and can go on later.
+pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ended> {
+    let Wiring { grounds, by, edit, mouse } = wiring;
+    let (sender, incoming) = channel();
+    let telling = sender.clone();
+    let tell = Arc::new(move |message: Message| drop(telling.send(Incoming::Happened(message))));
+    let clock = Clock::new(grounds.first().and_then(|ground| now(&ground.plans()).ok()));
+    let screen = Screen::take(mouse)?;
+    let signalled = sender.clone();
+    let signals = Signals::start(move |asked| drop(signalled.send(Incoming::Asked(asked))))?;
+    let input = Input::start(move |event| hear(&sender, event))?;
+    let hands = Hands::start(grounds, by, tell)?;
+    let size = crossterm::terminal::size()?;
+    let (app, effects) = App::new(settings, Page::Browser(Box::default()), clock.now(), size);
+    let mut turns = Turns { app, screen, input, signals, hands, clock, edit, incoming };
+    let ended = turns.begin(start, effects);
+    turns.end();
+    ended
+}
+
+/// What reaches the loop.
+enum Incoming {
+    Happened(Message),
+    Asked(Asked),
+    /// The terminal is gone.
+    Gone,
+}
+
+/// Tells the loop of what a person did; says whether there is anybody to tell.
+fn hear(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
+    let message = match event {
+        None => return sender.send(Incoming::Gone).is_ok(),
+        Some(Event::Key(key)) => Message::Key(key),
+        // Nothing here follows the pointer about.
+        Some(Event::Mouse(mouse))
+            if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) =>
+        {
+            return true;
+        }
+        Some(Event::Mouse(mouse)) => Message::Mouse(mouse),
+        Some(Event::Paste(text)) => Message::Paste(text),
+        Some(Event::Resize(columns, rows)) => Message::Resize { columns, rows },
+        Some(Event::FocusGained | Event::FocusLost) => return true,
+    };
+    sender.send(Incoming::Happened(message)).is_ok()
+}
+
+/// The store's time, from its last word on.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    told: Timestamp,
+    at: Instant,
+}
+
+impl Clock {
+    fn new(told: Option<Timestamp>) -> Self {
+        Self { told: told.unwrap_or(Timestamp::from_micros(0)), at: Instant::now() }
+    }
+
+    fn now(&self) -> Timestamp {
+        let since = i64::try_from(self.at.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.told.as_micros().saturating_add(since))
+    }
+}
+
+struct Turns {
+    app: App,
+    screen: Screen,
+    input: Input,
+    signals: Signals,
+    hands: Hands,
+    clock: Clock,
+    edit: EditText,
+    incoming: Receiver<Incoming>,
+}
+
+/// Whether to go on.
+type Turn = io::Result<Option<Ended>>;
+
+impl Turns {
+    fn begin(&mut self, start: Start, effects: Vec<Effect>) -> io::Result<Ended> {
+        if let Some(ended) = self.act(effects)? {
+            return Ok(ended);
+        }
+        let effects = match start {
+            Start::Browser => Vec::new(),
+            Start::Editor(plan) => self.app.open(Page::Editor(Box::new(Editor::new(plan)))),
+            Start::Run(plan, intent) => self.app.open(Page::Run(Box::new(RunView::new(plan, intent)))),
+        };
+        if let Some(ended) = self.act(effects)? {
+            return Ok(ended);
+        }
+        loop {
+            self.screen.draw(|frame| view::draw(&self.app, frame))?;
+            if let Some(ended) = self.turn()? {
+                return Ok(ended);
+            }
+            if self.screen.has_panicked() {
+                return Err(io::Error::other("a part of the program broke down"));
+            }
+        }
+    }
+
+    /// Waits until something happens, and hears all of it.
+    fn turn(&mut self) -> Turn {
+        let first = if self.app.has_a_clock() {
+            self.incoming.recv_timeout(TICK)
+        } else {
+            self.incoming.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        let mut next = match first {
+            Ok(incoming) => Some(incoming),
+            Err(RecvTimeoutError::Timeout) => Some(Incoming::Happened(Message::Tick(self.clock.now()))),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Some(Ended::Terminated)),
+        };
+        for _ in 0..MESSAGES_PER_DRAWING {
+            let Some(incoming) = next else { break };
+            if let Some(ended) = self.take(incoming)? {
+                return Ok(Some(ended));
+            }
+            next = self.incoming.try_recv().ok();
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self, incoming: Incoming) -> Turn {
+        let message = match incoming {
+            Incoming::Gone | Incoming::Asked(Asked::Terminate) => return Ok(Some(Ended::Terminated)),
+            Incoming::Asked(Asked::Interrupt) => {
+                Message::Key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL))
+            }
+            Incoming::Asked(Asked::Suspend) => return self.suspend(),
+            Incoming::Asked(Asked::Resize) => self.resized()?,
+            Incoming::Happened(Message::Tick(told)) => {
+                self.clock = Clock::new(Some(told));
+                Message::Tick(told)
+            }
+            Incoming::Happened(message) => message,
+        };
+        // What is said with a time is said with the time that it is.
+        self.app.now = self.clock.now();
+        let effects = update(&mut self.app, message);
+        self.act(effects)
+    }
+
+    /// Sees to it that effects are done.
+    fn act(&mut self, effects: Vec<Effect>) -> Turn {
+        for effect in effects {
+            let ended = match self.hands.take(effect) {
+                None => None,
+                Some(Effect::Suspend) => self.suspend()?,
+                Some(Effect::EditText { purpose, text, ending }) => self.edit_text(purpose, &text, ending)?,
+                Some(_) => Some(Ended::Left),
+            };
+            if ended.is_some() {
+                return Ok(ended);
+            }
+        }
+        Ok(None)
+    }
+
+    fn resized(&self) -> io::Result<Message> {
+        let (columns, rows) = crossterm::terminal::size()?;
+        Ok(Message::Resize { columns, rows })
+    }
+
+    /// Lets the shell have the terminal until it lets us go on.
+    fn suspend(&mut self) -> Turn {
+        if !Screen::can_suspend() {
+            let text = "there is no shell here that could let it go on again".to_owned();
+            let note = Answer::Note(Note { kind: NoteKind::Warning, text });
+            let effects = update(&mut self.app, Message::Answer(note));
+            return self.act(effects);
+        }
+        self.input.close();
+        let suspended = self.screen.suspend();
+        self.input.open();
+        suspended?;
+        let resized = self.resized()?;
+        let effects = update(&mut self.app, resized);
+        self.act(effects)
+    }
+
+    fn edit_text(&mut self, purpose: Purpose, text: &str, ending: &str) -> Turn {
+        self.input.close();
+        self.signals.say(Whose::Anothers);
+        let edit = &mut self.edit;
+        let edited = self.screen.outside(|| edit(text, ending));
+        self.signals.say(Whose::Ours);
+        self.input.open();
+        let answer = Answer::Edited { purpose, text: edited? };
+        let mut effects = update(&mut self.app, Message::Answer(answer));
+        let resized = self.resized()?;
+        effects.extend(update(&mut self.app, resized));
+        self.act(effects)
+    }
+
+    /// Gives the terminal back first: whoever left need not look at a screen that no longer answers.
+    fn end(self) {
+        let Self { screen, mut input, signals, hands, .. } = self;
+        input.close();
+        drop(screen);
+        signals.say(Whose::NoLonger);
+        hands.finish();
+    }
+}

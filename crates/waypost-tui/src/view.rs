@@ -1,0 +1,226 @@
+//! Paints the program: heading, screen, footer, and a dialog over them. Changes nothing.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::MouseEvent;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear};
+
+use crate::app::{App, COLUMNS_MIN, Context, NoteKind, ROWS_MIN, Screen};
+use crate::dialog::Dialog;
+use crate::input::Input;
+use crate::keys::{Action, Keys, Place};
+use crate::text;
+use crate::theme::Theme;
+
+/// The parts of the terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// The first row.
+    pub heading: Rect,
+    /// What the screen may use.
+    pub body: Rect,
+    /// The last row: notes, or the keys.
+    pub footer: Rect,
+}
+
+/// The parts of a terminal of a size.
+pub fn parts(size: Rect) -> Parts {
+    let row = |y: u16| Rect::new(size.x, y, size.width, 1).intersection(size);
+    Parts {
+        heading: row(size.y),
+        body: Rect::new(size.x, size.y + 1, size.width, size.height.saturating_sub(2)).intersection(size),
+        footer: row(size.bottom().saturating_sub(1)),
+    }
+}
+
+/// Paints everything.
+pub fn draw(app: &App, frame: &mut Frame<'_>) {
+    let size = frame.area();
+    if size.width < COLUMNS_MIN || size.height < ROWS_MIN {
+        too_small(frame, size);
+        return;
+    }
+    let parts = parts(size);
+    if let Some(top) = app.top() {
+        match top {
+            Screen::Browser(browser) => browser.draw(app, frame, parts),
+            Screen::Editor(editor) => editor.draw(app, frame, parts),
+            Screen::Run(run) => run.draw(app, frame, parts),
+            Screen::History(history) => history.draw(app, frame, parts),
+            Screen::Help(help) => {
+                heading(app.settings.theme, frame, parts.heading, "Keys", &[]);
+                help.draw(app, frame, parts.body);
+                footer(app, frame, parts.footer, &[Action::Back]);
+            }
+        }
+    }
+    if let Some(dialog) = &app.dialog {
+        draw_dialog(dialog, app.settings.theme, frame, size);
+    }
+}
+
+fn too_small(frame: &mut Frame<'_>, size: Rect) {
+    let lines = [
+        format!("Waypost needs {COLUMNS_MIN}×{ROWS_MIN};"),
+        format!("this terminal is {}×{}.", size.width, size.height),
+        "Make it larger.".to_owned(),
+    ];
+    let top = size.y + size.height.saturating_sub(lines.len() as u16) / 2;
+    for (row, line) in (top..size.bottom()).zip(lines) {
+        let line = text::cut(&line, usize::from(size.width));
+        put(frame.buffer_mut(), (size.x, row), size.width, &line, Style::new());
+    }
+}
+
+/// Puts one safe line at a place, no further than `columns`.
+pub fn put(buffer: &mut Buffer, (x, y): (u16, u16), columns: u16, line: &str, style: Style) {
+    let area = buffer.area;
+    if area.contains(Position::new(x, y)) {
+        let room = columns.min(area.right() - x);
+        buffer.set_stringn(x, y, text::line(line), usize::from(room), style);
+    }
+}
+
+/// The first row: where one is, and a few facts at the right.
+pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, facts: &[Span<'_>]) {
+    let columns = usize::from(area.width);
+    let name = " waypost ";
+    let right: usize = facts.iter().map(|fact| text::width(&fact.content)).sum::<usize>() + 1;
+    let room = columns.saturating_sub(text::width(name) + 2 + right + 1);
+    let title = text::fit(title, room);
+    let mut spans = vec![
+        Span::styled(name, theme.accent().add_modifier(ratatui::style::Modifier::REVERSED)),
+        Span::raw("  "),
+        Span::styled(title, theme.heading()),
+        Span::raw(" "),
+    ];
+    spans.extend(facts.iter().cloned());
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// The last row: a note, or the keys that work now, as many as fit. `?` and the way back always do.
+pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) {
+    let theme = app.settings.theme;
+    if let Some((note, _)) = &app.note {
+        let (sign, style) = match note.kind {
+            NoteKind::Good => ("✓", theme.good()),
+            NoteKind::Warning => ("!", theme.warning()),
+            NoteKind::Wrong => ("✗", theme.wrong()),
+        };
+        let line = text::cut(&format!(" {sign} {}", note.text), usize::from(area.width));
+        put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
+        return;
+    }
+    let place = app.top().map_or(Place::Anywhere, Screen::place);
+    for offer in offers(&app.settings.keys, place, actions, area.width) {
+        let x = area.x + offer.x;
+        put(frame.buffer_mut(), (x, area.y), area.width, &offer.key, theme.accent());
+        let x = x + text::width(&offer.key) as u16 + 1;
+        put(frame.buffer_mut(), (x, area.y), area.width, offer.hint, theme.quiet());
+    }
+}
+
+/// A key in the footer.
+struct Offer {
+    action: Action,
+    key: String,
+    hint: &'static str,
+    x: u16,
+}
+
+impl Offer {
+    fn columns(&self) -> usize {
+        text::width(&self.key) + 1 + text::width(self.hint)
+    }
+}
+
+/// The keys that the footer names: as many as fit, and the one for help always.
+fn offers(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<Offer> {
+    const GAP: usize = 3;
+    let offer = |action: Action| {
+        let (key, hint) = keys.hint(place, action).filter(|(_, hint)| !hint.is_empty())?;
+        Some(Offer { action, key, hint, x: 0 })
+    };
+    let help = offer(Action::Help).filter(|_| place != Place::Form && place != Place::Picker);
+    let mut room =
+        usize::from(width).saturating_sub(1 + help.as_ref().map_or(0, |help| help.columns() + GAP));
+    let mut shown: Vec<Offer> = Vec::new();
+    for offer in actions.iter().filter_map(|&action| offer(action)) {
+        if offer.columns() > room {
+            break;
+        }
+        room = room.saturating_sub(offer.columns() + GAP);
+        shown.push(offer);
+    }
+    shown.extend(help);
+    let mut x = 1;
+    for offer in &mut shown {
+        offer.x = x;
+        x += (offer.columns() + GAP) as u16;
+    }
+    shown
+}
+
+/// The key of the footer that was clicked.
+pub fn footer_hit(
+    context: &Context<'_>,
+    place: Place,
+    actions: &[Action],
+    mouse: MouseEvent,
+) -> Option<Action> {
+    if mouse.row != context.area.bottom() {
+        return None;
+    }
+    let offers = offers(&context.settings.keys, place, actions, context.area.width);
+    let hit = |offer: &&Offer| (offer.x..offer.x + offer.columns() as u16).contains(&mouse.column);
+    offers.iter().find(hit).map(|offer| offer.action)
+}
+
+/// A box with a title, its inside.
+pub fn framed(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, active: bool) -> Rect {
+    let style = if active { theme.edge_active() } else { theme.edge() };
+    let title = text::cut(title, usize::from(area.width.saturating_sub(4)));
+    let block = Block::bordered().border_type(BorderType::Rounded).border_style(style);
+    let block = if title.is_empty() {
+        block
+    } else {
+        block.title(Line::styled(format!(" {title} "), if active { theme.accent() } else { theme.heading() }))
+    };
+    let inside = block.inner(area);
+    frame.render_widget(block, area);
+    inside
+}
+
+/// One line of typed text with its cursor, scrolled so that the cursor is seen.
+pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &Input, style: Style) {
+    if area.is_empty() {
+        return;
+    }
+    let columns = usize::from(area.width);
+    let before = text::line(&input.text()[..input.cursor()]).into_owned();
+    let hidden = (text::width(&before) + 1).saturating_sub(columns);
+    let all = text::line(input.text());
+    let shown = text::skip(&all, hidden);
+    put(frame.buffer_mut(), (area.x, area.y), area.width, &text::fit(&shown, columns), style);
+    let at = area.x + (text::width(&before) - hidden).min(columns - 1) as u16;
+    frame.set_cursor_position((at, area.y));
+}
+
+fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: Rect) {
+    let layout = dialog.layout(size);
+    frame.render_widget(Clear, layout.frame);
+    framed(theme, frame, layout.frame, &dialog.title, true);
+    for (row, line) in (layout.text.y..layout.text.bottom()).zip(&layout.lines) {
+        put(frame.buffer_mut(), (layout.text.x, row), layout.text.width, line, theme.text());
+    }
+    for (at, (button, place)) in dialog.buttons.iter().zip(&layout.buttons).enumerate() {
+        let style = if at == dialog.marked { theme.selected() } else { theme.accent() };
+        put(frame.buffer_mut(), (place.x, place.y), place.width, &button.shown(), style);
+    }
+    if let (Some(input), Some(place)) = (&dialog.input, layout.input) {
+        draw_input(frame, place, input, Style::new().add_modifier(ratatui::style::Modifier::UNDERLINED));
+    }
+}

@@ -1,0 +1,287 @@
+use waypost_tui::app::{Effect, Message, Purpose, Screen, Settings};
+use waypost_tui::run::RunEffect;
+use waypost_tui::theme::Theme;
+
+use crate::{World, example, golden, golden_in_all_sizes, settings};
+
+fn selected(world: &World) -> String {
+    match world.app.top() {
+        Some(Screen::Editor(editor)) => editor.selected_task().map(ToString::to_string).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+fn order(world: &World) -> Vec<String> {
+    world.stored().tasks.iter().map(|task| task.spec.id.to_string()).collect()
+}
+
+#[test]
+fn the_editor_shows_tasks_as_a_tree_with_details_and_a_graph_where_there_is_room() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down down down");
+    golden_in_all_sizes("editor", world);
+}
+
+#[test]
+fn a_terminal_that_is_too_small_says_what_size_is_needed() {
+    let mut world = World::editor(example(), (59, 15));
+    golden("too-small-59x15", &world.screen());
+    world.resize(60, 14);
+    assert!(world.screen().contains("Waypost needs 60×15"), "{}", world.screen());
+}
+
+#[test]
+fn the_form_edits_every_field_and_saving_writes_a_version() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("end enter ctrl+u").type_text("Write the documentation anew");
+    world.press("tab").type_text("in English").press("alt+enter").type_text("and short");
+    world.press("tab right right tab space").type_text("t4").press("tab enter");
+    world.press("tab").type_text("Edit, Write").press("tab space");
+    golden_in_all_sizes("form", {
+        let mut copy = World::editor(example(), (80, 24));
+        copy.press("end enter ctrl+u").type_text("Write the documentation anew");
+        copy.press("tab").type_text("in English").press("alt+enter").type_text("and short");
+        copy
+    });
+    world.press("enter s");
+    let stored = world.stored();
+    let task = &stored.tasks[7].spec;
+    assert_eq!(task.description, "Write the documentation anew");
+    assert_eq!(task.notes, "in English\nand short");
+    assert_eq!(task.complexity, Some(waypost_core::Complexity::Medium));
+    assert_eq!(task.depends_on.iter().map(ToString::to_string).collect::<Vec<_>>(), ["t3", "t4"]);
+    assert_eq!(task.tools.as_deref(), Some(&["Edit".to_owned(), "Write".to_owned()][..]));
+    assert!(task.skip);
+    assert_eq!(stored.version, 2, "one version for all of it");
+    assert!(world.screen().contains("saved as version 2 of plan-1"), "{}", world.screen());
+}
+
+#[test]
+fn escape_leaves_the_task_as_it_was() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("enter").type_text("nonsense").press("esc s");
+    assert_eq!(world.stored().version, 1);
+    assert!(world.screen().contains("nothing to save"), "{}", world.screen());
+}
+
+#[test]
+fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down n").type_text("Ask the others").press("enter");
+    assert_eq!(selected(&world), "t9");
+    world.press("s");
+    assert_eq!(order(&world), ["t1", "t2", "t9", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
+}
+
+#[test]
+fn a_new_task_without_a_word_is_not_taken() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("n enter");
+    assert!(world.screen().contains("say in the description what is to be done"), "{}", world.screen());
+    world.press("esc s");
+    assert_eq!(world.stored().version, 1);
+}
+
+#[test]
+fn deleting_names_what_depends_on_the_task_and_keeps_it_unless_told() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("d");
+    golden("delete-80x24", &world.screen());
+    world.press("enter s");
+    assert_eq!(world.stored().version, 1, "Enter keeps it");
+    world.press("d d s");
+    let stored = world.stored();
+    assert_eq!(order(&world), ["t2", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
+    assert!(stored.tasks[0].spec.depends_on.is_empty(), "t2 no longer waits for it");
+}
+
+#[test]
+fn a_task_that_nobody_needs_goes_at_once_and_can_be_brought_back() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("end d");
+    assert!(world.screen().contains("t6 is deleted; u brings it back"), "{}", world.screen());
+    world.press("u");
+    assert_eq!(selected(&world), "t6");
+    assert!(!world.screen().contains("●"), "nothing is left to save:\n{}", world.screen());
+}
+
+#[test]
+fn space_skips_r_moves_up_and_f_down() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down r s");
+    assert_eq!(order(&world)[..2], ["t2", "t1"]);
+    world.press("f s");
+    assert_eq!(order(&world)[..2], ["t1", "t2"]);
+    world.press("r r");
+    assert!(world.screen().contains("t2 is the first among its siblings"), "{}", world.screen());
+    world.press("u space s");
+    assert!(world.stored().tasks[1].spec.skip);
+}
+
+#[test]
+fn a_parent_moves_with_its_parts_and_tasks_go_in_and_out_of_it() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down down r s");
+    assert_eq!(order(&world), ["t1", "t3", "t3a", "t3b", "t2", "t4", "t5", "t6"]);
+    world.press("end > s");
+    assert_eq!(world.stored().tasks[7].spec.parent, Some(waypost_testkit::id("t5")));
+    world.press("< s");
+    assert_eq!(world.stored().tasks[7].spec.parent, None);
+}
+
+#[test]
+fn a_folded_task_hides_its_parts_until_something_in_it_is_looked_at() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("down down tab");
+    assert!(!world.screen().contains("t3a"), "{}", world.screen());
+    assert!(world.screen().contains("▸t3"));
+    world.press("/").type_text("validate").press("esc");
+    assert_eq!(selected(&world), "t3b");
+    assert!(world.screen().contains("t3a"));
+}
+
+#[test]
+fn a_cycle_is_shown_with_its_path_at_its_tasks_and_is_not_saved() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("a").type_text("t5");
+    golden("picker-ring-80x24", &world.screen());
+    world.press("tab enter");
+    golden("cycle-80x24", &world.screen());
+    world.press("s");
+    assert!(world.screen().contains("not saved: task"), "{}", world.screen());
+    assert_eq!(world.stored().version, 1);
+    let note = world.app.note.as_ref().map(|(note, _)| note.text.clone()).unwrap_or_default();
+    assert!(note.contains("→") && note.contains("remove one of these dependencies"), "{note}");
+    world.press("u");
+    assert!(!world.screen().contains("problem"), "{}", world.screen());
+    assert!(world.lines_with("↺").is_empty());
+}
+
+#[test]
+fn p_goes_from_problem_to_problem() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("p");
+    assert!(world.screen().contains("nothing is wrong with this plan"));
+    world.press("a").type_text("t2").press("tab enter end p");
+    assert_eq!(selected(&world), "t1");
+    world.press("p");
+    assert_eq!(selected(&world), "t2");
+}
+
+#[test]
+fn leaving_with_unsaved_edits_asks() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("space esc");
+    golden("leave-80x24", &world.screen());
+    world.press("b");
+    assert!(world.undone.is_empty());
+    world.press("q d");
+    assert_eq!(world.undone, [Effect::Quit], "the editor was the first screen");
+    assert_eq!(world.stored().version, 1);
+    let mut world = World::editor(example(), (80, 24));
+    world.press("space esc s");
+    assert_eq!((world.undone.as_slice(), world.stored().version), (&[Effect::Quit][..], 2));
+}
+
+/// Whether the run view is on top and has asked for the plan to be run.
+fn runs(world: &World) -> bool {
+    let starts = |effect: &Effect| matches!(effect, Effect::Run(RunEffect::Start(_)));
+    matches!(world.app.top(), Some(Screen::Run(_))) && world.undone.iter().any(starts)
+}
+
+#[test]
+fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("x");
+    assert!(runs(&world), "{:?}", world.undone);
+
+    let mut world = World::editor(example(), (80, 24));
+    world.press("space x");
+    assert!(world.screen().contains("not saved yet") && !runs(&world), "{}", world.screen());
+    world.press("s");
+    assert!(runs(&world), "{:?}", world.undone);
+    assert_eq!(world.stored().version, 2);
+
+    let mut world = World::editor_with(Settings { dry_run: true, ..settings() }, example(), (80, 24));
+    assert!(world.screen().contains("DRY RUN"), "{}", world.screen());
+    world.press("x");
+    assert!(world.undone.is_empty());
+    assert!(world.screen().contains("[dry run] the plan would run now; nothing is run"));
+}
+
+#[test]
+fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("e");
+    let Some(Effect::EditText { purpose, text, ending: "md" }) = world.undone.pop() else { panic!() };
+    let edited = text.replace("Add the jwt crate", "Add the jose crate");
+    assert_ne!(edited, text);
+    let answer = |text: Option<String>| {
+        Message::Answer(waypost_tui::app::Answer::Edited { purpose: purpose.clone(), text: Ok(text) })
+    };
+    world.send(answer(Some(edited)));
+    assert!(world.screen().contains("Add the jose crate"), "{}", world.screen());
+    world.press("s");
+    let stored = world.stored();
+    assert_eq!(stored.tasks[1].spec.description, "Add the jose crate to Cargo.toml");
+    assert_eq!(stored.tasks[3].spec.notes, "Use HS256, expiry = 24h", "nothing else is changed");
+    world.press("u");
+    assert!(
+        world.screen().contains("Add the jwt crate"),
+        "what was saved can be undone:\n{}",
+        world.screen()
+    );
+    world.send(answer(None));
+    assert!(world.screen().contains("Add the jwt crate"));
+}
+
+#[test]
+fn a_field_goes_to_the_editor_and_back() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("enter ctrl+e");
+    let Some(Effect::EditText { purpose: Purpose::Field, text, .. }) = world.undone.pop() else { panic!() };
+    assert_eq!(text, "Read the auth module and find its patterns");
+    let answer =
+        waypost_tui::app::Answer::Edited { purpose: Purpose::Field, text: Ok(Some("Read it\n".to_owned())) };
+    world.send(Message::Answer(answer));
+    world.press("enter s");
+    assert_eq!(world.stored().tasks[0].spec.description, "Read it");
+}
+
+#[test]
+fn the_mouse_selects_in_the_list_and_in_the_graph_and_presses_keys_of_the_footer() {
+    let mut world = World::editor(example(), (200, 50));
+    let find = |world: &mut World, text: &str| -> (u16, u16) {
+        let screen = world.screen();
+        let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains(text)).unwrap();
+        let at = line.find(text).unwrap();
+        (unicode_width::UnicodeWidthStr::width(&line[..at]) as u16, row as u16)
+    };
+    let (x, y) = find(&mut world, "Move the sessions over");
+    world.click(x, y);
+    assert_eq!(selected(&world), "t4");
+    let (x, y) = find(&mut world, "Space skip");
+    world.click(x, y);
+    assert!(world.screen().contains("● 1 edit"), "{}", world.screen());
+    let screen = world.screen();
+    let (row, line) = screen.lines().enumerate().find(|(_, line)| line.contains("▸◌ t5")).unwrap();
+    let x = unicode_width::UnicodeWidthStr::width(&line[..line.find("▸◌ t5").unwrap()]) as u16 + 3;
+    world.click(x, row as u16);
+    assert_eq!(selected(&world), "t5", "{screen}");
+}
+
+#[test]
+fn without_colours_everything_is_still_told_apart() {
+    let mut plain = World::editor(example(), (80, 24));
+    let mut coloured =
+        World::editor_with(Settings { theme: Theme::Colours, ..settings() }, example(), (80, 24));
+    assert_eq!(plain.screen(), coloured.screen());
+    let has_colour =
+        |world: &mut World| {
+            world.buffer().content.iter().any(|cell| {
+                cell.fg != ratatui::style::Color::Reset || cell.bg != ratatui::style::Color::Reset
+            })
+        };
+    assert!(!has_colour(&mut plain));
+    assert!(has_colour(&mut coloured));
+}

@@ -1,0 +1,77 @@
+use std::collections::BTreeMap;
+
+use waypost_tui::keys::{Action, BINDINGS, Chord, Keys, Place};
+
+use crate::{World, example, golden, key, settings};
+
+#[test]
+fn every_key_of_the_table_can_be_read_and_none_does_two_things_in_one_place() {
+    for binding in BINDINGS {
+        for name in binding.keys {
+            assert!(Chord::parse(name).is_some(), "{name} of {}", binding.name);
+        }
+    }
+    Keys::with(&BTreeMap::new()).unwrap();
+}
+
+#[test]
+fn the_editor_has_the_keys_of_clido() {
+    let keys = Keys::default();
+    for (name, action) in [
+        ("up", Action::Up),
+        ("down", Action::Down),
+        ("enter", Action::Edit),
+        ("d", Action::Delete),
+        ("n", Action::New),
+        ("space", Action::Skip),
+        ("r", Action::MoveUp),
+        ("s", Action::Save),
+        ("x", Action::Execute),
+        ("esc", Action::Back),
+    ] {
+        assert_eq!(keys.action(Place::Editor, key(name)), Some(action), "{name}");
+    }
+}
+
+#[test]
+fn the_configuration_gives_an_action_other_keys() {
+    let changes = BTreeMap::from([("editor.delete".to_owned(), vec!["D".to_owned(), "ctrl+d".to_owned()])]);
+    let keys = Keys::with(&changes).unwrap();
+    assert_eq!(keys.action(Place::Editor, key("ctrl+d")), Some(Action::Delete));
+    assert_eq!(keys.action(Place::Editor, key("d")), None);
+    let mut world =
+        World::editor_with(waypost_tui::app::Settings { keys, ..settings() }, example(), (120, 24));
+    assert_eq!(
+        world.lines_with("D delete").len(),
+        1,
+        "the footer names the key that works:\n{}",
+        world.screen()
+    );
+}
+
+#[test]
+fn a_wrong_line_of_the_configuration_is_told_with_what_to_write() {
+    let changes = BTreeMap::from([
+        ("editor.explode".to_owned(), vec!["b".to_owned()]),
+        ("editor.save".to_owned(), vec!["hyper+s".to_owned()]),
+        ("editor.undo".to_owned(), vec!["d".to_owned()]),
+    ]);
+    let told: Vec<String> = Keys::with(&changes).unwrap_err().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [
+            "[tui.keys] editor.explode: no action is called so; did you mean `editor.execute`?",
+            "[tui.keys] editor.save: \"hyper+s\" is no key; write one such as d, ctrl+s, alt+up, f5 or space",
+            "[tui.keys] editor.undo: d is also the key of editor.delete",
+        ]
+    );
+}
+
+#[test]
+fn the_help_screen_shows_the_table_with_the_keys_of_this_place_first() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("?");
+    golden("help-80x24", &world.screen());
+    world.press("esc");
+    assert!(world.screen().contains("Tasks 1/8 · 0 of 7 done"), "{}", world.screen());
+}

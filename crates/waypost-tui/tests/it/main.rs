@@ -1,0 +1,279 @@
+//! Keys in, screen text out: the program over a real store in memory, drawn into a buffer.
+
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+
+mod browser;
+mod conflict;
+mod editor;
+mod graph;
+mod input;
+mod keys;
+mod pace;
+mod random;
+mod runs;
+mod sheet;
+mod untrusted;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use unicode_width::UnicodeWidthStr;
+use waypost_core::{Actor, Command, Draft, PlanId, Timestamp};
+use waypost_store::{MemoryStore, NewPlan, Plans, WriteError, WriteRequest};
+use waypost_tui::app::{
+    Answer, App, Effect, Heads, Loaded, Message, NotSaved, PlanKey, Screen, Settings, Trouble, update,
+};
+use waypost_tui::editor::Editor;
+use waypost_tui::keys::{Chord, Keys};
+use waypost_tui::theme::Theme;
+use waypost_tui::view::draw;
+
+/// The program, a store, and what only a loop could do.
+struct World {
+    app: App,
+    plans: Plans,
+    terminal: Terminal<TestBackend>,
+    /// Effects that nobody here can do, in their order.
+    undone: Vec<Effect>,
+}
+
+fn settings() -> Settings {
+    Settings {
+        stores: vec!["repo".to_owned(), "user".to_owned()],
+        dry_run: false,
+        keys: Keys::default(),
+        theme: Theme::Plain,
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::parse("2026-11-15T12:00:00Z").unwrap()
+}
+
+fn person() -> Actor {
+    Actor::person("ada")
+}
+
+impl World {
+    /// With these first screens, over an empty store.
+    fn with(settings: Settings, first: Screen, plans: Plans, (columns, rows): (u16, u16)) -> Self {
+        let (app, effects) = App::new(settings, first, now(), (columns, rows));
+        let terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
+        let mut world = Self { app, plans, terminal, undone: Vec::new() };
+        world.carry_out(effects);
+        world
+    }
+
+    /// The list of plans, over a store with these.
+    fn browser(drafts: Vec<(&str, Draft)>, size: (u16, u16)) -> Self {
+        let plans = Plans::new(Arc::new(MemoryStore::new()));
+        for (id, draft) in drafts {
+            create(&plans, id, draft);
+        }
+        Self::with(settings(), Screen::Browser(Box::default()), plans, size)
+    }
+
+    /// The editor of one plan.
+    fn editor(draft: Draft, size: (u16, u16)) -> Self {
+        Self::editor_with(settings(), draft, size)
+    }
+
+    fn editor_with(settings: Settings, draft: Draft, size: (u16, u16)) -> Self {
+        let plans = Plans::new(Arc::new(MemoryStore::new()));
+        create(&plans, "plan-1", draft);
+        let editor = Editor::new(PlanKey { store: 0, id: PlanId::new("plan-1").unwrap() });
+        Self::with(settings, Screen::Editor(Box::new(editor)), plans, size)
+    }
+
+    fn send(&mut self, message: Message) {
+        let effects = update(&mut self.app, message);
+        self.carry_out(effects);
+    }
+
+    fn carry_out(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match self.done(effect) {
+                Ok(answer) => self.send(Message::Answer(answer)),
+                Err(effect) => self.undone.push(effect),
+            }
+        }
+    }
+
+    fn done(&self, effect: Effect) -> Result<Answer, Effect> {
+        let trouble =
+            |error: &dyn std::fmt::Display| Trouble { what: error.to_string(), hint: String::new() };
+        Ok(match effect {
+            Effect::LoadHeads { store: 0, ticket, query } => {
+                let page = self.plans.heads(&query).map_err(|error| trouble(&error));
+                let heads = page.map(|page| Box::new(Heads { page, warnings: Vec::new() }));
+                Answer::Heads { store: 0, ticket, heads }
+            }
+            Effect::LoadHeads { store, ticket, .. } => {
+                let page = waypost_store::Page { items: Vec::new(), total: 0, next: None };
+                Answer::Heads { store, ticket, heads: Ok(Box::new(Heads { page, warnings: Vec::new() })) }
+            }
+            Effect::LoadPlan(plan) => {
+                let loaded = self.plans.look(&plan.id, |plan| Box::new(Loaded::of(plan)));
+                Answer::Plan { loaded: loaded.map_err(|error| trouble(&error)), plan }
+            }
+            Effect::Save { plan, version, commands } => {
+                let request = WriteRequest {
+                    plan: plan.id.clone(),
+                    by: person(),
+                    commands,
+                    known_version: Some(version),
+                    lease_seconds: None,
+                };
+                let saved = match self.plans.write(request) {
+                    Ok(committed) => Ok(committed.version),
+                    Err(WriteError::Conflict(conflict)) => Err(NotSaved::Conflict(conflict)),
+                    Err(error) => Err(NotSaved::Refused(trouble(&error))),
+                };
+                Answer::Saved { plan, saved }
+            }
+            other => return Err(other),
+        })
+    }
+
+    /// Presses keys by their names: `down`, `ctrl+s`, `x`.
+    fn press(&mut self, names: &str) -> &mut Self {
+        for name in names.split_whitespace() {
+            self.send(Message::Key(key(name)));
+        }
+        self
+    }
+
+    /// Types a text, one key a character.
+    fn type_text(&mut self, text: &str) -> &mut Self {
+        for character in text.chars() {
+            self.send(Message::Key(KeyEvent::new(KeyCode::Char(character), KeyModifiers::NONE)));
+        }
+        self
+    }
+
+    fn mouse(&mut self, kind: MouseEventKind, column: u16, row: u16) -> &mut Self {
+        self.send(Message::Mouse(MouseEvent { kind, column, row, modifiers: KeyModifiers::NONE }));
+        self
+    }
+
+    fn click(&mut self, column: u16, row: u16) -> &mut Self {
+        self.mouse(MouseEventKind::Down(MouseButton::Left), column, row)
+    }
+
+    fn resize(&mut self, columns: u16, rows: u16) {
+        self.terminal.backend_mut().resize(columns, rows);
+        self.send(Message::Resize { columns, rows });
+    }
+
+    fn buffer(&mut self) -> &Buffer {
+        let app = &self.app;
+        self.terminal.draw(|frame| draw(app, frame)).unwrap();
+        self.terminal.backend().buffer()
+    }
+
+    /// What is on the screen, without spaces at the ends of lines.
+    fn screen(&mut self) -> String {
+        let buffer = self.buffer();
+        let mut text = String::new();
+        for y in 0..buffer.area.height {
+            let mut line = String::new();
+            let mut x = 0;
+            while x < buffer.area.width {
+                let symbol = buffer[(x, y)].symbol();
+                line.push_str(symbol);
+                x += (symbol.width() as u16).max(1);
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The lines of the screen that have this text.
+    fn lines_with(&mut self, text: &str) -> Vec<String> {
+        self.screen().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+    }
+
+    fn stored(&self) -> Draft {
+        self.plans.look(&PlanId::new("plan-1").unwrap(), waypost_core::Plan::to_draft).unwrap()
+    }
+
+    /// Somebody else writes.
+    fn somebody_writes(&self, commands: Vec<Command>) -> u64 {
+        let request = WriteRequest {
+            plan: PlanId::new("plan-1").unwrap(),
+            by: Actor::person("grace"),
+            commands,
+            known_version: None,
+            lease_seconds: None,
+        };
+        self.plans.write(request).unwrap().version
+    }
+}
+
+fn create(plans: &Plans, id: &str, draft: Draft) {
+    let id = Some(PlanId::new(id).unwrap());
+    plans.create(NewPlan { id, by: person(), draft, approval_required: None }).unwrap();
+}
+
+fn key(name: &str) -> KeyEvent {
+    Chord::parse(name).unwrap_or_else(|| panic!("{name} is no key")).event()
+}
+
+/// Compares a screen with a golden file. With `WAYPOST_UPDATE=1` it writes the file instead.
+fn golden(name: &str, text: &str) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(format!("{name}.txt"));
+    if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
+        std::fs::write(&path, text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "{name} is not what is drawn now (WAYPOST_UPDATE=1 writes it anew):\n{text}");
+}
+
+/// The sizes that every screen is drawn in.
+const SIZES: [(u16, u16); 3] = [(80, 24), (60, 15), (200, 50)];
+
+/// Draws a world in all sizes.
+fn golden_in_all_sizes(name: &str, mut world: World) {
+    for (columns, rows) in SIZES {
+        world.resize(columns, rows);
+        golden(&format!("{name}-{columns}x{rows}"), &world.screen());
+    }
+}
+
+/// A plan with statuses, parts, estimates and a few arrows.
+fn example() -> Draft {
+    let mut draft = Draft::new("Refactor the auth module to use JWT");
+    draft.spec.status = "in review".to_owned();
+    let tasks = [
+        ("t1", "Read the auth module and find its patterns", None, &[][..], "low"),
+        ("t2", "Add the jwt crate to Cargo.toml", None, &["t1"][..], "low"),
+        ("t3", "Implement tokens", None, &["t2"][..], "high"),
+        ("t3a", "Generate a token", Some("t3"), &[][..], "medium"),
+        ("t3b", "Validate a token, and say precisely why it was refused", Some("t3"), &["t3a"][..], "high"),
+        ("t4", "Move the sessions over", None, &["t1"][..], "medium"),
+        ("t5", "Write the tests", None, &["t3", "t4"][..], "medium"),
+        ("t6", "Update the documentation", None, &["t3"][..], ""),
+    ];
+    for (id, description, parent, depends_on, complexity) in tasks {
+        let mut spec = waypost_testkit::task(id, depends_on);
+        spec.description = description.to_owned();
+        spec.parent = parent.map(waypost_testkit::id);
+        spec.complexity = match complexity {
+            "low" => Some(waypost_core::Complexity::Low),
+            "medium" => Some(waypost_core::Complexity::Medium),
+            "high" => Some(waypost_core::Complexity::High),
+            _ => None,
+        };
+        if id == "t3a" {
+            spec.notes = "Use HS256, expiry = 24h".to_owned();
+            spec.tools = Some(vec!["Read".to_owned(), "Edit".to_owned()]);
+        }
+        draft.tasks.push(waypost_core::Task::new(spec));
+    }
+    draft
+}

@@ -1,0 +1,153 @@
+use waypost_core::{Dependency, Draft, Plan, PlanId, TaskSpec};
+use waypost_testkit::{Dice, layered};
+use waypost_tui::app::Loaded;
+use waypost_tui::sheet::Sheet;
+
+use crate::{example, now, person};
+
+fn plan_of(draft: Draft) -> Plan {
+    let mut plan = Plan::blank(PlanId::new("p").unwrap());
+    let create = waypost_core::Command::Create { draft: Box::new(draft), approval_required: None };
+    let events = plan.decide(&person(), now(), &create).unwrap();
+    plan.advance(&events, now());
+    plan
+}
+
+fn sheet_of(plan: &Plan) -> Sheet {
+    Sheet::new(Loaded::of(plan))
+}
+
+/// One edit, whatever the dice say. Rings may come of it.
+fn edit(sheet: &mut Sheet, dice: &mut Dice) {
+    let count = sheet.rows().len();
+    let at = dice.below(count);
+    match dice.below(9) {
+        0 => drop(sheet.insert((count > 0).then_some(at), TaskSpec::new(waypost_testkit::id("t1"), "new"))),
+        1 if count > 2 => sheet.remove(at),
+        2 => drop(sheet.move_up(at)),
+        3 => drop(sheet.move_down(at)),
+        4 => drop(sheet.indent(at)),
+        5 => drop(sheet.outdent(at)),
+        6 => sheet.toggle_skip(at),
+        7 => {
+            let Some(row) = sheet.rows().get(at) else { return };
+            let mut spec = row.spec().clone();
+            spec.description = format!("described {}", dice.below(100));
+            sheet.revise(at, spec);
+        }
+        _ => {
+            let Some(row) = sheet.rows().get(at) else { return };
+            let mut spec = row.spec().clone();
+            let on = Dependency::Task(sheet.rows()[dice.below(count)].id().clone());
+            if spec.depends_on.contains(&on) {
+                spec.depends_on.retain(|other| *other != on);
+            } else {
+                spec.depends_on.push(on);
+            }
+            sheet.revise(at, spec);
+        }
+    }
+}
+
+#[test]
+fn undoing_everything_gives_what_was_and_redoing_everything_what_became_of_it() {
+    for seed in 0..60 {
+        let mut dice = Dice::new(seed);
+        let mut sheet = sheet_of(&plan_of(if seed % 2 == 0 { example() } else { layered(30, 2, 6, seed) }));
+        let before = sheet.draft();
+        for _ in 0..40 {
+            edit(&mut sheet, &mut dice);
+        }
+        let after = sheet.draft();
+        while sheet.undo().is_some() {}
+        assert_eq!(sheet.draft(), before, "seed {seed}");
+        assert!(!sheet.is_changed());
+        while sheet.redo().is_some() {}
+        assert_eq!(sheet.draft(), after, "seed {seed}");
+    }
+}
+
+#[test]
+fn saving_any_sound_edits_makes_the_stored_plan_what_the_sheet_says() {
+    let mut sound = 0;
+    for seed in 0..300 {
+        let mut dice = Dice::new(seed);
+        let mut plan = plan_of(if seed % 2 == 0 { example() } else { layered(20, 2, 5, seed) });
+        let mut sheet = sheet_of(&plan);
+        for _ in 0..1 + dice.below(12) {
+            edit(&mut sheet, &mut dice);
+        }
+        sheet.check();
+        if !sheet.problems().all().is_empty() {
+            continue;
+        }
+        sound += 1;
+        for command in sheet.commands() {
+            let events = plan.decide(&person(), now(), &command);
+            let events = events.unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}\n{command:?}"));
+            plan.advance(&events, now());
+        }
+        let specs = |draft: &Draft| draft.tasks.iter().map(|task| task.spec.clone()).collect::<Vec<_>>();
+        assert_eq!(specs(&plan.to_draft()), specs(&sheet.draft()), "seed {seed}");
+    }
+    assert!(sound > 100, "{sound} of 300 were sound");
+}
+
+#[test]
+fn nothing_edited_asks_nothing_of_the_store() {
+    assert!(sheet_of(&plan_of(example())).commands().is_empty());
+}
+
+#[test]
+fn new_tasks_that_stand_together_are_added_together() {
+    let mut sheet = sheet_of(&plan_of(example()));
+    let mut after = 0;
+    for name in ["n1", "n2", "n3"] {
+        after = sheet.insert(Some(after), TaskSpec::new(waypost_testkit::id(name), name)).unwrap();
+    }
+    let commands = sheet.commands();
+    assert!(
+        matches!(commands.as_slice(), [waypost_core::Command::AddTasks { tasks, .. }] if tasks.len() == 3),
+        "{commands:?}"
+    );
+}
+
+#[test]
+fn edits_made_on_another_version_keep_both_sides() {
+    let plan = plan_of(example());
+    for seed in 0..200 {
+        let mut dice = Dice::new(seed);
+        let mut mine = sheet_of(&plan);
+        let mut theirs = sheet_of(&plan);
+        for _ in 0..4 {
+            edit(&mut mine, &mut dice);
+            edit(&mut theirs, &mut dice);
+        }
+        theirs.check();
+        if !theirs.problems().all().is_empty() {
+            continue;
+        }
+        let mut stored = plan.clone();
+        for command in theirs.commands() {
+            let events = stored.decide(&person(), now(), &command).unwrap();
+            stored.advance(&events, now());
+        }
+        let rebased = mine.rebased(Loaded::of(&stored));
+        assert_eq!(rebased.base().version, stored.version());
+        // What I described last stands, where the task is still there.
+        for row in mine.rows() {
+            let base = plan.task(row.id().as_str());
+            if let (Some(at), Some(base)) = (rebased.place(row.id()), base)
+                && row.spec().description != base.spec.description
+            {
+                assert_eq!(rebased.rows()[at].spec().description, row.spec().description, "seed {seed}");
+            }
+        }
+        // What I took out is out; what only they added is in.
+        for task in &plan.to_draft().tasks {
+            if mine.place(&task.spec.id).is_none() {
+                assert!(rebased.place(&task.spec.id).is_none(), "seed {seed}: {}", task.spec.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+use waypost_core::Draft;
+use waypost_testkit::{plan_of, task};
+use waypost_tui::text;
+
+use crate::{World, golden_in_all_sizes};
+
+/// What a model could write into a plan to steer a terminal or to show one thing and mean another.
+fn nasty() -> Draft {
+    let texts = [
+        "clear \u{1b}[2J\u{1b}[H the screen, title \u{1b}]0;owned\u{7}, \u{9b}31m red",
+        "back\u{8}\u{8}\u{8}\u{8}space, return\rover, null\0, delete\u{7f}",
+        "wide 漢字かな交じり文 한국어 and 👩‍👩‍👧‍👦 family 🏳️‍🌈 flag 🇪🇺 e\u{301} combining",
+        "right to left: שלום עולם مرحبا بالعالم and \u{202e}desrever\u{202c} text",
+        "zero\u{200b}width, tag\u{e0041}s, soft\u{ad}hyphen, bom\u{feff}",
+        "lines\nin\r\none\u{2028}text\twith tabs",
+        "Zalgo Z\u{300}\u{301}\u{302}\u{303}\u{304}\u{305}\u{306}\u{307}\u{308}\u{309}\u{30a}a\u{300}\u{301}\u{302}",
+    ];
+    let mut draft = plan_of(texts.iter().enumerate().map(|(n, text)| {
+        let mut spec = task(&format!("t{n}"), &[]);
+        spec.description = (*text).to_owned();
+        spec.notes = (*text).to_owned();
+        spec
+    }));
+    draft.spec.title = "evil \u{1b}[31m title \u{202e}txt.exe".to_owned();
+    draft.spec.status = "\u{1b}[5mblink".to_owned();
+    draft
+}
+
+fn check_cells(world: &mut World) {
+    let screen = world.screen();
+    for cell in &world.buffer().content {
+        let bad = |c: char| {
+            c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}')
+        };
+        assert!(!cell.symbol().chars().any(bad), "{:?}\n{screen}", cell.symbol());
+    }
+}
+
+#[test]
+fn nothing_in_a_plan_reaches_the_terminal_raw() {
+    let mut world = World::editor(nasty(), (80, 24));
+    for _ in 0..7 {
+        check_cells(&mut world);
+        world.press("enter");
+        check_cells(&mut world);
+        world.press("tab");
+        check_cells(&mut world);
+        world.press("esc a");
+        check_cells(&mut world);
+        world.press("esc down");
+    }
+    world.press("end d");
+    check_cells(&mut world);
+    let mut world = World::browser(vec![("evil", nasty())], (80, 24));
+    check_cells(&mut world);
+    world.press("s");
+    check_cells(&mut world);
+}
+
+#[test]
+fn wide_and_strange_text_keeps_the_columns() {
+    let mut world = World::editor(nasty(), (80, 24));
+    world.press("down down");
+    for (columns, rows) in crate::SIZES {
+        world.resize(columns, rows);
+        // The edge of the list at the right stands in the same column in every row.
+        let buffer = world.buffer();
+        let right = if columns >= 110 { columns * 11 / 20 - 1 } else { columns - 1 };
+        for y in 2..8 {
+            assert_eq!(buffer[(right, y)].symbol(), "│", "row {y} at {columns}×{rows}");
+        }
+    }
+    golden_in_all_sizes("untrusted", world);
+}
+
+#[test]
+fn text_is_cut_by_columns_and_never_through_a_wide_character() {
+    for (given, columns, cut) in [
+        ("abc", 3, "abc"),
+        ("abcd", 3, "ab…"),
+        ("漢字", 4, "漢字"),
+        ("漢字", 3, "漢…"),
+        ("漢字", 2, "…"),
+        ("a漢字", 3, "a…"),
+        ("👩‍👩‍👧‍👦x", 3, "👩‍👩‍👧‍👦x"),
+        ("anything", 0, ""),
+        ("", 5, ""),
+        ("a\u{1b}b", 5, "a␛b"),
+    ] {
+        assert_eq!(text::cut(given, columns), cut, "{given:?} in {columns}");
+        assert!(text::width(&text::cut(given, columns)) <= columns);
+        assert_eq!(
+            text::width(&text::fit(given, columns)),
+            columns.max(text::width(&text::cut(given, columns)))
+        );
+    }
+}
+
+#[test]
+fn wrapped_lines_fit_and_say_when_something_is_left_out() {
+    let long = "one two 漢字漢字漢字 supercalifragilistic\nnew paragraph";
+    for columns in 1..30 {
+        for line in text::wrap(long, columns, 100) {
+            assert!(text::width(&line) <= columns.max(2), "{line:?} in {columns}");
+        }
+    }
+    assert_eq!(text::wrap("one two three", 5, 10), ["one", "two", "three"]);
+    assert_eq!(text::wrap(long, 10, 2).len(), 2);
+    assert!(text::wrap(long, 10, 2)[1].ends_with('…'));
+}

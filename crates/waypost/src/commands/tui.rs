@@ -1,0 +1,165 @@
+//! `waypost tui`: plans in a terminal, as a whole screen. Opens the stores and hands them over; what happens on the screen
+//! is the terminal program's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use clap::Args;
+use waypost_core::PlanId;
+use waypost_engine::Config;
+use waypost_engine::config::Binding;
+use waypost_tui::app::{PlanKey, Settings, Trouble};
+use waypost_tui::keys::{BadKeys, Keys};
+use waypost_tui::run::Intent;
+use waypost_tui::terminal;
+use waypost_tui::theme::Theme;
+use waypost_tui::{Ended, Ground, Make, Start, Wiring};
+
+use super::edit;
+use crate::context::Context;
+use crate::error::{Exit, Failure, Outcome};
+use crate::setup::{self, Folders};
+
+const EXAMPLES: &str = "\
+Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
+Keys and the mouse are set in the configuration ([tui], see docs/configuration.md). NO_COLOR is honoured.
+
+Examples:
+  waypost tui
+  waypost tui kq3
+  waypost tui kq3 --watch
+  waypost tui kq3 --dry-run
+  waypost run plan.json --tui";
+
+// What to open.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Tui {
+    /// The plan to open in the editor (otherwise the list of all)
+    plan: Option<String>,
+    /// Show how the plan is worked on, instead of the editor
+    #[arg(short, long, requires = "plan")]
+    watch: bool,
+    /// Run nothing: say what would be run
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Tui {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let plan = self.plan.as_deref().map(|plan| context.find(plan)).transpose()?;
+        let first = match (plan.as_ref().map(|found| &found.id), self.watch) {
+            (None, _) => First::Browser,
+            (Some(plan), true) => First::Run(plan.clone(), Intent::Watch),
+            (Some(plan), false) => First::Editor(plan.clone()),
+        };
+        show(context, first, self.dry_run)
+    }
+}
+
+/// What is seen first.
+#[derive(Clone, Debug)]
+pub(crate) enum First {
+    /// All plans.
+    Browser,
+    /// This plan in the editor.
+    Editor(PlanId),
+    /// The run of this plan.
+    Run(PlanId, Intent),
+}
+
+/// Opens a plan of the context's own store, in the editor or in the run view, until the person leaves.
+pub(crate) fn open(context: &Context, plan: &PlanId, start_in_editor: bool) -> Outcome {
+    let first = match start_in_editor {
+        true => First::Editor(plan.clone()),
+        false => First::Run(plan.clone(), Intent::Watch),
+    };
+    show(context, first, false)
+}
+
+/// Whether a whole screen can be shown here.
+pub(crate) fn fits() -> Result<(), terminal::Unfit> {
+    terminal::fits(std::env::var("TERM").ok().as_deref())
+}
+
+/// Shows it until the person leaves.
+pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
+    if context.out.json {
+        let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
+        return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
+    }
+    fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
+    let config = Arc::new(setup::config(&Folders::find(context)?, None)?);
+    let keys = keys(&config.tui.keys)?;
+    let grounds = grounds(context, &config)?;
+    let settings = Settings {
+        stores: grounds.iter().map(|ground| ground.name.clone()).collect(),
+        dry_run,
+        keys,
+        theme: if context.out.has_colour() { Theme::Colours } else { Theme::Plain },
+    };
+    let of_plan = |id: PlanId| PlanKey { store: 0, id };
+    let start = match first {
+        First::Browser => Start::Browser,
+        First::Editor(plan) => Start::Editor(of_plan(plan)),
+        First::Run(plan, intent) => Start::Run(of_plan(plan), intent),
+    };
+    let edit = |text: &str, ending: &str| edit::edit_text("waypost-tui", ending, text).map_err(trouble);
+    let wiring = Wiring { grounds, by: context.actor()?, edit: Box::new(edit), mouse: config.tui.mouse };
+    match waypost_tui::open(settings, start, wiring) {
+        Ok(Ended::Left) => Ok(()),
+        Ok(Ended::Terminated) => {
+            Err(Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""))
+        }
+        Err(error) => {
+            let hint = "see that the terminal can be read and written";
+            Err(Failure::failed(format!("the terminal: {error}"), hint))
+        }
+    }
+}
+
+/// The store that is meant; where none was named, the user's own beside the repository's.
+fn grounds(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Ground>> {
+    if context.says_store() {
+        return Ok(vec![ground("store", context, config)?]);
+    }
+    let mut grounds = vec![ground("repo", context, config)?];
+    let user = context.for_user();
+    if !user.place().is_ok_and(|place| place.is_absent()) {
+        grounds.push(ground("user", &user, config)?);
+    }
+    Ok(grounds)
+}
+
+fn ground(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Ground> {
+    let around = Folders::find(context)?.surroundings();
+    let later = context.for_server();
+    let make: Make = Box::new(move || later.plans_to_add_to().map_err(trouble));
+    let make = context.place()?.is_absent().then_some(make);
+    Ok(Ground::new(name, context.plans()?, make, Arc::clone(config), around))
+}
+
+fn trouble(failure: Failure) -> Trouble {
+    let details: Vec<&str> = failure.details.iter().map(|line| line.trim()).collect();
+    let what = [&[failure.message.as_str()], details.as_slice()].concat().join("; ");
+    Trouble { what, hint: failure.hint }
+}
+
+/// The keys as the configuration has them.
+fn keys(bindings: &[Binding]) -> Outcome<Keys> {
+    let changes: BTreeMap<String, Vec<String>> =
+        bindings.iter().map(|binding| (binding.action.clone(), binding.keys.clone())).collect();
+    Keys::with(&changes).map_err(|bad| {
+        let place = |bad: &BadKeys| match bindings.iter().find(|binding| binding.action == bad.name) {
+            Some(binding) => {
+                format!("  {}:{}: `tui.keys.{}`: {}", binding.place, binding.line, bad.name, bad.why)
+            }
+            None => format!("  `tui.keys.{}`: {}", bad.name, bad.why),
+        };
+        let what = "the configuration of the keys cannot be used";
+        let mut failure = Failure::new(Exit::Invalid, what, "docs/tui.md lists the actions and their keys");
+        failure.code = "bad_config".to_owned();
+        failure.details = bad.iter().map(place).collect();
+        failure
+    })
+}

@@ -1,0 +1,37 @@
+// How the tasks of each group of levels stand, from how every task stands now. Pure.
+
+import type { Counts, Graph, Group, Standing } from "./types";
+
+const FIELD: Record<Standing, keyof Counts> = {
+  ready: "ready",
+  blocked: "blocked",
+  running: "running",
+  asking: "running",
+  reported: "running",
+  done: "done",
+  failed: "failed",
+  skipped: "skipped",
+  cancelled: "cancelled",
+};
+
+/** One count for each group. The parts of a level follow each other, and hold its tasks in the order of the plan. */
+export function groupCounts(graph: Graph, groups: Group[], standing: Standing[]): Counts[] {
+  const counts = groups.map(() => ({ total: 0, ready: 0, blocked: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
+  const firstOf = new Map<number, number>();
+  groups.forEach((group, place) => {
+    for (let level = group.level_from; level <= group.level_to; level++) if (!firstOf.has(level)) firstOf.set(level, place);
+  });
+  const seen = groups.map(() => 0);
+  graph.level.forEach((level, task) => {
+    const first = firstOf.get(level);
+    if (first === undefined) return;
+    const size = groups[first]?.part === undefined ? Infinity : (groups[first]?.count ?? Infinity);
+    const number = seen[first] ?? 0;
+    seen[first] = number + 1;
+    const own = counts[first + Math.floor(number / size)];
+    if (!own) return;
+    own.total++;
+    own[FIELD[standing[task] ?? "blocked"]]++;
+  });
+  return counts;
+}

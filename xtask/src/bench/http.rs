@@ -1,0 +1,197 @@
+//! The door over HTTP: reads and writes beside a bare axum handler on the same store, many who listen while a plan runs, what
+//! a browser fetches before it shows something, and how long it takes to draw large plans.
+
+mod floor;
+mod listeners;
+mod load;
+mod server;
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use self::floor::Floor;
+pub(super) use self::floor::serve as serve_floor;
+use self::listeners::Listeners;
+use self::load::{Load, wrk};
+use self::server::Server;
+use super::measure::{Report, median, peak_megabytes};
+use super::run::{before, workspace, write};
+use crate::test::binary;
+use crate::web;
+
+/// How much of the bare handler's answers in a second ours are to have.
+const READS_MIN: f64 = 0.5;
+const WRITES_MIN: f64 = 0.7;
+/// What the server of a running plan with all its listeners may take.
+const MEMORY_MAX: f64 = 400.0;
+/// Seconds until a plan of a thousand tasks is drawn.
+const DRAWN_MAX: f64 = 1.0;
+/// Milliseconds from one picture to the next while it is moved, so that it moves smoothly.
+const FRAME_MAX: f64 = 34.0;
+
+/// How much is measured.
+pub(super) struct Extent {
+    rounds: usize,
+    /// Seconds of each load.
+    seconds: u32,
+    /// Plans that a list is chosen from.
+    plans: usize,
+    listeners: usize,
+    /// Tasks that end while they listen.
+    tasks: usize,
+}
+
+impl Extent {
+    pub(super) const WHOLE: Self = Self { rounds: 3, seconds: 5, plans: 200, listeners: 500, tasks: 10_000 };
+    pub(super) const QUICK: Self = Self { rounds: 1, seconds: 1, plans: 20, listeners: 500, tasks: 1_000 };
+}
+
+/// The binary that was built as we were.
+fn waypost() -> PathBuf {
+    binary(if cfg!(debug_assertions) { "debug" } else { "release" })
+}
+
+pub(super) fn run(report: &mut Report, extent: &Extent) -> Result<()> {
+    wrk()?;
+    answers(report, extent)?;
+    listening(report, extent)?;
+    first_paint(report)?;
+    drawing(report)
+}
+
+/// Reads and writes, turn by turn with the bare handler.
+fn answers(report: &mut Report, extent: &Extent) -> Result<()> {
+    let scratch = workspace("bench-http")?;
+    write(&scratch, "read", 100, "noop", |number| before(number, 1))?;
+    let server = Server::start(&waypost(), &scratch, &["--no-worker"])?;
+    let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("read.json"))?)?;
+    for number in 0..extent.plans {
+        server.post("/plans", &serde_json::json!({ "id": format!("p{number}"), "plan": plan }))?;
+    }
+    let floor = Floor::start(&scratch)?;
+    let status = r#"request = function()
+        count = (count or 0) + 1
+        return wrk.format("PATCH", nil, nil, '{"status":"' .. os.time() .. " " .. count .. '"}')
+    end"#;
+    let kinds = [
+        ("reads of a plan", "/plans/p0", None, READS_MIN),
+        ("reads of a list of 50 plans", "/plans?limit=50", None, READS_MIN),
+        ("writes", "/plans/p1", Some(status), WRITES_MIN),
+    ];
+    for (what, path, script, budget) in kinds {
+        let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..extent.rounds {
+            let load = |site: &str, token: Option<&str>| {
+                Load { url: format!("{site}{path}"), token, script, seconds: extent.seconds }.run(&scratch)
+            };
+            let one = load(&server.api(), Some(server.token()))?;
+            let other = load(&floor.site(), None)?;
+            ratios.push(one / other);
+            ours.push(one);
+            bare.push(other);
+        }
+        report.note(&format!("a bare axum handler on the same store, {what}"), rate(median(bare)));
+        report.note(&format!("serve, {what}"), rate(median(ours)));
+        report.at_least("  over the bare handler", median(ratios), budget, "×");
+    }
+    let constant = Load {
+        url: format!("{}/constant", floor.site()),
+        token: None,
+        script: None,
+        seconds: extent.seconds,
+    };
+    report.note("  (axum with a constant answer)", rate(constant.run(&scratch)?));
+    Ok(())
+}
+
+fn rate(per_second: f64) -> String {
+    format!("{per_second:.0}/s")
+}
+
+/// A plan that runs while many listen, and the same alone.
+fn listening(report: &mut Report, extent: &Extent) -> Result<()> {
+    let (mut alone, mut together, mut slower) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut last, mut peak, mut quiet, mut events) = (Vec::new(), 0f64, 0f64, 0);
+    let mut rates = Vec::new();
+    for round in 0..extent.rounds {
+        let scratch = workspace("bench-http-listeners")?;
+        // Layers, so that events tell of tasks that become ready, too.
+        write(&scratch, "heard", extent.tasks, "noop", |number| before(number, 100))?;
+        let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("heard.json"))?)?;
+        let server = Server::start(&waypost(), &scratch, &[])?;
+        for id in ["warm", "alone", "together"] {
+            server.post("/plans", &serde_json::json!({ "id": id, "plan": plan }))?;
+        }
+        // What is done the first time in a process is measured nowhere.
+        server.run_plan("warm")?;
+        let seconds = server.run_plan("alone")?;
+        quiet = quiet.max(peak_megabytes(server.process())?);
+        let listeners = Listeners::begin(&server, &scratch, extent.listeners)?;
+        let with = server.run_plan("together")?;
+        let heard = listeners.all_heard().with_context(|| format!("round {}", round + 1))?;
+        peak = peak.max(peak_megabytes(server.process())?);
+        alone.push(seconds);
+        together.push(with);
+        slower.push(with / seconds);
+        rates.push(heard.events as f64 * extent.listeners as f64 / heard.seconds);
+        last.push(heard.seconds);
+        events = heard.events;
+    }
+    let (tasks, many) = (extent.tasks, extent.listeners);
+    report.note(&format!("serve, a plan of {tasks} tasks runs"), format!("{:.2} s", median(alone)));
+    report.note(&format!("  while {many} listen"), format!("{:.2} s", median(together)));
+    report.note("  over the same alone", format!("{:.2} ×", median(slower)));
+    report.note(&format!("  each of {many} heard every event in order"), format!("{events} events"));
+    report.note("  the last of them heard the last, after the start", format!("{:.2} s", median(last)));
+    report.note("  events told to all of them together", rate(median(rates)));
+    report.note("  peak memory of the server with the plans, nobody listening", format!("{quiet:.0} MB"));
+    report.at_most("  peak memory of the server", peak, MEMORY_MAX, "MB");
+    Ok(())
+}
+
+/// What comes over the wire before something is shown.
+fn first_paint(report: &mut Report) -> Result<()> {
+    let scratch = workspace("bench-http-paint")?;
+    let server = Server::start(&waypost(), &scratch, &["--no-worker"])?;
+    for encoding in ["gzip", "br"] {
+        let mut bytes = 0;
+        for path in web::FIRST_PAINT {
+            let path = if path == "index.html" { "" } else { path };
+            bytes += server.transferred(&format!("/{path}"), encoding)?;
+        }
+        let what = format!("dashboard, first paint as it is sent ({encoding})");
+        report.at_most(&what, bytes as f64 / 1024.0, web::FIRST_PAINT_BYTES_MAX as f64 / 1024.0, "KB");
+    }
+    Ok(())
+}
+
+/// How long a browser takes for large plans.
+fn drawing(report: &mut Report) -> Result<()> {
+    let figures = web::measured(&waypost())?;
+    let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name} in {figures}"));
+    let shown = figure("thousand_drawn_ms")? / 1e3;
+    report.at_most("dashboard, 1,000 tasks are drawn after", shown, DRAWN_MAX, "s");
+    report.at_most("  a picture while it is moved, median", figure("thousand_frame_ms")?, FRAME_MAX, "ms");
+    report.note("  the longest of them", format!("{:.0} ms", figure("thousand_frame_max_ms")?));
+    report.note(
+        "  the longest time without an answer to the keys",
+        format!("{:.0} ms", figure("thousand_blocked_ms")?),
+    );
+    let shown = figure("ten_thousand_shown_ms")? / 1e3;
+    report.at_most("dashboard, 10,000 tasks stand there by levels after", shown, 2.0 * DRAWN_MAX, "s");
+    report.note("  a level of it is drawn after", format!("{:.2} s", figure("ten_thousand_level_ms")? / 1e3));
+    report.at_most(
+        "  the longest time without an answer to the keys",
+        figure("ten_thousand_blocked_ms")?,
+        500.0,
+        "ms",
+    );
+    Ok(())
+}
+
+/// A store of a workspace.
+fn store_of(scratch: &Path) -> PathBuf {
+    scratch.join(".waypost/waypost.db")
+}

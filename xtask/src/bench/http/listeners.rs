@@ -1,0 +1,156 @@
+//! Many who listen to the events of a server at the same time. What each hears is held against what the log has.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use axum::body::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use waypost_store::{Cursor, Durability, EVENTS_MAX, EventFilter, Plans, SqliteStore};
+
+use super::server::Server;
+use super::store_of;
+
+/// How long it may take until the last of them has heard everything.
+const HEAR_SECONDS_MAX: u64 = 300;
+
+/// Places of events in the log, in their order, as one number, and how many they were.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Heard {
+    events: u64,
+    sum: u64,
+}
+
+impl Heard {
+    const NOTHING: Self = Self { events: 0, sum: 0xcbf2_9ce4_8422_2325 };
+
+    fn add(&mut self, place: &[u8]) {
+        self.events += 1;
+        for byte in place.iter().chain(b"\n") {
+            self.sum = (self.sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+/// What all of them heard.
+pub(super) struct AllHeard {
+    pub(super) events: u64,
+    /// From when they listened until the last of them had heard the last event.
+    pub(super) seconds: f64,
+}
+
+pub(super) struct Listeners {
+    runtime: Runtime,
+    plans: Arc<Plans>,
+    begin: Cursor,
+    began: Instant,
+    /// Where the last event of all is, once that is known.
+    end: watch::Sender<Option<String>>,
+    each: Vec<JoinHandle<Result<Heard>>>,
+}
+
+impl Listeners {
+    /// Begins; each of them is heard by the server when this returns.
+    pub(super) fn begin(server: &Server, scratch: &Path, count: usize) -> Result<Self> {
+        let plans = Arc::new(Plans::new(Arc::new(SqliteStore::open(&store_of(scratch), Durability::Full)?)));
+        let begin = Cursor::after(plans.latest()?);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let (end, _) = watch::channel(None);
+        let (listening, mut all) = watch::channel(0);
+        let listening = Arc::new(listening);
+        let url = format!("http://{}/api/v1/events?after={begin}", server.address());
+        let bearer = format!("Bearer {}", server.token());
+        let each = (0..count)
+            .map(|_| {
+                let one = listen(url.clone(), bearer.clone(), Arc::clone(&listening), end.subscribe());
+                runtime.spawn(one)
+            })
+            .collect();
+        let bound = Duration::from_secs(HEAR_SECONDS_MAX);
+        let greeted =
+            async { tokio::time::timeout(bound, all.wait_for(|found| *found == count)).await.is_ok() };
+        if !runtime.block_on(greeted) {
+            bail!("only {} of {count} listeners were let in", *all.borrow());
+        }
+        Ok(Self { runtime, plans, begin, began: Instant::now(), end, each })
+    }
+
+    /// Waits until each has heard all that the log has by now; an error if one heard something else.
+    pub(super) fn all_heard(self) -> Result<AllHeard> {
+        let Self { runtime, plans, begin, began, end, each } = self;
+        let (expected, last) = expected(&plans, begin)?;
+        end.send_replace(Some(last));
+        let bound = Duration::from_secs(HEAR_SECONDS_MAX);
+        runtime.block_on(async {
+            for (number, one) in each.into_iter().enumerate() {
+                let heard =
+                    tokio::time::timeout(bound, one).await.context("a listener heard too little")???;
+                if heard != expected {
+                    bail!("listener {number} heard {heard:?}, and the log has {expected:?}");
+                }
+            }
+            Ok(())
+        })?;
+        Ok(AllHeard { events: expected.events, seconds: began.elapsed().as_secs_f64() })
+    }
+}
+
+/// What the log has from there on, and where its last event is.
+fn expected(plans: &Plans, begin: Cursor) -> Result<(Heard, String)> {
+    let (mut heard, mut cursor, mut last) = (Heard::NOTHING, begin, String::new());
+    loop {
+        let page = plans.events(cursor, &EventFilter::default(), EVENTS_MAX)?;
+        cursor = page.cursor;
+        for event in page.events {
+            last = event.cursor().to_string();
+            heard.add(last.as_bytes());
+        }
+        if !page.more {
+            return Ok((heard, last));
+        }
+    }
+}
+
+/// Hears everything up to the event at `end`.
+async fn listen(
+    url: String,
+    bearer: String,
+    listening: Arc<watch::Sender<usize>>,
+    mut end: watch::Receiver<Option<String>>,
+) -> Result<Heard> {
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let request = hyper::Request::get(url).header("authorization", bearer).body(Full::new(Bytes::new()))?;
+    let response = client.request(request).await?;
+    if response.status() != 200 {
+        bail!("a listener was answered {}", response.status());
+    }
+    listening.send_modify(|count| *count += 1);
+    let mut body = response.into_body();
+    let (mut heard, mut rest, mut last) = (Heard::NOTHING, Vec::new(), String::new());
+    loop {
+        if end.borrow().as_deref() == Some(last.as_str()) {
+            return Ok(heard);
+        }
+        let frame = tokio::select! {
+            frame = body.frame() => frame,
+            _known = end.changed() => continue,
+        };
+        let frame = frame.with_context(|| format!("a stream ended after {} events", heard.events))??;
+        rest.extend_from_slice(&frame.into_data().unwrap_or_default());
+        let mut from = 0;
+        while let Some(length) = rest[from..].iter().position(|&byte| byte == b'\n') {
+            if let Some(place) = rest[from..from + length].strip_prefix(b"id: ") {
+                heard.add(place);
+                last = String::from_utf8_lossy(place).into_owned();
+            }
+            from += length + 1;
+        }
+        rest.drain(..from);
+    }
+}

@@ -1,0 +1,52 @@
+//! `wrk`, and the figure that it prints.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::run::{must, output, program};
+
+/// Connections that ask at the same time.
+const CONNECTIONS: &str = "16";
+
+/// Sees to it that there is a `wrk`.
+pub(super) fn wrk() -> Result<()> {
+    // It has no option that does nothing and succeeds: to be found is enough.
+    if program("wrk").arg("--version").output().is_ok() {
+        return Ok(());
+    }
+    must("install wrk", program("apt-get").args(["install", "-y", "--no-install-recommends", "wrk"]))
+        .context("the measurements over HTTP need wrk: install wrk")
+}
+
+/// The same request again and again, or what a script says.
+pub(super) struct Load<'a> {
+    pub(super) url: String,
+    pub(super) token: Option<&'a str>,
+    pub(super) script: Option<&'a str>,
+    pub(super) seconds: u32,
+}
+
+impl Load<'_> {
+    /// Answers in a second. One that is no success is an error.
+    pub(super) fn run(&self, scratch: &Path) -> Result<f64> {
+        let mut wrk = program("wrk");
+        wrk.args(["-t1", "-c", CONNECTIONS, "-d", &format!("{}s", self.seconds)]);
+        wrk.args(["-H", "Content-Type: application/json"]);
+        if let Some(token) = self.token {
+            wrk.args(["-H", &format!("Authorization: Bearer {token}")]);
+        }
+        if let Some(script) = self.script {
+            let file = scratch.join("load.lua");
+            std::fs::write(&file, script)?;
+            wrk.arg("-s").arg(file);
+        }
+        let told = output(wrk.arg(&self.url))?;
+        let line = |start: &str| told.lines().find_map(|line| line.trim().strip_prefix(start));
+        if let Some(wrong) = line("Non-2xx or 3xx responses:").or_else(|| line("Socket errors:")) {
+            bail!("{} of the answers of {} were none:{wrong}\n{told}", "some", self.url);
+        }
+        let found = line("Requests/sec:").with_context(|| format!("wrk says no figure: {told}"))?;
+        Ok(found.trim().parse()?)
+    }
+}

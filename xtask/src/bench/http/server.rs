@@ -1,0 +1,163 @@
+//! `waypost serve` in a workspace, and a plain client of its API.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Value, json};
+
+/// How long it may take to say where it listens.
+const START_SECONDS_MAX: u64 = 30;
+/// How long a plan may run.
+const RUN_SECONDS_MAX: u64 = 300;
+/// Between two looks whether a plan has ended.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A server that ends with this.
+pub(super) struct Server {
+    child: Child,
+    address: String,
+    token: String,
+    /// Never says anything: to wait for it is to wait.
+    silence: Receiver<()>,
+}
+
+/// The head and the body of an answer.
+struct Answer {
+    status: u16,
+    body: Vec<u8>,
+}
+
+impl Server {
+    pub(super) fn start(waypost: &Path, workspace: &Path, options: &[&str]) -> Result<Self> {
+        let mut serve = Command::new(waypost);
+        serve.current_dir(workspace).env_clear().env("HOME", workspace);
+        serve.args(["--json", "--as", "person:bench", "serve", "--listen", "127.0.0.1:0"]).args(options);
+        let log = std::fs::File::create(workspace.join("serve.log"))?;
+        let mut child = serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
+        let mut output = BufReader::new(child.stdout.take().context("no output")?);
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            let _gone = output.read_line(&mut line).map(|_| tell.send(line));
+            let _rest = std::io::copy(&mut output, &mut std::io::sink());
+        });
+        let said = told.recv_timeout(Duration::from_secs(START_SECONDS_MAX)).unwrap_or_default();
+        let said: Value = serde_json::from_str(&said).unwrap_or_default();
+        let (address, login) = (said["address"].as_str(), said["login"].as_str().unwrap_or_default());
+        let Some((address, (_, token))) = address.zip(login.split_once("token=")) else {
+            let _gone = child.kill();
+            bail!(
+                "waypost serve did not say where it listens; serve.log in {} says why",
+                workspace.display()
+            );
+        };
+        let (address, token) = (address.to_owned(), token.to_owned());
+        Ok(Self { child, address, token, silence: channel().1 })
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn api(&self) -> String {
+        format!("http://{}/api/v1", self.address)
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn ask(&self, head: &str, body: &str) -> Result<Answer> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        let (host, token, bytes) = (&self.address, &self.token, body.len());
+        write!(
+            stream,
+            "{head}Host: {host}\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\n\
+             Content-Length: {bytes}\r\nConnection: close\r\n\r\n{body}"
+        )?;
+        let mut whole = Vec::new();
+        stream.read_to_end(&mut whole)?;
+        let end =
+            whole.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without a head")?;
+        let head = String::from_utf8_lossy(&whole[..end]).into_owned();
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
+        let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
+        let body = whole.split_off(end + 4);
+        Ok(Answer { status, body: if chunked { whole_of(&body)? } else { body } })
+    }
+
+    fn json(&self, head: &str, body: &str) -> Result<Value> {
+        let answer = self.ask(head, body)?;
+        let text = String::from_utf8_lossy(&answer.body);
+        if !(200..300).contains(&answer.status) {
+            bail!("{} answered {}: {text}", head.lines().next().unwrap_or_default(), answer.status);
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    pub(super) fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        self.json(&format!("POST /api/v1{path} HTTP/1.1\r\n"), &body.to_string())
+    }
+
+    fn get(&self, path: &str) -> Result<Value> {
+        self.json(&format!("GET /api/v1{path} HTTP/1.1\r\n"), "")
+    }
+
+    /// Seconds from the order to start a plan until it is completed.
+    pub(super) fn run_plan(&self, plan: &str) -> Result<f64> {
+        let begin = Instant::now();
+        self.post(&format!("/plans/{plan}/actions/start"), &json!({}))?;
+        loop {
+            let found = self.get(&format!("/plans?text={plan}"))?;
+            let phase = found["plans"][0]["phase"].as_str().unwrap_or_default().to_owned();
+            match phase.as_str() {
+                "completed" => return Ok(begin.elapsed().as_secs_f64()),
+                "active" if begin.elapsed().as_secs() < RUN_SECONDS_MAX => {
+                    let _waited = self.silence.recv_timeout(LOOK);
+                }
+                _ => bail!("plan {plan} did not run to its end: {found}"),
+            }
+        }
+    }
+
+    /// Bytes of the body of a file in this encoding, as they come over the wire.
+    pub(super) fn transferred(&self, path: &str, encoding: &str) -> Result<usize> {
+        let head = format!("GET {path} HTTP/1.1\r\nAccept: text/html\r\nAccept-Encoding: {encoding}\r\n");
+        let answer = self.ask(&head, "")?;
+        if answer.status != 200 {
+            bail!("{path} answered {}", answer.status);
+        }
+        Ok(answer.body.len())
+    }
+}
+
+/// A body that came in pieces.
+fn whole_of(mut pieces: &[u8]) -> Result<Vec<u8>> {
+    let mut whole = Vec::new();
+    loop {
+        let end = pieces.windows(2).position(|two| two == b"\r\n").context("a piece without its size")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&pieces[..end])?.trim(), 16)?;
+        let from = end + 2;
+        if size == 0 {
+            return Ok(whole);
+        }
+        whole.extend_from_slice(pieces.get(from..from + size).context("a piece that is too short")?);
+        pieces = &pieces[from + size + 2..];
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _gone = self.child.kill();
+        let _waited = self.child.wait();
+    }
+}

@@ -1,0 +1,188 @@
+//! The program in a terminal: what one key costs while a large plan is scrolled.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use waypost_core::{Actor, Command as Order, Plan, PlanId, Timestamp};
+use waypost_dialects::{Dialect, Form};
+use waypost_store::watch_file;
+use waypost_testkit::layered;
+use waypost_tui::app::{Answer, App, Loaded, Message, PlanKey, Screen, Settings, update};
+use waypost_tui::editor::Editor;
+use waypost_tui::keys::Keys;
+use waypost_tui::theme::Theme;
+use waypost_tui::view;
+
+use super::measure::{Report, median, timed};
+use crate::run::{output, workshop};
+use crate::test::binary;
+
+/// Tasks of the plan.
+const TASKS: usize = 10_000;
+/// Keys that are pressed.
+const KEYS: usize = 300;
+/// Milliseconds of processor time that one key may cost.
+const BUDGET: f64 = 10.0;
+/// How long the program may take to draw its first screen.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(super) fn run(report: &mut Report) -> Result<()> {
+    thinking(report)?;
+    whole(report)
+}
+
+/// The thinking and the painting alone, without any terminal.
+fn thinking(report: &mut Report) -> Result<()> {
+    let (id, now) = (PlanId::new("big")?, Timestamp::from_micros(1_800_000_000_000_000));
+    let mut plan = Plan::blank(id.clone());
+    let create = Order::Create { draft: Box::new(layered(TASKS, 3, 1_000, 7)), approval_required: None };
+    let events = plan.decide(&Actor::person("bench"), now, &create)?;
+    plan.advance(&events, now);
+    for (columns, rows) in [(80, 24), (200, 50)] {
+        let settings = Settings {
+            stores: vec!["repo".to_owned()],
+            dry_run: false,
+            keys: Keys::default(),
+            theme: Theme::Colours,
+        };
+        let key = PlanKey { store: 0, id: id.clone() };
+        let editor = Screen::Editor(Box::new(Editor::new(key.clone())));
+        let (mut app, _) = App::new(settings, editor, now, (columns, rows));
+        let loaded = Ok(Box::new(Loaded::of(&plan)));
+        update(&mut app, Message::Answer(Answer::Plan { plan: key, loaded }));
+        let mut terminal = Terminal::new(TestBackend::new(columns, rows))?;
+        let mut samples = Vec::new();
+        for number in 0..KEYS {
+            let code = if number % 3 == 0 { KeyCode::PageDown } else { KeyCode::Down };
+            let (drawn, took) = timed(|| {
+                update(&mut app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
+                terminal.draw(|frame| view::draw(&app, frame)).map(drop)
+            });
+            drawn?;
+            samples.push(took.as_secs_f64() * 1e3);
+        }
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: one key, thought and painted");
+        report.at_most(&what, median(samples), BUDGET, "ms");
+    }
+    Ok(())
+}
+
+/// The whole program in a terminal of tmux.
+fn whole(report: &mut Report) -> Result<()> {
+    let scratch = workshop().join("bench-tui");
+    if scratch.exists() {
+        std::fs::remove_dir_all(&scratch)?;
+    }
+    std::fs::create_dir_all(&scratch)?;
+    let file = scratch.join("plan.json");
+    let draft = layered(TASKS, 3, 1_000, 7);
+    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    let store = format!("sqlite:{}", scratch.join("waypost.db").display());
+    let waypost = binary("release");
+    let file = file.display().to_string();
+    output(Command::new(&waypost).args([
+        "--store",
+        &store,
+        "--as",
+        "person:bench",
+        "import",
+        "--id",
+        "big",
+        &file,
+    ]))?;
+    let line = format!("'{}' --store '{store}' --as person:bench tui big", waypost.display());
+    for (columns, rows) in [(80_u16, 24_u16), (200, 50)] {
+        let pane = Pane::open(&scratch, columns, rows, &line)?;
+        let found = pane.scroll();
+        pane.close();
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: processor time of one key, as a process");
+        report.at_most(&what, found?, BUDGET, "ms");
+    }
+    Ok(())
+}
+
+/// A pane of a private tmux server with the program in it.
+struct Pane<'a> {
+    scratch: &'a Path,
+}
+
+impl<'a> Pane<'a> {
+    fn open(scratch: &'a Path, columns: u16, rows: u16, line: &str) -> Result<Self> {
+        let pane = Self { scratch };
+        let (columns, rows) = (columns.to_string(), rows.to_string());
+        pane.tmux(&["new-session", "-d", "-x", &columns, "-y", &rows, line])?;
+        Ok(pane)
+    }
+
+    fn tmux(&self, words: &[&str]) -> Result<String> {
+        let mut tmux = Command::new("tmux");
+        tmux.arg("-S").arg(self.scratch.join("tmux")).args(["-f", "/dev/null"]).args(words);
+        output(&mut tmux)
+    }
+
+    /// Milliseconds of processor time of one key.
+    fn scroll(&self) -> Result<f64> {
+        let process: u32 = self.tmux(&["display-message", "-p", "#{pane_pid}"])?.trim().parse()?;
+        self.wait_for("t0")?;
+        let mut before = self.at_rest(process)?;
+        let begun = before;
+        for number in 0..KEYS {
+            let key = if number % 3 == 0 { "PageDown" } else { "Down" };
+            self.tmux(&["send-keys", key])?;
+            before = cpu_milliseconds(process)?.max(before);
+        }
+        let spent = self.at_rest(process)? - begun;
+        ensure!(spent > 0.0, "the keys were not heard");
+        Ok(spent / KEYS as f64)
+    }
+
+    fn wait_for(&self, text: &str) -> Result<()> {
+        let begun = Instant::now();
+        while !self.tmux(&["capture-pane", "-p"])?.contains(text) {
+            if begun.elapsed() > PATIENCE {
+                bail!("the program shows no {text:?} within {PATIENCE:?}");
+            }
+            pause(self.scratch)?;
+        }
+        Ok(())
+    }
+
+    /// The processor time of the program once it uses no more.
+    fn at_rest(&self, process: u32) -> Result<f64> {
+        let mut known = cpu_milliseconds(process)?;
+        loop {
+            for _ in 0..3 {
+                pause(self.scratch)?;
+            }
+            let now = cpu_milliseconds(process)?;
+            if now <= known {
+                return Ok(now);
+            }
+            known = now;
+        }
+    }
+
+    fn close(&self) {
+        let _gone = self.tmux(&["kill-server"]);
+    }
+}
+
+/// Lets a tenth of a second pass: nothing ever happens to the file that is waited for.
+fn pause(scratch: &Path) -> Result<()> {
+    watch_file(&scratch.join("never")).wait(Duration::from_millis(100))?;
+    Ok(())
+}
+
+/// User and system time of a process so far.
+fn cpu_milliseconds(process: u32) -> Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(')').next().context("stat")?.split_whitespace().collect();
+    let ticks = |at: usize| -> Result<f64> { Ok(fields.get(at).context("stat")?.parse()?) };
+    // Ticks of a hundredth of a second, on every Linux.
+    Ok((ticks(11)? + ticks(12)?) * 10.0)
+}
