@@ -52,4 +52,5 @@ pub use scheduler::{
 };
 pub use summary::{consequence_summary, summary};
 pub use told::{cut_text, task_row, whole_task};
+pub use waypost_planner as planner;
 pub use why::{Reason, Why, why};

@@ -10,6 +10,7 @@ use waypost_store::{Committed, WriteError};
 
 use crate::asking::{Desk, Put, Question};
 use crate::refused::Refused;
+use crate::sampling::Sampler;
 use crate::words;
 use crate::workspace::{Workspace, Write};
 
@@ -34,6 +35,8 @@ pub(crate) struct Call {
 pub(crate) struct Client {
     /// Where questions for the person who sits there are put; nothing where nobody can be asked.
     pub(crate) desk: Option<Desk>,
+    /// Its own model, where it lets that be asked.
+    pub(crate) model: Option<Sampler>,
     /// Set when nobody waits for the answer any more.
     pub(crate) gone: Box<dyn Fn() -> bool + Send>,
 }

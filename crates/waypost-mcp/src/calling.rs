@@ -24,6 +24,7 @@ use crate::ground::uris;
 use crate::identity::NOBODY;
 use crate::refused::Refused;
 use crate::rounds::{Running, Which, verdict};
+use crate::sampling::Sampler;
 use crate::server::{CALLS_MAX, Server, client_name, visitor};
 use crate::tool::Answer;
 use crate::words;
@@ -83,7 +84,9 @@ impl Server {
         let worker = self.worker(&which.by, &visitor);
         let rounds = visitor.answers_in_rounds();
         let can_ask = visitor.can_ask() && workspace.config.elicitation;
-        match self.begin(place, &which, worker, workspace, can_ask.then_some(rounds)) {
+        let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
+        let model = visitor.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
+        match self.begin(place, &which, worker, workspace, (can_ask.then_some(rounds), model)) {
             Ok(running) if rounds => self.round(running, which, &context).await.or_else(tell_refused),
             Ok(running) => Ok(CallToolResponse::Complete(result(self.converse(running, &context).await))),
             Err(refused) => tell_refused(refused),
@@ -107,7 +110,7 @@ impl Server {
         which: &Which,
         worker: String,
         workspace: Arc<Workspace>,
-        asks: Option<bool>,
+        (asks, model): (Option<bool>, Option<Sampler>),
     ) -> Result<Running, Refused> {
         let Ok(permit) = Arc::clone(&self.shared.calls).try_acquire_owned() else {
             let message = format!("{CALLS_MAX} calls are worked on already");
@@ -118,6 +121,7 @@ impl Server {
         let seen = Arc::clone(&gone);
         let client = Client {
             desk: asks.map(|only_while_waiting| Desk { questions: sender, only_while_waiting }),
+            model,
             gone: Box::new(move || seen.has_left()),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));

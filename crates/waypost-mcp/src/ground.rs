@@ -111,6 +111,11 @@ impl Visitor {
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
     }
 
+    /// Whether it lets its model be asked.
+    pub(crate) fn can_sample(&self) -> bool {
+        !self.answers_in_rounds() && self.can.as_ref().is_some_and(|can| can.sampling.is_some())
+    }
+
     /// Whether it can ask the person who sits there.
     pub(crate) fn can_ask(&self) -> bool {
         let elicitation = self.can.as_ref().and_then(|can| can.elicitation.as_ref());

@@ -29,6 +29,7 @@ mod refused;
 mod resources;
 mod roots;
 mod rounds;
+mod sampling;
 mod server;
 mod tool;
 mod toolset;

@@ -23,6 +23,7 @@ use crate::ground::{Ground, Visitor};
 use crate::identity::{NOBODY, agent_name};
 use crate::lines::Lines;
 use crate::misfit::misfit;
+use crate::native::PLAN_DRAFT;
 use crate::news::{Board, Ear, Told};
 use crate::refused::Refused;
 use crate::roots::Roots;
@@ -309,12 +310,14 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
+        let can_sample = visitor(&context).can_sample();
+        let listed = self.shared.tools[..self.shared.listed].iter();
+        // What cannot be had is not paid for in every conversation.
+        let offered = listed.filter(|(_, tool)| can_sample || tool.name != PLAN_DRAFT);
         let define = |(_, tool): &(Toolset, Tool)| definition(tool, self.shared.output_schemas);
-        Ok(ListToolsResult::with_all_items(
-            self.shared.tools[..self.shared.listed].iter().map(define).collect(),
-        ))
+        Ok(ListToolsResult::with_all_items(offered.map(define).collect()))
     }
 
     async fn call_tool(

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId};
+use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId, Timestamp};
 use waypost_engine::{Config, admit};
 use waypost_store::{Committed, Head, Lease, NewPlan, Page, Plans, Query, Sort, StoreError, WriteRequest};
 
@@ -93,6 +93,16 @@ impl Workspace {
         let owner = Some(of.name.clone());
         let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
         Ok(self.plans.heads(&query)?.items.into_iter().next().map(|head| head.id))
+    }
+
+    /// What time it is in the store.
+    pub(crate) fn now(&self) -> Result<Timestamp, StoreError> {
+        let mut now = Timestamp::from_micros(0);
+        self.plans.store().read(&mut |read| {
+            now = read.now();
+            Ok(())
+        })?;
+        Ok(now)
     }
 
     /// What somebody works on, in whichever session, as far as it is leased.

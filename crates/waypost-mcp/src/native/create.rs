@@ -110,7 +110,7 @@ pub(super) fn unreadable(name: &str, error: &Unreadable) -> Refused {
     Refused::new(format!("{name}: {error}"), hint)
 }
 
-fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
+pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
     let (id, version, tasks) = (plan.id(), plan.version(), plan.len());
     let mut value = json!({ "plan": id, "version": version, "tasks": tasks });
     let mut text = format!("plan {id} v{version}: {tasks} task{}", if tasks == 1 { "" } else { "s" });

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod create;
+mod draft;
 mod edit;
 mod events;
 mod exchange;
@@ -21,6 +22,8 @@ use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::{Effect, Tool};
 use crate::words;
+
+pub(crate) use draft::NAME as PLAN_DRAFT;
 
 /// Seconds that whoever took a task is believed to work on it without a word.
 pub(crate) const LEASE_SECONDS: u32 = 15 * 60;
@@ -162,6 +165,14 @@ pub(crate) fn tools() -> Vec<Tool> {
             answer: r#"{"type":"object","properties":{"subscription":{"type":"string"},"ended":{"type":"integer"},"subscriptions":{"type":"array"},"events":{"type":"array"},"cursor":{"type":"string"},"more":{"type":"boolean"}}}"#,
             effect: Effect::Changes,
             run: events::run,
+        },
+        Tool {
+            name: PLAN_DRAFT,
+            description: "Have your host's model write a plan for a goal; it is checked, and saved as your draft.",
+            arguments: r#"{"type":"object","properties":{"goal":{"type":"string"},"constraints":{"type":"array","items":{"type":"string"}},"max_tasks":{"type":"integer"}},"required":["goal"]}"#,
+            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"tasks":{"type":"integer"},"ready":{"type":"array","items":{"type":"string"}}},"required":["plan","version","tasks"]}"#,
+            effect: Effect::Adds,
+            run: draft::run,
         },
     ]
 }

@@ -29,7 +29,7 @@ struct Which {
 pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
     let Which { plan } = call.arguments()?;
     let id = call.plan(&plan)?;
-    let now = now(call)?;
+    let now = call.workspace.now()?;
     let workers = find::workers_of(call, &id)?;
     let answer = call.workspace.plans.look(&id, |plan| {
         let mut answer = standing(plan);
@@ -46,16 +46,6 @@ pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
         answer
     })?;
     Ok(Answer::of(Value::Object(answer)))
-}
-
-/// What time it is in the store.
-fn now(call: &Call) -> Result<Timestamp, Refused> {
-    let mut now = Timestamp::from_micros(0);
-    call.workspace.plans.store().read(&mut |read| {
-        now = read.now();
-        Ok(())
-    })?;
-    Ok(now)
 }
 
 /// What every answer about a run says.

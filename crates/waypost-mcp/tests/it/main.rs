@@ -14,4 +14,5 @@ mod orchestrator;
 mod places;
 mod reading;
 mod reference;
+mod sampling;
 mod session;

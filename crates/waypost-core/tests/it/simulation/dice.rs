@@ -302,6 +302,10 @@ impl World {
                 let children = children.collect();
                 (by, Command::DecomposeTask { task, children, reasoning: Some("smaller".into()), tokens: 3 })
             }
+            // A paused draft does little: most drafts begin instead.
+            97..99 if self.plan.state().phase == Phase::Draft && self.dice.chance(80) => {
+                (by, Command::Activate)
+            }
             97..99 => (by, Command::Pause { reason: "lunch".into() }),
             99..103 => (ada(), Command::Resume),
             103..105 => (by, Command::RequestApproval { message: "please".into() }),
@@ -324,6 +328,10 @@ impl World {
             117 if self.dice.chance(30) => {
                 let detach = self.dice.chance(50);
                 (by, Command::RollBackTask { task: self.some_task(), detach })
+            }
+            117 if self.plan.tasks().any(|(task, _)| task.state.reported().is_some()) => {
+                let task = self.some_task_that(|task| task.state.reported().is_some());
+                (agent(), Command::StartTask { task, worker: "planner".into() })
             }
             117 => {
                 let (task, reasoning) = (self.some_task(), Some("clear".into()));

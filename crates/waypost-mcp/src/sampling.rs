@@ -1,0 +1,87 @@
+//! The host's own model, asked through the protocol: one more model for the planner. Hosts of the newest protocol take no
+//! requests of servers, so they have none.
+
+use std::time::Duration;
+
+#[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
+use rmcp::model::{
+    CreateMessageRequestParams, CreateMessageResult, SamplingMessage, SamplingMessageContentBlock,
+};
+use rmcp::{Peer, RoleServer};
+use tokio::runtime::Handle;
+use waypost_engine::models::{Model, ModelError, Moment, Progress, Reply, Stop};
+use waypost_engine::planner::tokens::{estimate, estimate_ask};
+use waypost_engine::planner::{Answer, Ask, Ended, Speaker};
+
+/// Seconds that the host may take for one answer: a person may look at the question first.
+pub(crate) const SAMPLING_SECONDS_MAX: u32 = 600;
+
+/// The model of the host at the other end of a call.
+#[derive(Clone)]
+pub(crate) struct Sampler {
+    peer: Peer<RoleServer>,
+    runtime: Handle,
+    /// The name of the host.
+    name: String,
+}
+
+impl Sampler {
+    /// Of this host. Asked only from threads that may wait.
+    pub(crate) fn new(peer: Peer<RoleServer>, name: String) -> Self {
+        Self { peer, runtime: Handle::current(), name }
+    }
+}
+
+impl Model for Sampler {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if stop.is_said() {
+            return Err(ModelError::Stopped);
+        }
+        progress.told(ask, &Moment::Asked { model: &self.name, attempt: 1 });
+        let model = || self.name.clone();
+        let answered = self.runtime.block_on(create(&self.peer, ask));
+        let result = match answered {
+            Some(Ok(result)) => result,
+            Some(Err(why)) => return Err(ModelError::NotReached { model: model(), why }),
+            None => return Err(ModelError::TooSlow { model: model(), seconds: SAMPLING_SECONDS_MAX }),
+        };
+        let reply = Reply { answer: answer(ask, result), from: model(), cost: None, recalled: false };
+        progress.told(ask, &Moment::Answered { reply: &reply });
+        Ok(reply)
+    }
+}
+
+/// Nothing, if the host takes too long.
+#[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
+async fn create(peer: &Peer<RoleServer>, ask: &Ask) -> Option<Result<CreateMessageResult, String>> {
+    let turns = ask.turns.iter().map(|turn| match turn.by {
+        Speaker::User => SamplingMessage::user_text(&turn.text),
+        Speaker::Assistant => SamplingMessage::assistant_text(&turn.text),
+    });
+    let request = CreateMessageRequestParams::new(turns.collect(), ask.tokens_max)
+        .with_system_prompt(&ask.system)
+        .with_temperature(ask.temperature as f32 / 100.0);
+    let asked = peer.create_message(request);
+    let waited = tokio::time::timeout(Duration::from_secs(u64::from(SAMPLING_SECONDS_MAX)), asked).await;
+    Some(waited.ok()?.map_err(|error| error.to_string()))
+}
+
+/// Hosts do not say what an answer cost, so that is estimated.
+#[expect(deprecated, reason = "the newest protocol has no sampling; hosts of the others still offer it")]
+fn answer(ask: &Ask, result: CreateMessageResult) -> Answer {
+    let is_cut = result.stop_reason.as_deref() == Some(CreateMessageResult::STOP_REASON_END_MAX_TOKEN);
+    let blocks = result.message.content.into_vec().into_iter();
+    let texts = blocks.filter_map(|block| match block {
+        SamplingMessageContentBlock::Text(text) => Some(text.text),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    Answer {
+        ended: if is_cut { Ended::Cut } else { Ended::Whole },
+        model: result.model,
+        tokens_in: estimate_ask(ask),
+        tokens_out: estimate(&text),
+        estimated: true,
+        text,
+    }
+}
