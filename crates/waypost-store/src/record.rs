@@ -47,6 +47,11 @@ pub struct Head {
     /// Tasks that wait for a person's answer.
     #[serde(skip_serializing_if = "is_zero")]
     pub asking: u32,
+    /// All its tasks, those with parts included.
+    pub goals: u32,
+    /// Tasks that were judged small enough to be done as they are.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub atomic: u32,
 }
 
 fn is_zero(number: &u32) -> bool {
@@ -73,6 +78,8 @@ impl Head {
             counts: plan.counts(),
             urgency: plan.ready().next().map_or(0, |task| task.spec.priority),
             asking: u32::try_from(plan.asking().count()).unwrap_or(u32::MAX),
+            goals: u32::try_from(plan.len()).unwrap_or(u32::MAX),
+            atomic: plan.atomic(),
         }
     }
 

@@ -397,6 +397,7 @@ impl Plan {
         let mut slot = Slot::new((start, self.ids.len() as u32 - start));
         slot.task = OnceLock::from(Box::new(task));
         slot.mirror();
+        self.atomic += u32::from(slot.atomic);
         self.slots.push(slot);
         self.add_name(number);
         number
@@ -657,6 +658,8 @@ impl Plan {
         let slot = self.slot_mut(number);
         slot.alive = false;
         slot.children = Numbers::new();
+        let was_atomic = std::mem::take(&mut slot.atomic);
+        self.atomic -= u32::from(was_atomic);
         self.set_ready(number);
         self.running.remove(&number);
         self.asking.remove(&number);

@@ -28,7 +28,7 @@ use self::index::Index;
 use self::ripple::Ripple;
 use crate::names::nearest;
 use crate::{
-    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId,
+    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refinement, Refusal, Status, Task, TaskId,
     TaskSpec, When,
 };
 
@@ -57,6 +57,8 @@ struct Slot {
     skip: bool,
     /// Whether it waits for a person's answer.
     asking: bool,
+    /// Whether it was judged small enough to be done as it is.
+    atomic: bool,
     /// Whether it is said to be done and waits for its check.
     reported: bool,
     priority: i32,
@@ -176,6 +178,8 @@ pub struct Plan {
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
+    /// How many tasks were judged small enough to be done as they are.
+    atomic: u32,
     next_number: u64,
     marks: Marks,
     /// What has changed, while somebody wants to know ([`Plan::advance_telling`]).
@@ -206,6 +210,7 @@ impl Plan {
             counts: [0; 6],
             running: BTreeSet::new(),
             asking: BTreeSet::new(),
+            atomic: 0,
             next_number: 1,
             marks: Marks::default(),
             noted: None,
@@ -273,8 +278,9 @@ impl Plan {
         let result = change(task);
         let same_cause = because_of == task.state.because_of;
         slot.stored = false;
-        let (asked, reported) = (slot.asking, slot.reported);
+        let (asked, reported, was_atomic) = (slot.asking, slot.reported, slot.atomic);
         slot.mirror();
+        self.atomic = self.atomic + u32::from(slot.atomic) - u32::from(was_atomic);
         if reported != slot.reported && slot.elsewhere > 0 {
             // It hears of others again, or no longer.
             self.marks.waits.push(number);
@@ -421,6 +427,7 @@ impl Slot {
             when: When::AllDone,
             skip: false,
             asking: false,
+            atomic: false,
             reported: false,
             priority: 0,
             before: Numbers::new(),
@@ -447,6 +454,7 @@ impl Slot {
         self.when = task.spec.when;
         self.skip = task.spec.skip;
         self.asking = task.state.question().is_some();
+        self.atomic = task.spec.thinking.as_ref().is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
         self.reported = task.state.reported().is_some();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =

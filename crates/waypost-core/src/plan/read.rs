@@ -143,6 +143,11 @@ impl Plan {
         self.asking.iter().map(|&number| self.at(number))
     }
 
+    /// How many tasks were judged small enough to be done as they are.
+    pub fn atomic(&self) -> u32 {
+        self.atomic
+    }
+
     /// The tasks that agents and persons may take now, the most urgent first: not those that wait for their check.
     pub fn on_offer(&self) -> impl Iterator<Item = &Task> {
         let offered = self.ready.iter().filter(|(_, number)| !self.slot(*number).reported);

@@ -10,7 +10,7 @@ use super::{NONE, Plan, Slot};
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 5;
+const SNAPSHOT_FORMAT: u32 = 6;
 /// Before everything else: the format, the length of the graph, and a sum over all that follows.
 const HEADER_BYTES: usize = 16;
 
@@ -45,6 +45,8 @@ struct Graph {
     /// Those that wait for an answer, and those that wait for their check.
     asking: Vec<u32>,
     reported: Vec<u32>,
+    /// Those that were judged small enough.
+    atomic: Vec<u32>,
 }
 
 /// A sum that tells damaged bytes from whole ones: eight at a time, because it is made at every load.
@@ -124,6 +126,7 @@ impl Plan {
             elsewhere,
             asking: places_of(&|slot| slot.asking),
             reported: places_of(&|slot| slot.reported),
+            atomic: places_of(&|slot| slot.atomic),
         });
         let mut bytes = vec![0; HEADER_BYTES];
         bytes.reserve_exact(graph.len() + tasks.len());
@@ -188,7 +191,7 @@ impl Plan {
             && graph.before.iter().all(|&on| known(on))
             && graph.parents.iter().all(|&parent| parent == NONE || known(parent))
             && graph.elsewhere.iter().all(|entry| known(entry.0))
-            && graph.asking.iter().chain(&graph.reported).all(|&place| known(place));
+            && graph.asking.iter().chain(&graph.reported).chain(&graph.atomic).all(|&place| known(place));
         if !sound {
             return Err(SnapshotError);
         }
@@ -227,6 +230,10 @@ impl Plan {
         }
         for place in graph.reported {
             self.slot_mut(place).reported = true;
+        }
+        for place in graph.atomic {
+            self.slot_mut(place).atomic = true;
+            self.atomic += 1;
         }
         if task_start == tasks_end { Ok(()) } else { Err(SnapshotError) }
     }

@@ -136,7 +136,7 @@ fn shapes() -> Value {
     let head = json!({ "$ref": "#/components/schemas/Head" });
     let head_fields = json!({
         "id": text, "version": number, "title": text, "phase": text, "status": text, "owner": text,
-        "queue": text, "counts": { "type": "object" }, "asking": number,
+        "queue": text, "counts": { "type": "object" }, "asking": number, "goals": number, "atomic": number,
     });
     let me = json!({
         "actor": text, "role": text, "csrf": { "type": ["string", "null"] }, "version": text,

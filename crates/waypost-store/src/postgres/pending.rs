@@ -218,18 +218,19 @@ pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a Head, u64)>) -
     Call::new(
         "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, created_by, created_at,
              updated_at, archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled,
-             urgency, replay_bytes, asking)
+             urgency, replay_bytes, asking, goals, atomic)
          SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[],
              $8::text[], $9::text[], $10::bigint[], $11::bigint[], $12::boolean[], $13::boolean[], $14::bigint[],
              $15::bigint[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[], $20::bigint[], $21::bigint[],
-             $22::integer[], $23::bigint[], $24::bigint[])
+             $22::integer[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[])
          ON CONFLICT (key) DO UPDATE SET version = excluded.version, title = excluded.title, status = excluded.status,
              phase = excluded.phase, owner = excluded.owner, queue = excluded.queue, created_by = excluded.created_by,
              created_at = excluded.created_at, updated_at = excluded.updated_at, archived = excluded.archived,
              awaits_approval = excluded.awaits_approval, total = excluded.total, ready = excluded.ready,
              blocked = excluded.blocked, running = excluded.running, done = excluded.done, failed = excluded.failed,
              skipped = excluded.skipped, cancelled = excluded.cancelled, urgency = excluded.urgency,
-             replay_bytes = excluded.replay_bytes, asking = excluded.asking",
+             replay_bytes = excluded.replay_bytes, asking = excluded.asking, goals = excluded.goals,
+             atomic = excluded.atomic",
     )
     .with(heads.iter().map(|(key, _, _)| *key).collect::<Vec<_>>())
     .with(column(&heads, |head| head.id.to_string()))
@@ -255,6 +256,8 @@ pub(super) fn put_heads<'a>(heads: impl Iterator<Item = (i64, &'a Head, u64)>) -
     .with(column(&heads, |head| head.urgency))
     .with(heads.iter().map(|(_, _, bytes)| *bytes as i64).collect::<Vec<_>>())
     .with(count(|head| i64::from(head.asking)))
+    .with(count(|head| i64::from(head.goals)))
+    .with(count(|head| i64::from(head.atomic)))
 }
 
 #[derive(Default)]

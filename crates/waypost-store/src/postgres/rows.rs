@@ -17,7 +17,8 @@ const NUL: &str = "\u{10FFFF}";
 
 /// The columns of a head, in the order of [`head`].
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking";
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, \
+     atomic";
 
 pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -85,6 +86,8 @@ pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
         },
         urgency: get(row, 20)?,
         asking: count(row, 21)?,
+        goals: count(row, 22)?,
+        atomic: count(row, 23)?,
         id: plan_id(id)?,
     })
 }

@@ -149,8 +149,11 @@ const STEPS: &[&str] = &[
     );
 "#,
     "
-    -- How many tasks of a plan wait for a person's answer; known from its next write on, or after a repair.
+    -- How many tasks of a plan wait for a person's answer, how many there are with those that have parts, and how many were
+    -- judged small enough; known from its next write on, or after a repair.
     ALTER TABLE waypost_plans ADD COLUMN asking bigint NOT NULL DEFAULT 0;
+    ALTER TABLE waypost_plans ADD COLUMN goals bigint NOT NULL DEFAULT 0;
+    ALTER TABLE waypost_plans ADD COLUMN atomic bigint NOT NULL DEFAULT 0;
 ",
 ];
 

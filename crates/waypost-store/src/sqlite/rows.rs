@@ -10,7 +10,7 @@ use crate::store::StoreError;
 
 /// The columns of a head, in the order of [`head`].
 pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking";
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, atomic";
 
 fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -57,6 +57,8 @@ pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
         },
         urgency: row.get(20)?,
         asking: row.get(21)?,
+        goals: row.get(22)?,
+        atomic: row.get(23)?,
         id: plan_id(id)?,
     })
 }
@@ -83,7 +85,7 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
         "UPDATE plans SET version = ?2, title = ?3, status = ?4, phase = ?5, owner = ?6, queue = ?7, created_by = ?8,
             created_at = ?9, updated_at = ?10, archived = ?11, awaits_approval = ?12, total = ?13, ready = ?14,
             blocked = ?15, running = ?16, done = ?17, failed = ?18, skipped = ?19, cancelled = ?20, replay_bytes = ?21, urgency = ?22,
-            asking = ?23
+            asking = ?23, goals = ?24, atomic = ?25
          WHERE id = ?1",
     )?;
     update.execute(params![
@@ -110,6 +112,8 @@ pub(super) fn put_head(connection: &Connection, head: &Head, replay_bytes: u64) 
         replay_bytes as i64,
         head.urgency,
         head.asking,
+        head.goals,
+        head.atomic,
     ])?;
     Ok(())
 }

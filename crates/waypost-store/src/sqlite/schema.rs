@@ -137,8 +137,11 @@ const STEPS: &[&str] = &["
     CREATE INDEX waits_by_agent ON waits (on_agent, on_plan);
 ",
 "
-    -- How many tasks of a plan wait for a person's answer; known from its next write on, or after a repair.
+    -- How many tasks of a plan wait for a person's answer, how many there are with those that have parts, and how many were
+    -- judged small enough; known from its next write on, or after a repair.
     ALTER TABLE plans ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plans ADD COLUMN goals INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plans ADD COLUMN atomic INTEGER NOT NULL DEFAULT 0;
 "];
 
 /// The schema that this build writes.

@@ -29,6 +29,8 @@ fn head(
         awaits_approval: false,
         counts: Counts { total, done, failed, ..Counts::default() },
         asking: 0,
+        goals: total,
+        atomic: 0,
         urgency: 0,
     }
 }

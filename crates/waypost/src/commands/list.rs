@@ -147,6 +147,9 @@ fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
     if counts.failed > 0 {
         done.push_str(&format!(" ✗{}", counts.failed));
     }
+    if head.atomic > 0 {
+        done.push_str(&format!(" · {} of {} atomic", head.atomic, head.goals));
+    }
     let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
     let status =
         if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };

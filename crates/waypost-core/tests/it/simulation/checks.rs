@@ -93,6 +93,7 @@ impl World {
         assert_eq!(ready(&self.plan), Oracle::of(after).ready(), "the ready set {}", what());
         assert_eq!(ready(&self.plan), ready(&fresh), "the ready set of a fresh plan {}", what());
         assert_eq!(self.plan.counts(), fresh.counts(), "counts {}", what());
+        assert_eq!(self.plan.atomic(), fresh.atomic(), "atomic {}", what());
         assert_eq!(self.plan.len(), after.tasks.len(), "the number of tasks {}", what());
         let running =
             |plan: &Plan| -> BTreeSet<String> { plan.running().map(|t| t.spec.id.to_string()).collect() };

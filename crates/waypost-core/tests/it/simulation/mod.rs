@@ -250,6 +250,7 @@ impl World {
         }
         assert_eq!(again.to_draft(), self.plan.to_draft(), "the same events give the same plan");
         assert_eq!(again.counts(), self.plan.counts());
+        assert_eq!(again.atomic(), self.plan.atomic());
     }
 
     /// Gives every task what it waits for, and its own end, until nothing can start any more.

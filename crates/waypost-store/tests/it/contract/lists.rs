@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use waypost_core::{Ask, Command, Draft, Phase, PlanChanges, Timestamp};
+use waypost_core::{Ask, Command, Draft, Phase, PlanChanges, Refinement, Timestamp};
 use waypost_store::{Head, Plans, Query, Shelf, Sort};
 
 use crate::kit::*;
@@ -134,6 +134,16 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
     create(&plans, "untitled", goal);
     create(&plans, "fan", waypost_testkit::fan_out(5));
     plans.write(request("fan", vec![start("root"), finish("root"), start("m3")])).unwrap();
+    let judged = |task: &str, refinement| Command::RefineTask {
+        task: task_id(task),
+        refinement,
+        reasoning: None,
+        tokens: 0,
+    };
+    for task in ["m1", "m2"] {
+        write(&plans, "fan", judged(task, Refinement::Atomic)).unwrap();
+    }
+    write(&plans, "fan", judged("m2", Refinement::Decomposing)).unwrap();
     write(&plans, "plain", Command::RequestApproval { message: "may I?".into() }).unwrap();
     let page = plans.heads(&everything()).unwrap();
     assert_eq!(page.items.len(), 3);
@@ -144,6 +154,7 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
     }
     let fan = page.items.iter().find(|head| head.id == plan("fan")).unwrap();
     assert_eq!((fan.counts.done, fan.counts.running, fan.counts.ready, fan.counts.blocked), (1, 1, 4, 1));
+    assert_eq!((fan.goals, fan.atomic), (7, 1), "one of seven was judged small enough, and another one no longer");
     let untitled = page.items.iter().find(|head| head.id == plan("untitled")).unwrap();
     assert_eq!(untitled.title, "reach it", "a plan without a title is listed by its goal");
 }
