@@ -171,7 +171,7 @@ pub const BINDINGS: &[Binding] = &[
         "sort",
         &["o"],
         "sort",
-        "another order: last changed, made, title, name, urgency",
+        "another order: last changed, made, title, name, urgency, what waits for you",
     ),
     row(Place::Browser, Action::Archived, "archived", &["z"], "archived", "plans in use, put away, or all"),
     row(Place::Browser, Action::New, "new", &["n"], "new", "make a plan"),

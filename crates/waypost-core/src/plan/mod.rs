@@ -28,8 +28,8 @@ use self::index::Index;
 use self::ripple::Ripple;
 use crate::names::nearest;
 use crate::{
-    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refinement, Refusal, Status, Task, TaskId,
-    TaskSpec, When,
+    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refinement, Refusal, Status, Task,
+    TaskId, TaskSpec, When,
 };
 
 const NONE: u32 = u32::MAX;
@@ -454,7 +454,11 @@ impl Slot {
         self.when = task.spec.when;
         self.skip = task.spec.skip;
         self.asking = task.state.question().is_some();
-        self.atomic = task.spec.thinking.as_ref().is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
+        self.atomic = task
+            .spec
+            .thinking
+            .as_ref()
+            .is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
         self.reported = task.state.reported().is_some();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =

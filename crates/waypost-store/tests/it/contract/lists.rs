@@ -154,7 +154,11 @@ pub(super) fn heads_say_what_the_plans_say(place: &Place) {
     }
     let fan = page.items.iter().find(|head| head.id == plan("fan")).unwrap();
     assert_eq!((fan.counts.done, fan.counts.running, fan.counts.ready, fan.counts.blocked), (1, 1, 4, 1));
-    assert_eq!((fan.goals, fan.atomic), (7, 1), "one of seven was judged small enough, and another one no longer");
+    assert_eq!(
+        (fan.goals, fan.atomic),
+        (7, 1),
+        "one of seven was judged small enough, and another one no longer"
+    );
     let untitled = page.items.iter().find(|head| head.id == plan("untitled")).unwrap();
     assert_eq!(untitled.title, "reach it", "a plan without a title is listed by its goal");
 }

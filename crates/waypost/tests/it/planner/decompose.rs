@@ -146,7 +146,7 @@ fn unknown_ids_and_cycles_among_siblings_are_returned_with_the_reason() {
 fn calls_and_tokens_are_bounded_before_a_call_and_more_of_them_go_on() {
     let stage = Stage::directed(machine);
     let error = stage.fails(1, &["decompose", MACHINE, "--max-calls", "3"]);
-    assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("calls_max")));
+    assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("max_calls")));
     assert_eq!(stage.server.asked(), 3);
     let id = stage.only();
     let used = stage.tokens_are_true(&id);
