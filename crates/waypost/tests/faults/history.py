@@ -318,8 +318,9 @@ class Judge:
         """Programs with keys in each other's way run at the same time only where the earlier one's worker was out of reach.
 
         The log never has two holders of a key (see `on_task_started`). Outside, a program may go on although its attempt
-        was declared lost: its worker was stopped, or cut off from the store, for longer than its lease. A worker that was
-        killed is no excuse: what it left behind is ended before its tasks are started again.
+        was declared lost: its worker was stopped, or cut off from the store, for longer than its lease. It may even begin
+        then, if its worker was stopped in the moment between its last look at its lease and the start. A worker that
+        was killed is no excuse: what it left behind is ended before its tasks are started again.
         """
         by_key = defaultdict(list)
         for (task, number), span in self.spans.items():
@@ -337,7 +338,7 @@ class Judge:
                     if not in_the_way({key: attempt.task.locks[key]}, earlier.task.locks):
                         continue
                     self.figures["overlaps"] += 1
-                    if not self.may_linger(earlier, attempt):
+                    if not self.may_linger(earlier, attempt) and not self.may_be_late(attempt, at):
                         self.broken("locks outside", f"{attempt.task} ran with {key} while {earlier.task} (attempt {earlier.number}) had it")
                 # One that never noted its end was killed; whether it was in the way, the lock itself has told (below).
                 if span["end"] is not None:
@@ -358,7 +359,8 @@ class Judge:
                 and (span["end"] is None or span["end"]["at"] >= note["at"] - self.GOING)
                 and in_the_way({note["key"]: task.locks[note["key"]]}, other.task.locks)
             ]
-            if attempt is None or not any(self.may_linger(other, attempt) for other in holders):
+            excused = attempt is not None and self.may_be_late(attempt, note["at"])
+            if not excused and (attempt is None or not any(self.may_linger(other, attempt) for other in holders)):
                 names = [f"{other.task} attempt {other.number} ({other.end})" for other in holders]
                 self.broken("locks outside", f"{task} attempt {note['attempt']} found {note['key']} taken; who could have had it: {names}")
 
@@ -371,6 +373,13 @@ class Judge:
             return False
         killed = self.kills.get(pid_of(earlier.worker))
         return killed is None or killed > earlier.end_at
+
+    def may_be_late(self, attempt, at):
+        """Whether the program of `attempt` may begin at this moment although the attempt is over."""
+        if attempt.end != "lost" or attempt.end_at > at:
+            return False
+        killed = self.kills.get(pid_of(attempt.worker))
+        return killed is None or killed > attempt.end_at
 
     # What writers and readers were told, against the log.
 

@@ -296,6 +296,25 @@ class Judging(unittest.TestCase):
             tale.done("a", 2)
             self.check(tale.finish(), *(["locks outside"] if wrong else []))
 
+    def test_a_program_begins_after_its_attempt_was_lost_only_where_its_worker_was_out_of_reach(self):
+        for killed, lost, wrong in [(False, True, False), (True, True, True), (False, False, True)]:
+            tale = Tale(task("a", locks=["k"]), task("b", locks=["k"]))
+            tale.start("a", runs=False)
+            if killed:
+                tale.fault("kill", 11)
+            if lost:
+                tale.lose("a")
+            else:
+                tale.failed(f"worker:{ONE}", "a", "it took longer than 1 s and was stopped", True)
+            tale.start("b", worker=TWO)
+            tale.note("start", "a", 1, ONE)
+            tale.note("clash", "a", 1, ONE, key="k")
+            tale.done("b", worker=TWO)
+            tale.end("a")
+            tale.start("a", 2)
+            tale.done("a", 2)
+            self.check(tale.finish(), *(["locks outside"] if wrong else []))
+
     def test_a_lock_that_is_taken_names_who_may_have_it(self):
         for killed, ended, wrong in [(False, "lost", False), (True, "lost", True), (False, "failed", True)]:
             tale = self.lingering(killed, ended)
