@@ -154,6 +154,7 @@ const STEPS: &[&str] = &[
     ALTER TABLE waypost_plans ADD COLUMN asking bigint NOT NULL DEFAULT 0;
     ALTER TABLE waypost_plans ADD COLUMN goals bigint NOT NULL DEFAULT 0;
     ALTER TABLE waypost_plans ADD COLUMN atomic bigint NOT NULL DEFAULT 0;
+    UPDATE waypost_plans SET goals = total;
 ",
 ];
 

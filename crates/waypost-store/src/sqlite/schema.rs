@@ -142,6 +142,7 @@ const STEPS: &[&str] = &["
     ALTER TABLE plans ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE plans ADD COLUMN goals INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE plans ADD COLUMN atomic INTEGER NOT NULL DEFAULT 0;
+    UPDATE plans SET goals = total;
 "];
 
 /// The schema that this build writes.
