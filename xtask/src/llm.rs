@@ -238,6 +238,7 @@ impl Scene {
                 );
             }
         }
+        ending.returned += error["returned"].as_u64().unwrap_or(0);
         ending.words = message.to_owned();
         Ok(ending)
     }

@@ -14,6 +14,7 @@ mod packages;
 mod postgres;
 mod python;
 mod run;
+mod serving;
 mod test;
 mod web;
 

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use copies::Copies;
@@ -45,7 +45,12 @@ const VERSIONS_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) enum Message {
     /// An attempt has ended, and this one has taken its slot.
-    Ended(AttemptKey, Ending, Option<AttemptKey>),
+    Ended {
+        key: AttemptKey,
+        ending: Ending,
+        successor: Option<AttemptKey>,
+        at: Instant,
+    },
     Progressed(AttemptKey, String),
     Control(Control),
     /// Somebody may have written.
@@ -190,6 +195,8 @@ pub struct Runner {
     handles: BTreeMap<AttemptKey, Handle>,
     sender: Sender<Message>,
     messages: Receiver<Message>,
+    /// Rung by those whom the loop must hear at once even if it lingers.
+    bell: Receiver<()>,
     clock: Clock,
     leases_looked: Instant,
     heartbeat: Instant,
@@ -230,6 +237,7 @@ impl Runner {
         let row = life::row(&plans, &config, &around.worker, &options);
         let Options { follow, after_failure, jobs, takes, patience } = options;
         let (sender, messages) = channel();
+        let (ring, bell) = sync_channel(1);
         let changed = Arc::new(AtomicBool::new(false));
         // Before anything is read, so that nothing falls between the two.
         follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
@@ -254,7 +262,7 @@ impl Runner {
             copies,
             plans,
             config,
-            workshop: Arc::new(Workshop::new(around, sender.clone())),
+            workshop: Arc::new(Workshop::new(around, sender.clone(), ring)),
             scheduler,
             reporters,
             offers: Offers::of(&follow),
@@ -266,6 +274,7 @@ impl Runner {
             handles: BTreeMap::new(),
             sender,
             messages,
+            bell,
             clock,
             leases_looked: now,
             heartbeat: now,
@@ -336,6 +345,11 @@ impl Runner {
 
     /// What happens next, if anything does for so long.
     fn next_message(&self, patience: Duration) -> Option<Message> {
+        if self.scheduler.lingers() {
+            // To be woken by everyone who ends meanwhile would cost as much as to write each of them apart.
+            let _rung = self.bell.recv_timeout(patience);
+            return self.messages.try_recv().ok();
+        }
         // While one alone works, whoever waits for it has a processor that nobody else of us wants.
         if self.handles.len() == 1
             && let Some(found) = soon(&self.messages)
@@ -366,15 +380,16 @@ impl Runner {
 
     fn take(&mut self, message: Message, watcher: &mut dyn Watcher) {
         match message {
-            Message::Ended(key, ending, successor) => {
+            Message::Ended { key, ending, successor, at } => {
+                let at = self.clock.at(at);
                 self.handles.remove(&key);
                 if let Some(copies) = &mut self.copies {
                     copies.ended(&key);
                 }
                 if let Some(successor) = successor {
-                    self.handle(Input::TookOver(successor, key.clone()));
+                    self.scheduler.handle(at, Input::TookOver(successor, key.clone()));
                 }
-                self.handle(Input::Ended(key, ending));
+                self.scheduler.handle(at, Input::Ended(key, ending));
             }
             Message::Progressed(key, progress) => self.handle(Input::Progressed(key, progress)),
             Message::Control(control) => {
@@ -644,7 +659,13 @@ impl Clock {
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        let passed = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        self.at(Instant::now())
+    }
+
+    /// What it showed at a moment.
+    pub(crate) fn at(&self, moment: Instant) -> Timestamp {
+        let passed = moment.saturating_duration_since(self.since);
+        let passed = i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
         Timestamp::from_micros(self.base.as_micros().saturating_add(passed))
     }
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
 
+pub(crate) use ahead::AHEAD_FEW;
 pub use live::{AttemptKey, Ending, Force};
 pub use notice::Notice;
 pub(crate) use notice::of as notices_of;
@@ -211,6 +212,8 @@ pub struct Scheduler {
     live_wake_at: Option<Timestamp>,
     served: u64,
     wake_at: Option<Timestamp>,
+    /// Whether something that has ended waits until then for more to be written with it.
+    lingers: bool,
     told: Vec<Action>,
 }
 
@@ -254,6 +257,7 @@ impl Scheduler {
             live_wake_at: None,
             served: 0,
             wake_at: None,
+            lingers: false,
             told: Vec::new(),
         }
     }
@@ -298,6 +302,11 @@ impl Scheduler {
     /// When it wants to be asked again although nothing happens.
     pub fn wake_at(&self) -> Option<Timestamp> {
         self.wake_at
+    }
+
+    /// Whether nothing is to be done until then, unless fewer than half of those who may wait for a slot do so.
+    pub fn lingers(&self) -> bool {
+        self.lingers
     }
 
     /// Takes in what happened.
@@ -450,7 +459,7 @@ impl Scheduler {
     /// What to do now. At most one write of each plan is on its way at a time.
     pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
         let mut actions = std::mem::take(&mut self.told);
-        self.wake_at = None;
+        (self.wake_at, self.lingers) = (None, false);
         self.slots.ask_again();
         self.fill_slots(now);
         self.stop_what_must_end(now, &mut actions);

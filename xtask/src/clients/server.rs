@@ -1,19 +1,14 @@
 //! `waypost serve` in the background, on a port of its own, with a token for each agent.
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::process::{Child, Command};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::Place;
 use crate::run::output;
-
-/// How long it may take to say where it listens.
-const START_SECONDS_MAX: u64 = 30;
+use crate::serving;
 
 /// A server that ends with this.
 pub(super) struct Server {
@@ -40,25 +35,8 @@ impl Server {
         }
         let mut serve = waypost();
         serve.args(["--json", "serve", "--listen", "127.0.0.1:0", "--toolset", &toolsets.join(",")]);
-        let log = std::fs::File::create(place.workspace.join("serve.log"))?;
-        let mut child = serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
-        let mut output = BufReader::new(child.stdout.take().context("no output")?);
-        let (tell, told) = channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _gone = output.read_line(&mut line).map(|_| tell.send(line));
-            // Kept open for as long as the server writes.
-            let _rest = std::io::copy(&mut output, &mut std::io::sink());
-        });
-        let said = told.recv_timeout(Duration::from_secs(START_SECONDS_MAX)).unwrap_or_default();
-        let said: Value = serde_json::from_str(&said).unwrap_or_default();
-        let Some(url) = said["url"].as_str().map(str::to_owned) else {
-            let _gone = child.kill();
-            bail!(
-                "waypost serve did not say where it listens; {}/serve.log says why",
-                place.workspace.display()
-            );
-        };
+        let (child, url) =
+            serving::start(&mut serve, &place.workspace, |said| Some(said["url"].as_str()?.to_owned()))?;
         Ok(Self { child, url, tokens })
     }
 

@@ -31,13 +31,17 @@ impl Line {
         *self.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Takes the first of a queue's line, unless its lease may be gone: then the loop has to look first.
-    pub(crate) fn next(&self, queue: &str) -> Option<Prepared> {
+    /// Takes the first of a queue's line, unless its lease may be gone: then the loop has to look first. Says how many are
+    /// left.
+    pub(crate) fn next(&self, queue: &str) -> (Option<Prepared>, usize) {
         let until = *self.until.lock().unwrap_or_else(PoisonError::into_inner);
         if until.is_some_and(|until| Instant::now() >= until) {
-            return None;
+            return (None, 0);
         }
-        self.queues().get_mut(queue)?.pop_front()
+        match self.queues().get_mut(queue) {
+            Some(line) => (line.pop_front(), line.len()),
+            None => (None, 0),
+        }
     }
 
     /// Takes this one, unless somebody has taken it already.

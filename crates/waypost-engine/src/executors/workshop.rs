@@ -1,6 +1,6 @@
 //! Where attempts are made: threads, and the line of those who wait for a slot.
 
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::job::Job;
 use super::line::Line;
 use super::threads::Threads;
 use crate::run::Message;
-use crate::scheduler::Ending;
+use crate::scheduler::{AHEAD_FEW, AttemptKey, Ending};
 use crate::traces::Attempted;
 
 /// An attempt that can begin.
@@ -36,11 +36,25 @@ pub(crate) struct Workshop {
     pub(crate) line: Line,
     threads: Threads,
     sender: Sender<Message>,
+    /// Rung when the loop is wanted at once even if it lingers.
+    bell: SyncSender<()>,
 }
 
 impl Workshop {
-    pub(crate) fn new(around: Surroundings, sender: Sender<Message>) -> Self {
-        Self { around, line: Line::default(), threads: Threads::default(), sender }
+    pub(crate) fn new(around: Surroundings, sender: Sender<Message>, bell: SyncSender<()>) -> Self {
+        Self { around, line: Line::default(), threads: Threads::default(), sender, bell }
+    }
+
+    /// Tells the loop that an attempt has ended, and who has its slot now.
+    fn ended(&self, key: AttemptKey, ending: Ending, successor: Option<AttemptKey>, in_line: usize) {
+        let at = Instant::now();
+        let is_wanted = successor.is_none() || in_line <= AHEAD_FEW;
+        // Nobody listens any more when the run is over.
+        let _over = self.sender.send(Message::Ended { key, ending, successor, at });
+        if is_wanted {
+            // One that was rung and not heard yet is enough.
+            let _rung = self.bell.try_send(());
+        }
     }
 
     /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
@@ -65,15 +79,15 @@ impl Workshop {
                     let told = Attempted { key, executor, queue, worker, started_at, took };
                     trace.attempted(&told, &ending);
                 }
-                next = if has_slot { workshop.line.next(&job.queue) } else { None };
+                let (found, in_line) = if has_slot { workshop.line.next(&job.queue) } else { (None, 0) };
+                next = found;
                 let successor = next.as_ref().map(|next| next.job.key.clone());
-                // Nobody listens any more when the run is over.
-                let _over = workshop.sender.send(Message::Ended(job.key, ending, successor));
+                workshop.ended(job.key, ending, successor, in_line);
             }
         });
         if let Err(error) = begun {
             let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
-            let _over = self.sender.send(Message::Ended(key, ending, None));
+            self.ended(key, ending, None, 0);
         }
     }
 }

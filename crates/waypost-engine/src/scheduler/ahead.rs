@@ -11,13 +11,15 @@ use super::live::{AttemptKey, Ending, Stage};
 use super::{Action, Scheduler, earlier};
 
 /// Attempts that may wait for a slot.
-pub(super) const AHEAD_MAX: usize = 32;
+pub(super) const AHEAD_MAX: usize = 64;
+/// When so few are left that wait for a slot, more are to be started.
+pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 2;
 /// Microseconds that attempts take on average where starting ahead is worth its while.
 const SHORT_MICROS: i64 = 20_000;
 /// Attempts that have to end before anything is known about the average.
 const KNOWN_MIN: u32 = 8;
 /// Microseconds for which the end of an attempt may wait for others to be written with it.
-const LINGER_MICROS: i64 = 5_000;
+const LINGER_MICROS: i64 = 10_000;
 
 /// How long attempts take on average, the latest counting most.
 #[derive(Debug, Default)]
@@ -127,7 +129,7 @@ impl Scheduler {
     /// Whether what has ended in a plan may wait for more to be written with it: while enough attempts wait for a slot,
     /// nothing that depends on it could start anyway.
     pub(super) fn may_linger(&mut self, now: Timestamp, id: &PlanId) -> bool {
-        if self.waiting_count() <= AHEAD_MAX / 2 || self.stopping {
+        if self.waiting_count() <= AHEAD_FEW || self.stopping {
             return false;
         }
         let ended =
@@ -139,6 +141,7 @@ impl Scheduler {
             return false;
         }
         self.wake_at = earlier(self.wake_at, Some(until));
+        self.lingers = true;
         true
     }
 }

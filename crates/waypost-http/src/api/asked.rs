@@ -6,6 +6,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 use waypost_core::{Actor, ActorKind, PlanId, TaskId};
 
 use super::answer::Problem;
@@ -155,6 +156,23 @@ impl<S: Sync> FromRequestParts<S> for Known {
         })?;
         Ok(Self(Some(number)))
     }
+}
+
+/// How many rows the caller wants.
+pub(crate) fn page_size(said: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
+    let wanted = said.unwrap_or(default);
+    if (1..=most).contains(&wanted) {
+        Ok(wanted)
+    } else {
+        Err(Problem::bad(format!("limit is a number from 1 to {most}, not {wanted}"), "page on for more"))
+    }
+}
+
+/// A field that was said, be it as nothing.
+pub(crate) fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    input: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(input).map(Some)
 }
 
 /// Whether the caller has this version already.

@@ -13,7 +13,7 @@ use waypost_core::{
 use waypost_dialects::{Dialect, NoUpdate, Written, update};
 
 use super::answer::{Problem, Told};
-use super::asked::{Body, Known, PlanPath, Writer};
+use super::asked::{Body, Known, PlanPath, Writer, said};
 use super::{Api, aside};
 
 /// Operations in one request.
@@ -114,13 +114,6 @@ pub(crate) struct Set {
     #[schemars(with = "Option<String>")]
     #[serde(default, deserialize_with = "said")]
     provides: Option<Option<String>>,
-}
-
-/// A field that was said, be it as nothing.
-fn said<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
-    input: D,
-) -> Result<Option<Option<T>>, D::Error> {
-    Option::<T>::deserialize(input).map(Some)
 }
 
 impl From<Set> for TaskChanges {

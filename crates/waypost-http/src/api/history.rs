@@ -15,13 +15,13 @@ use waypost_dialects::{Dialect, Form};
 use waypost_engine::summary;
 
 use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath};
+use super::asked::{Parameters, PlanPath, page_size};
 use super::tasks::label;
 use super::{Api, aside};
 
 /// Versions on a page, unless the caller says otherwise, and at the most.
-const VERSIONS_DEFAULT: u64 = 50;
-const VERSIONS_MAX: u64 = 500;
+const VERSIONS_DEFAULT: usize = 50;
+const VERSIONS_MAX: usize = 500;
 /// Differences that are told.
 const DIFFERENCES_MAX: usize = 500;
 /// Versions that are looked through for the earlier attempts of tasks.
@@ -38,7 +38,7 @@ const LABEL_CHARACTERS_MAX: usize = 60;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Paging {
     before: Option<u64>,
-    limit: Option<u64>,
+    limit: Option<usize>,
 }
 
 /// `GET /plans/{plan}/history`: the latest first.
@@ -47,14 +47,11 @@ pub(crate) async fn history(
     PlanPath(id): PlanPath,
     Parameters(paging): Parameters<Paging>,
 ) -> Result<Told<Value>, Problem> {
-    let limit = paging.limit.unwrap_or(VERSIONS_DEFAULT);
-    if !(1..=VERSIONS_MAX).contains(&limit) {
-        return Err(Problem::bad(format!("limit is a number from 1 to {VERSIONS_MAX}"), ""));
-    }
+    let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
     aside(api, move |api| {
         let current = api.plans.look(&id, Plan::version)?;
         let before = paging.before.unwrap_or(current + 1).min(current + 1);
-        let from = before.saturating_sub(limit + 1);
+        let from = before.saturating_sub(limit as u64 + 1);
         let count = before.saturating_sub(1).saturating_sub(from);
         let mut entries =
             api.plans.history(&id, from, usize::try_from(count).unwrap_or(usize::MAX).max(1))?;

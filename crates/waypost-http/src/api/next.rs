@@ -10,7 +10,7 @@ use waypost_core::PlanId;
 use waypost_engine::{Claim, Claimed, claim, on_offer, whole_task};
 
 use super::answer::{Problem, Told};
-use super::asked::{Body, Parameters, Writer};
+use super::asked::{Body, Parameters, Writer, page_size};
 use super::{Api, LEASE_SECONDS, aside, tasks};
 
 /// Tasks that are listed, unless the caller says otherwise, and at the most.
@@ -41,10 +41,7 @@ pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     Parameters(listing): Parameters<Listing>,
 ) -> Result<Told<Value>, Problem> {
-    let limit = listing.limit.unwrap_or(TASKS_DEFAULT);
-    if !(1..=TASKS_MAX).contains(&limit) {
-        return Err(Problem::bad(format!("limit is a number from 1 to {TASKS_MAX}"), ""));
-    }
+    let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     aside(api, move |api| {
         let plan = plan_id(api, listing.plan)?;
         let mut rows = Vec::new();

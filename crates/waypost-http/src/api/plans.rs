@@ -16,7 +16,7 @@ use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
 
 use super::answer::{Problem, Told, tag};
 use super::approvals::approval;
-use super::asked::{Body, Known, Parameters, PlanPath, Writer, has_it};
+use super::asked::{Body, Known, Parameters, PlanPath, Writer, has_it, page_size, said};
 use super::{Api, aside};
 
 /// Plans on a page, unless the caller says otherwise, and at the most.
@@ -62,10 +62,7 @@ impl Listing {
             Some("urgency") => Sort::Urgency,
             Some(_) => return Err(word("sort", "attention, updated, created, title, id, urgency")),
         };
-        let limit = self.limit.unwrap_or(PLANS_DEFAULT);
-        if !(1..=PLANS_MAX).contains(&limit) {
-            return Err(Problem::bad(format!("limit is a number from 1 to {PLANS_MAX}"), ""));
-        }
+        let limit = page_size(self.limit, PLANS_DEFAULT, PLANS_MAX)?;
         let (status, owner, queue) = (self.status, self.owner, self.queue);
         let text = self.text.filter(|text| !text.is_empty());
         Ok(Query {
@@ -301,11 +298,6 @@ pub(crate) struct Words {
     #[schemars(with = "Option<u64>")]
     #[serde(default, deserialize_with = "said")]
     token_budget: Option<Option<u64>>,
-}
-
-/// A field that was said, be it as nothing.
-fn said<'de, D: serde::Deserializer<'de>>(input: D) -> Result<Option<Option<u64>>, D::Error> {
-    Option::<u64>::deserialize(input).map(Some)
 }
 
 /// `PATCH /plans/{plan}`

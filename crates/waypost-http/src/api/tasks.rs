@@ -10,7 +10,7 @@ use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
 use waypost_engine::{cut_text, log_path, task_row, whole_task, why};
 
 use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath, TaskPath};
+use super::asked::{Parameters, PlanPath, TaskPath, page_size};
 use super::{Api, aside};
 
 /// Tasks on a page, unless the caller says otherwise, and at the most.
@@ -43,10 +43,7 @@ pub(crate) async fn list(
     PlanPath(id): PlanPath,
     Parameters(listing): Parameters<Listing>,
 ) -> Result<Told<Value>, Problem> {
-    let limit = listing.limit.unwrap_or(TASKS_DEFAULT);
-    if !(1..=TASKS_MAX).contains(&limit) {
-        return Err(Problem::bad(format!("limit is a number from 1 to {TASKS_MAX}"), ""));
-    }
+    let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     aside(api, move |api| {
         let (value, version) = api.plans.look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
         Ok(Told::at(value?, version))

@@ -75,6 +75,8 @@ impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
         let goal = read_goal(&self.goal)?;
+        // Who cannot be asked leaves no order behind.
+        room.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
         if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
             let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId};
 use waypost_engine::models::{Journal, Spent};
 use waypost_engine::thinking::{Ending, Thought};
+use waypost_planner::Repair;
 
 use crate::error::{Exit, Failure};
 use crate::output::Output;
@@ -47,19 +48,36 @@ pub(crate) fn spent_json(spent: &Spent) -> Map<String, Value> {
     fields
 }
 
+/// What had to be put right in the form of answers, with how often.
+pub(crate) fn repairs_json(repairs: &[Repair]) -> Value {
+    let mut counts: BTreeMap<Repair, u64> = BTreeMap::new();
+    for &repair in repairs {
+        *counts.entry(repair).or_default() += 1;
+    }
+    json!(counts)
+}
+
+/// The same for people.
+fn repairs_words(counts: Option<&Value>) -> Vec<String> {
+    let counts = counts.and_then(Value::as_object).into_iter().flatten();
+    let words = counts.filter_map(|(name, count)| {
+        let repair: Repair = serde_json::from_value(name.as_str().into()).ok()?;
+        Some(match count.as_u64() {
+            Some(2..) => format!("{} ({count} times)", repair.words()),
+            Some(_) | None => repair.words().to_owned(),
+        })
+    });
+    words.collect()
+}
+
 /// What came of thinking, for programs.
 pub(crate) fn thought_json(thought: &Thought, journal: &Journal) -> Map<String, Value> {
     let mut fields = spent_json(&journal.totals().all);
-    let mut repairs: BTreeMap<String, u64> = BTreeMap::new();
-    for repair in &thought.repairs {
-        let name = serde_json::to_value(repair).unwrap_or_default();
-        *repairs.entry(name.as_str().unwrap_or_default().to_owned()).or_default() += 1;
-    }
     fields.insert("ending".to_owned(), ending_word(&thought.ending).into());
     fields.insert("asked".to_owned(), thought.asked.into());
     fields.insert("recalled".to_owned(), thought.recalled.into());
     fields.insert("returned".to_owned(), thought.returned.into());
-    fields.insert("repairs".to_owned(), json!(repairs));
+    fields.insert("repairs".to_owned(), repairs_json(&thought.repairs));
     fields.insert("journal".to_owned(), journal.path().display().to_string().into());
     fields
 }
@@ -126,6 +144,9 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
             goal("open")
         );
         lines.insert(0, words);
+    } else {
+        // Where goals are broken down, this was told at each of them.
+        lines.extend(repairs_words(fields.get("repairs")));
     }
     let stopped = goals.and_then(|goals| goals.get("stopped")).and_then(Value::as_array);
     let stopped: Vec<&Value> = stopped.into_iter().flatten().collect();

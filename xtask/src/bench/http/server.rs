@@ -1,17 +1,17 @@
 //! `waypost serve` in a workspace, and a plain client of its API.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-/// How long it may take to say where it listens.
-const START_SECONDS_MAX: u64 = 30;
+use crate::serving;
+
 /// How long a plan may run.
 const RUN_SECONDS_MAX: u64 = 300;
 /// Between two looks whether a plan has ended.
@@ -37,26 +37,10 @@ impl Server {
         let mut serve = Command::new(waypost);
         serve.current_dir(workspace).env_clear().env("HOME", workspace);
         serve.args(["--json", "--as", "person:bench", "serve", "--listen", "127.0.0.1:0"]).args(options);
-        let log = std::fs::File::create(workspace.join("serve.log"))?;
-        let mut child = serve.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn()?;
-        let mut output = BufReader::new(child.stdout.take().context("no output")?);
-        let (tell, told) = channel();
-        std::thread::spawn(move || {
-            let mut line = String::new();
-            let _gone = output.read_line(&mut line).map(|_| tell.send(line));
-            let _rest = std::io::copy(&mut output, &mut std::io::sink());
-        });
-        let said = told.recv_timeout(Duration::from_secs(START_SECONDS_MAX)).unwrap_or_default();
-        let said: Value = serde_json::from_str(&said).unwrap_or_default();
-        let (address, login) = (said["address"].as_str(), said["login"].as_str().unwrap_or_default());
-        let Some((address, (_, token))) = address.zip(login.split_once("token=")) else {
-            let _gone = child.kill();
-            bail!(
-                "waypost serve did not say where it listens; serve.log in {} says why",
-                workspace.display()
-            );
-        };
-        let (address, token) = (address.to_owned(), token.to_owned());
+        let (child, (address, token)) = serving::start(&mut serve, workspace, |said| {
+            let (_, token) = said["login"].as_str()?.split_once("token=")?;
+            Some((said["address"].as_str()?.to_owned(), token.to_owned()))
+        })?;
         Ok(Self { child, address, token, silence: channel().1 })
     }
 

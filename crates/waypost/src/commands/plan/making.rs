@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use waypost_core::{Draft, Plan};
 use waypost_engine::models::Journal;
 use waypost_engine::thinking::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
@@ -116,6 +116,7 @@ impl Making {
                 let hint = "say the goal otherwise, allow more tasks, or take another model (--model)";
                 let mut failure = Failure::new(Exit::Invalid, message, hint)
                     .with_fact("problems", gave_up.problems.clone())
+                    .with_fact("returned", gave_up.answers.len().saturating_sub(1))
                     .with_fact("answers", path.clone());
                 failure.code = "no_plan".to_owned();
                 failure.details = gave_up.problems.iter().map(|problem| format!("  {problem}")).collect();
@@ -206,7 +207,7 @@ impl Making {
         fields.insert("asked".to_owned(), (*asked).into());
         fields.insert("recalled".to_owned(), (*recalled).into());
         fields.insert("returned".to_owned(), planned.returned.into());
-        fields.insert("repairs".to_owned(), json!(planned.repairs));
+        fields.insert("repairs".to_owned(), report::repairs_json(&planned.repairs));
         fields.insert("model".to_owned(), from.clone().into());
         fields.insert("journal".to_owned(), self.journal.path().display().to_string().into());
         fields

@@ -49,7 +49,8 @@ fn answers_that_can_be_understood_cost_one_call() {
         let answer = stage.does(&["plan", GOAL, "--no-edit"]);
         assert_eq!(answer["tasks"].as_array().unwrap().len(), 3, "{name}: {answer}");
         assert_eq!(stage.server.asked(), 1, "{name}");
-        assert_ne!(answer["thinking"]["repairs"], json!([]), "{name}: what was put right is told");
+        let repairs = answer["thinking"]["repairs"].as_object().unwrap();
+        assert!(!repairs.is_empty(), "{name}: what was put right is told");
     }
 }
 
