@@ -13,7 +13,7 @@ mod wire;
 use anyhow::Result;
 
 use self::crew::{Cost, Delays};
-use self::ours::Ours;
+use self::ours::{Ours, SLOTS_EACH};
 use self::peer::Peer;
 use self::server::Server;
 use super::measure::{Report, median};
@@ -133,6 +133,9 @@ fn wires(report: &mut Report, server: &Server, peers: &[Peer; 2], extent: &Exten
         report.at_most(&what, counted.trips_each(), ROUND_TRIPS_MAX, "");
         report.note("  statements a task", format!("{:.3}", counted.statements_each()));
     }
+    let few = Ours::new(server)?.with_slots(SLOTS_EACH).counted(16, extent.programs, "true")?;
+    let words = format!("{:.2}, {:.1}", few.trips_each(), few.statements_each());
+    report.note("  the same with 4 slots for all 16: round trips, statements a task", words);
     for peer in peers {
         let counted = peer.counted(server, 16, extent.peer_tasks[0])?;
         let words = format!("{:.1}, {:.1}", counted.trips_each(), counted.statements_each());

@@ -68,7 +68,8 @@ pub(crate) fn soon<T>(receiver: &Receiver<T>) -> Option<Result<T, TryRecvError>>
     let until = Instant::now() + AWAKE;
     loop {
         match receiver.try_recv() {
-            Err(TryRecvError::Empty) if Instant::now() < until => std::hint::spin_loop(),
+            // A program that is just being started may have been given this processor.
+            Err(TryRecvError::Empty) if Instant::now() < until => std::thread::yield_now(),
             Err(TryRecvError::Empty) => return None,
             found => return Some(found),
         }

@@ -19,6 +19,8 @@ use crate::test::binary;
 
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
+/// Slots of a queue for each worker: what a queue has where nothing is said.
+pub(super) const SLOTS_EACH: usize = 4;
 /// Between two looks at whether plans are completed.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 /// Between two writes of tasks that come in one after the other.
@@ -30,6 +32,8 @@ pub(super) struct Ours<'a> {
     server: &'a Server,
     database: PostgresDatabase,
     plans: Plans,
+    /// The slots of the queue; as many for each worker as a queue has for one, unless said otherwise.
+    slots: Option<usize>,
 }
 
 impl<'a> Ours<'a> {
@@ -37,12 +41,18 @@ impl<'a> Ours<'a> {
     pub(super) fn new(server: &'a Server) -> Result<Self> {
         let database = server.database();
         let plans = Plans::new(waypost_store::open(database.url(), Durability::Full)?);
-        Ok(Self { server, database, plans })
+        Ok(Self { server, database, plans, slots: None })
+    }
+
+    /// All workers together have only so many slots.
+    pub(super) fn with_slots(self, slots: usize) -> Self {
+        Self { slots: Some(slots), ..self }
     }
 
     fn workers(&self, url: &str, workers: usize, voices: Voices) -> Result<Crew> {
+        let slots = self.slots.unwrap_or(workers * SLOTS_EACH);
         let commands: Vec<Command> =
-            (0..workers).map(|number| worker(number, url, voices)).collect::<Result<_>>()?;
+            (0..workers).map(|number| worker(number, url, voices, slots)).collect::<Result<_>>()?;
         let crew = Crew::start(commands.into_iter(), voices)?;
         crew.settle()?;
         // They know each other, and their connections are open.
@@ -164,10 +174,12 @@ fn spec(number: usize, executor: &str) -> Result<TaskSpec> {
 }
 
 /// A worker in a workspace of its own.
-fn worker(number: usize, url: &str, voices: Voices) -> Result<Command> {
+fn worker(number: usize, url: &str, voices: Voices, slots: usize) -> Result<Command> {
     let workspace = workshop().join("bench-postgres").join(format!("worker{number}"));
     std::fs::create_dir_all(workspace.join(".waypost"))?;
-    let config = "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n";
+    let config = format!(
+        "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[queues.default]\nconcurrency = {slots}\n"
+    );
     std::fs::write(workspace.join(".waypost/config.toml"), config)?;
     let mut command = Command::new(binary("release"));
     let log = std::fs::File::create(workspace.join("worker.log"))?;
