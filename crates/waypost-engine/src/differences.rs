@@ -1,7 +1,7 @@
 //! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself, and knows
 //! neither colours nor widths.
 
-use waypost_core::{Change, Difference, line_changes};
+use waypost_core::{Change, Difference, line_changes, seemly};
 
 /// Lines of one changed text that are shown.
 const TEXT_LINES_MAX: usize = 60;
@@ -91,7 +91,7 @@ fn changed(
     lines.push((Sign::Changed, format!("~ {name}: {} → {}", value(before), value(after))));
 }
 
-/// A line without control characters, so that a plan's text cannot steer a terminal.
+/// A line in which a plan's text cannot steer a terminal.
 fn clean(text: &str) -> String {
-    text.replace('\t', "    ").chars().filter(|character| !character.is_control()).collect()
+    seemly(text).replace('\t', "    ")
 }

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 use waypost_planner::{Answer, Ask};
 
-pub use choose::{ByRole, InOrder};
+pub use choose::{ByRole, InOrder, secrets_of};
 pub use client::Client;
 pub use error::ModelError;
 pub use journal::{

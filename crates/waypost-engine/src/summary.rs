@@ -1,6 +1,6 @@
 //! What happened in one version, in a few words. Reads events and nothing else.
 
-use waypost_core::{Consequence, Event, TaskId};
+use waypost_core::{Consequence, Event, TaskId, steers};
 
 /// Names that one line lists.
 const NAMES_MAX: usize = 4;
@@ -33,7 +33,7 @@ fn counted(tasks: usize) -> String {
 
 /// The beginning of a text on one line. Text of a plan cannot steer a terminal or look like another line.
 fn short(text: &str) -> String {
-    let blank = |character: char| character.is_control() || character.is_whitespace();
+    let blank = |character: char| steers(character) || character.is_whitespace();
     let mut line = String::new();
     let mut left = QUOTE_CHARACTERS;
     for word in text.split(blank).filter(|word| !word.is_empty()) {

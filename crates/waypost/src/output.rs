@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
+use waypost_core::steers;
 
 use crate::error::{Failure, Outcome};
 
@@ -96,9 +97,13 @@ impl Output {
         self.data.push('\n');
     }
 
-    /// Data as it stands.
+    /// Data as it stands; but what a plan or a worker wrote must not steer a terminal.
     pub(crate) fn text(&mut self, text: &str) {
-        self.data.push_str(text);
+        if io::stdout().is_terminal() {
+            self.data.push_str(&unable_to_steer(text));
+        } else {
+            self.data.push_str(text);
+        }
     }
 
     /// One JSON value, for programs, with the notes made so far.
@@ -268,4 +273,21 @@ pub(crate) fn ask(question: &str) -> io::Result<String> {
 pub(crate) fn says_yes(question: &str) -> bool {
     let answer = ask(question).unwrap_or_default();
     matches!(answer.trim(), "y" | "Y" | "yes" | "Yes")
+}
+
+/// The text without sequences that a terminal obeys, and without what turns text around.
+fn unable_to_steer(text: &str) -> String {
+    let shown = anstream::adapter::strip_str(text).to_string();
+    shown.chars().filter(|&character| matches!(character, '\n' | '\t') || !steers(character)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_shown_as_it_stands_steers_no_terminal() {
+        let hostile = "\u{1b}[2J\u{1b}]8;;http://evil\u{7}link\u{1b}]8;;\u{7} \u{1b}[32mgreen\u{1b}[0m\r\u{202e}end\n\tnext\n";
+        assert_eq!(unable_to_steer(hostile), "link greenend\n\tnext\n");
+    }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
 use waypost_engine::Config;
-use waypost_engine::models::{Journal, JournalError, Stop};
+use waypost_engine::models::{Journal, JournalError, Redactor, Stop};
 use waypost_engine::thinking::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
@@ -94,6 +94,11 @@ impl Room {
         models::choose(&self.config, &self.folders, asked)
     }
 
+    /// Takes secrets out of what models are sent and of what is kept.
+    pub(crate) fn redactor(&self) -> Redactor {
+        models::redactor(&self.config, &self.folders)
+    }
+
     /// The journal of a plan, for this process alone.
     pub(crate) fn journal(&self, plan: &PlanId) -> Outcome<Arc<Journal>> {
         self.folders.prepare()?;
@@ -104,7 +109,7 @@ impl Room {
     /// The same, in the journal's own words.
     pub(crate) fn open_journal(&self, plan: &PlanId) -> Result<Journal, JournalError> {
         let holder = format!("process {} ({})", std::process::id(), waypost_engine::worker_name());
-        Journal::open(&self.orders.journal(plan), text::now(), &holder, models::redactor())
+        Journal::open(&self.orders.journal(plan), text::now(), &holder, self.redactor())
     }
 
     /// The order of a plan whose journal is open, with how many calls it was charged with before.

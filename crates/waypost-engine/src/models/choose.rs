@@ -6,7 +6,7 @@ use std::sync::Arc;
 use waypost_planner::{Ask, Role};
 
 use super::{Client, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
-use crate::config::{Config, ENVIRONMENT_MODELS, ModelServer, Secret, nearest};
+use crate::config::{Config, ENVIRONMENT_MODELS, Header, ModelServer, Secret, nearest};
 use crate::executors::Surroundings;
 
 /// Models of which the first that answers is heard.
@@ -79,9 +79,7 @@ impl ByRole {
             }
             roles.insert(role, InOrder(order));
         }
-        let known = roles.values().flat_map(InOrder::clients).map(|client| client.redactor());
-        let redactor = Redactor::together(known.chain([&Redactor::of_variables(&around.variables)]));
-        Ok(Self { roles, redactor })
+        Ok(Self { roles, redactor: secrets_of(config, around) })
     }
 
     /// Who is asked in this role.
@@ -95,10 +93,29 @@ impl ByRole {
     }
 }
 
+/// Knows the secrets of all models that a configuration describes, as far as they are there, and those of the environment.
+pub fn secrets_of(config: &Config, around: &Surroundings) -> Redactor {
+    let secret =
+        |path: String, secret| around.secret(&path, secret).ok().map(|secret| secret.trim().to_owned());
+    let known = config.models.iter().flat_map(|(name, server)| {
+        let headers = server.headers.iter().filter_map(move |(header, value)| match value {
+            Header::Secret(value) => secret(format!("models.{name}.headers.{header}"), value),
+            Header::Text(_) => None,
+        });
+        headers.chain(server.key.iter().filter_map(move |key| secret(format!("models.{name}.key"), key)))
+    });
+    Redactor::together([&Redactor::new(known), &Redactor::of_variables(&around.variables)])
+}
+
 impl Model for ByRole {
     fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         match self.of(ask.purpose.role()) {
-            Some(model) => model.ask(ask, progress, stop),
+            // A model that was told a key, or guesses one, may say it: what it says goes into plans.
+            Some(model) => model.ask(ask, progress, stop).map(|mut reply| {
+                reply.answer.text = self.redactor.clean_of_known(&reply.answer.text);
+                reply.answer.model = self.redactor.clean_of_known(&reply.answer.model);
+                reply
+            }),
             None => Err(no_model(ask.purpose.role())),
         }
     }

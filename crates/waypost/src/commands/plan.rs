@@ -84,7 +84,7 @@ impl Plan {
         }
         let want = Want::Plan {
             goal,
-            context: texts(&self.files)?,
+            context: texts(&self.files, &room, context)?,
             map: if self.map { map::of(&room.folders.workspace)? } else { String::new() },
             constraints: self.constraints.clone(),
             tasks_max,
@@ -154,11 +154,17 @@ pub(crate) fn read_goal(word: &str) -> Outcome<String> {
     Ok(goal)
 }
 
-fn texts(paths: &[String]) -> Outcome<Vec<Text>> {
+/// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.
+fn texts(paths: &[String], room: &Room, context: &mut Context) -> Outcome<Vec<Text>> {
+    let redactor = if paths.is_empty() { None } else { Some(room.redactor()) };
     let mut texts = Vec::new();
     let mut bytes = 0;
     for path in paths {
-        let text = files::read(path)?;
+        let whole = files::read(path)?;
+        let text = redactor.as_ref().map_or_else(|| whole.clone(), |redactor| redactor.clean(&whole));
+        if text != whole {
+            context.out.note(format!("{path} holds secrets: the model is given it without them"));
+        }
         bytes += text.len();
         if bytes > CONTEXT_BYTES_MAX {
             let message = format!("the files have more than {CONTEXT_BYTES_MAX} bytes together");

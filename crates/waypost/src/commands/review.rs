@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Digest, Plan, Task};
+use waypost_core::{Digest, Plan, Task, seemly};
 use waypost_engine::models::{JournalLine, read_journal};
 
 use crate::context::{Context, task_of};
@@ -193,8 +193,6 @@ fn print_text(name: &str, said: &str, out: &mut Output) {
     let name = out.paint(&format!("  {name}:"), Look::Dim);
     out.line(name);
     for line in said.lines() {
-        let line: String =
-            line.chars().filter(|character| !character.is_control() || *character == '\t').collect();
-        out.line(format!("    {line}"));
+        out.line(format!("    {}", seemly(line)));
     }
 }

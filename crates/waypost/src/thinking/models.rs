@@ -6,7 +6,7 @@ use std::sync::Arc;
 use clap::Args;
 use waypost_core::Actor;
 use waypost_engine::config::Planner;
-use waypost_engine::models::{ByRole, Journal, Model, Recorded, Redactor, Replayed};
+use waypost_engine::models::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
 use waypost_engine::thinking::Extent;
 use waypost_engine::{Config, Surroundings};
 use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
@@ -96,9 +96,9 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
     Ok(Chosen { model: Arc::new(by_role.clone()), by_role: Some(by_role), prices, manner, name })
 }
 
-/// Takes the secrets of the environment out of what is kept.
-pub(super) fn redactor() -> Redactor {
-    Redactor::of_variables(&setup::variables())
+/// Takes the secrets of the environment and of the models that the configuration has out of what is sent and kept.
+pub(super) fn redactor(config: &Config, folders: &Folders) -> Redactor {
+    secrets_of(config, &folders.surroundings())
 }
 
 /// How far to go where nobody says.

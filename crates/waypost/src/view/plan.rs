@@ -1,6 +1,6 @@
 //! The head of a plan: title, status, phase, version, progress. Reads no task.
 
-use waypost_core::Plan;
+use waypost_core::{Plan, seemly};
 use waypost_store::Head;
 
 use super::{phase_look, phase_sign, phase_words, progress, text};
@@ -63,8 +63,7 @@ pub(crate) fn print_body(plan: &Plan, whole: bool, out: &mut Output) {
     let lines = body.lines().count();
     let shown = if whole { lines } else { BODY_LINES_MAX };
     for line in body.lines().take(shown) {
-        let line: String =
-            line.replace('\t', "    ").chars().filter(|character| !character.is_control()).collect();
+        let line = seemly(line).replace('\t', "    ");
         let line = if whole { line } else { text::short_line(&line, out.columns.saturating_sub(2)) };
         out.line(format!("  {line}"));
     }

@@ -40,7 +40,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     }
     out.line("");
     let word = out.paint(&format!("{} {}", sign(standing), standing.word()), look(standing));
-    field(out, "status", &word);
+    lines_of(out, "status", &[word]);
     for waiting in plan.waiting(id, now) {
         field(out, "waits for", &waiting_words(&waiting));
     }
@@ -164,11 +164,12 @@ pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
     if value.is_empty() {
         return;
     }
-    // Painted text is never long, and its invisible part must not be counted or cut.
-    let lines = match value.contains('\u{1b}') && value.starts_with('\u{1b}') {
-        true => vec![value.to_owned()],
-        false => text::wrapped(value, out.columns.saturating_sub(NAME_COLUMNS).max(20)),
-    };
+    let lines = text::wrapped(value, out.columns.saturating_sub(NAME_COLUMNS).max(20));
+    lines_of(out, name, &lines);
+}
+
+/// The same of lines of ours, which may be painted.
+fn lines_of(out: &mut Output, name: &str, lines: &[String]) {
     for (number, line) in lines.iter().enumerate() {
         let name = if number == 0 { name } else { "" };
         let name = out.paint(&text::padded(name, NAME_COLUMNS), Look::Dim);

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-use waypost_core::Timestamp;
+use waypost_core::{Timestamp, seemly, steers};
 
 const MINUTE: i64 = 60;
 const HOUR: i64 = 60 * MINUTE;
@@ -18,7 +18,7 @@ pub(crate) fn width(text: &str) -> usize {
 pub(crate) fn one_line(text: &str) -> String {
     let mut line = String::with_capacity(text.len().min(256));
     for character in text.chars() {
-        if character.is_control() || character.is_whitespace() {
+        if steers(character) || character.is_whitespace() {
             if !line.is_empty() && !line.ends_with(' ') {
                 line.push(' ');
             }
@@ -71,7 +71,7 @@ pub(crate) fn wrapped(text: &str, columns: usize) -> Vec<String> {
     for paragraph in text.trim_end().split('\n') {
         let mut line = String::new();
         for word in paragraph.split_whitespace() {
-            let mut word: String = word.chars().filter(|character| !character.is_control()).collect();
+            let mut word = seemly(word);
             if !line.is_empty() && width(&line) + 1 + width(&word) > columns {
                 lines.push(std::mem::take(&mut line));
             }

@@ -1,6 +1,6 @@
 //! The difference of two texts as one unified diff. Knows nothing of what the texts are.
 
-use waypost_core::{Change, line_changes};
+use waypost_core::{Change, line_changes, seemly};
 
 /// The lines of the diff; none where nothing differs.
 pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
@@ -36,9 +36,7 @@ fn line(change: &Change<'_>) -> Option<String> {
         Change::New(text) => ('+', text),
         Change::Gap(_) => return None,
     };
-    let text: String =
-        text.chars().filter(|character| !character.is_control() || *character == '\t').collect();
-    Some(format!("{sign}{text}"))
+    Some(format!("{sign}{}", seemly(text)))
 }
 
 #[cfg(test)]

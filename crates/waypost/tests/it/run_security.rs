@@ -236,3 +236,27 @@ fn where_every_plan_needs_approval_it_does_not_matter_how_it_came_into_the_store
     check(&person(&["run", "q", "--yes"]), 0, "");
     assert!(place.workspace.work().join("ran").exists());
 }
+
+#[test]
+fn texts_of_a_plan_steer_no_terminal() {
+    let workspace = Workspace::new();
+    let does = |words: &[&str]| {
+        let output = workspace.command(env!("CARGO_BIN_EXE_waypost")).args(words).output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let notes = "\u{1b}]8;;http://evil\u{7}link \u{202e}evil";
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "loose", "title": "x", "tasks": [
+        { "id": "a", "description": "\u{1b}[2Jfirst", "notes": notes },
+    ] });
+    std::fs::write(workspace.work().join("loose.json"), plan.to_string()).unwrap();
+    does(&["import", "loose.json"]);
+    does(&["done", "loose", "a", "--result", "\u{1b}[2J\u{1b}[1;1Hall good"]);
+    for words in [&["task", "show", "loose", "a"][..], &["show", "loose"], &["history", "loose"]] {
+        let shown = does(words);
+        assert!(
+            !shown.chars().any(|shown| shown != '\n' && waypost_core::steers(shown)),
+            "{words:?}: {shown:?}"
+        );
+    }
+}

@@ -230,3 +230,43 @@ fn without_a_model_it_is_said_how_to_get_one() {
     let shown = said(&output);
     assert!(shown.contains("OPENAI_API_KEY") && shown.contains("[models."), "{shown}");
 }
+
+#[test]
+fn no_key_gets_from_a_model_or_a_file_into_a_plan_or_a_journal() {
+    let (key, other) = ("FILEKEY-abcdef-very-private", "sk-proj-abcdefgh0123456789zz");
+    let mut loose = three();
+    loose["tasks"][0]["description"] = format!("log in with {key}").into();
+    let stage = Stage::playing([say(loose)]);
+    let work = stage.workspace.work();
+    // Keys stand in nobody's configuration but the user's own.
+    let own = work.parent().unwrap().join("home/.config/waypost");
+    fs::create_dir_all(&own).unwrap();
+    let (url, file) = (stage.server.openai(), own.join("key.txt"));
+    let model = format!(
+        "[models.keyed]\napi = \"openai\"\nbase_url = {url:?}\nmodel = \"m\"\nkey = {{ file = {file:?} }}\n"
+    );
+    fs::write(own.join("config.toml"), model).unwrap();
+    fs::write(file, format!("{key}\n")).unwrap();
+    fs::write(work.join(".env"), format!("OPENAI={other}\nOURS={key}\nPORT=80\n")).unwrap();
+    let output = stage.run(&["plan", GOAL, "--no-edit", "--file", ".env", "--model", "keyed"]);
+    let shown = said(&output);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("log in with [secret]"), "{shown}");
+    assert!(shown.contains(".env holds secrets"), "{shown}");
+    let (mut read, mut asked) = (0, false);
+    let mut folders = vec![work.join(".waypost")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+                continue;
+            }
+            let bytes = fs::read(entry.path()).unwrap();
+            let has = |what: &str| bytes.windows(what.len()).any(|window| window == what.as_bytes());
+            assert!(!has(key) && !has(other), "{}", entry.path().display());
+            asked |= has("PORT=80");
+            read += 1;
+        }
+    }
+    assert!(read >= 3 && asked, "{read} files were looked at");
+}
