@@ -304,7 +304,7 @@ impl Scheduler {
         self.wake_at
     }
 
-    /// Whether nothing is to be done until then, unless fewer than half of those who may wait for a slot do so.
+    /// Whether nothing is to be done until then, unless few are left that wait for a slot.
     pub fn lingers(&self) -> bool {
         self.lingers
     }

@@ -13,7 +13,7 @@ use super::{Action, Scheduler, earlier};
 /// Attempts that may wait for a slot.
 pub(super) const AHEAD_MAX: usize = 64;
 /// When so few are left that wait for a slot, more are to be started.
-pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 2;
+pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 4;
 /// Microseconds that attempts take on average where starting ahead is worth its while.
 const SHORT_MICROS: i64 = 20_000;
 /// Attempts that have to end before anything is known about the average.
