@@ -544,7 +544,7 @@ impl App {
             return vec![Effect::Suspend];
         }
         if let Some(dialog) = &mut self.dialog {
-            let outcome = dialog.key(key);
+            let outcome = dialog.key(key, self.size);
             return self.answered(outcome);
         }
         let Some(top) = self.top() else { return Vec::new() };

@@ -7,7 +7,7 @@ use ratatui::text::Span;
 use waypost_core::{Counts, Phase, Standing, Timestamp};
 use waypost_engine::Control;
 
-use super::{Focus, Group, Ours, Row, RunView, Standings};
+use super::{Broken, Focus, Group, Ours, Preview, Row, RunView, Standings};
 use crate::app::App;
 use crate::keys::Action;
 use crate::text;
@@ -231,6 +231,16 @@ impl RunView {
         }
     }
 
+    /// Breaks the preview into lines once, and not at every key.
+    pub(super) fn break_preview(&mut self, area: Rect) {
+        let columns = usize::from(parts(area).text.width.saturating_sub(2));
+        if let Some(preview) = &self.preview
+            && self.broken.as_ref().is_none_or(|(known, _)| *known != columns)
+        {
+            self.broken = Some((columns, broken_preview(preview, columns)));
+        }
+    }
+
     /// Lines of the text that can be scrolled.
     pub(super) fn text_lines(&self, area: Rect) -> usize {
         let parts = parts(area);
@@ -242,23 +252,19 @@ impl RunView {
         match (&self.preview, self.row()) {
             (Some(preview), _) if self.shows_preview() => {
                 let mut lines = Lines::default();
-                let what = match preview.total {
-                    0 => "Nothing: no task is for a machine.".to_owned(),
-                    total => format!(
-                        "Version {} gives {} to machines:",
-                        preview.version,
-                        text::count(total, "task")
-                    ),
+                lines.head.push((preview.words(), theme.heading()));
+                let known = self.broken.as_ref().filter(|(known, _)| *known == columns);
+                let now;
+                let broken = match known {
+                    Some((_, broken)) => broken,
+                    None => {
+                        now = broken_preview(preview, columns);
+                        &now
+                    }
                 };
-                lines.head.push((what, theme.heading()));
-                for line in &preview.lines {
-                    let broken = text::wrap(line, columns.saturating_sub(2), 4);
-                    lines.tail.extend(broken.into_iter().map(|line| (format!("  {line}"), theme.text())));
-                }
-                if preview.total > preview.lines.len() {
-                    let more = format!("  … and {} more", preview.total - preview.lines.len());
-                    lines.tail.push((more, theme.quiet()));
-                }
+                lines.tail.extend(broken.iter().map(|(line, begins)| {
+                    (line.clone(), if *begins { theme.heading() } else { theme.text() })
+                }));
                 lines
             }
             (_, Some(row)) => self.task_lines(theme, row, columns, now),
@@ -313,6 +319,21 @@ impl RunView {
 struct Lines {
     head: Vec<(String, Style)>,
     tail: Vec<(String, Style)>,
+}
+
+/// Everything that will run, and what it is told: whoever approves it has to be able to read all of it.
+fn broken_preview(preview: &Preview, columns: usize) -> Vec<Broken> {
+    let mut lines = Vec::new();
+    for task in &preview.tasks {
+        for (at, (indent, line)) in task.lines().enumerate() {
+            let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
+            lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), at == 0)));
+        }
+    }
+    if preview.left_out() > 0 {
+        lines.push((format!("  … and {} that are not shown", text::count(preview.left_out(), "task")), true));
+    }
+    lines
 }
 
 /// One task in the list.

@@ -3,13 +3,10 @@
 use waypost_core::{Command, Phase};
 use waypost_engine::Control;
 
-use super::{Asking, Group, Intent, Ours, RunEffect, RunView};
+use super::{Asking, Group, Intent, Ours, PreviewedTask, RunEffect, RunView};
 use crate::app::{Context, Flow, NoteKind, Trouble};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::text;
-
-/// Lines of what will run that a question repeats.
-const PREVIEW_LINES_ASKED: usize = 6;
 
 impl RunView {
     /// A dialog that this screen opens.
@@ -76,11 +73,12 @@ impl RunView {
             return Flow::Stay;
         };
         let version = preview.version;
-        let mut lines =
-            vec![format!("Version {version} gives {} to machines:", text::count(preview.total, "task"))];
-        lines.extend(preview.lines.iter().take(PREVIEW_LINES_ASKED).map(|line| format!("  {line}")));
-        if preview.total > PREVIEW_LINES_ASKED {
-            lines.push(format!("  … and {} more", preview.total - PREVIEW_LINES_ASKED));
+        let mut lines = vec![preview.words()];
+        for (indent, line) in preview.tasks.iter().flat_map(PreviewedTask::lines) {
+            lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
+        }
+        if preview.left_out() > 0 {
+            lines.push(format!("  … and {} that are not shown", text::count(preview.left_out(), "task")));
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
