@@ -334,8 +334,18 @@ impl RunView {
         flow
     }
 
+    /// Which plan.
+    pub(crate) fn plan(&self) -> &PlanKey {
+        &self.plan
+    }
+
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::list_rows(context.area).max(1);
+        if context.settings.dry_run && orders::is_order(action) {
+            let words = "dry run: nothing is said to the plan from here; open it without --dry-run for that";
+            context.say(NoteKind::Warning, words);
+            return Flow::Stay;
+        }
+        let page = self.list_rows(context.area);
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -406,7 +416,8 @@ impl RunView {
             MouseEventKind::ScrollDown => self.step(3),
             MouseEventKind::Down(MouseButton::Left) if parts.list.contains(at) => {
                 self.focus = Focus::Tasks;
-                let row = self.top + usize::from(at.y.saturating_sub(parts.list.y + 1));
+                let row = usize::from(at.y.saturating_sub(parts.list.y + 1));
+                let row = if row < self.list_rows(context.area) { self.top + row } else { usize::MAX };
                 if let Some(row) = self.standings.as_ref().and_then(|standings| standings.rows.get(row)) {
                     self.chosen = Some(row.id.clone());
                     self.behind = 0;
@@ -420,7 +431,7 @@ impl RunView {
 
     /// Keeps the selection on the screen, and the text inside of what there is.
     fn settle(&mut self, context: &Context<'_>) {
-        let rows = draw::list_rows(context.area).max(1);
+        let rows = self.list_rows(context.area);
         let selected = self.selected();
         self.top = self.top.clamp((selected + 1).saturating_sub(rows), selected);
         self.break_preview(context.area);

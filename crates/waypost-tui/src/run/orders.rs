@@ -6,7 +6,24 @@ use waypost_engine::Control;
 use super::{Asking, Group, Intent, Ours, PreviewedTask, RunEffect, RunView};
 use crate::app::{Context, Flow, NoteKind, Trouble};
 use crate::dialog::{Button, Choice, Dialog};
+use crate::keys::Action;
 use crate::text;
+
+/// Whether a key tells the plan something, so that a dry run has none of it.
+pub(super) fn is_order(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Approve
+            | Action::Reject
+            | Action::Pause
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Answer
+            | Action::Open
+    )
+}
 
 impl RunView {
     /// A dialog that this screen opens.
@@ -172,8 +189,17 @@ impl RunView {
             (Asking::Approve(version), _) => {
                 self.ask(RunEffect::Approve(self.plan.clone(), version), context);
             }
+            (Asking::Reject, _) if typed.trim().is_empty() => {
+                context.say(NoteKind::Warning, "say why: whoever wrote the plan has only your words");
+                return self.reject(context);
+            }
             (Asking::Reject, _) => {
                 self.order(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
+            }
+            // Enter pressed twice is no answer, and what is for a person to do would be done by it.
+            (Asking::Answer(_), _) if typed.trim().is_empty() => {
+                context.say(NoteKind::Warning, "an answer has words: `done`, say, or `no`");
+                return self.answer(context);
             }
             (Asking::Answer(task), _) => {
                 // What is asked next, or runs now, is more interesting than what has its answer.

@@ -432,6 +432,55 @@ fn a_dry_run_starts_nothing() {
 }
 
 #[test]
+fn a_dry_run_says_nothing_to_the_plan() {
+    let mut agents = Story::new(&Actor::agent("planner"));
+    agents.now = 20;
+    for (stands, keys) in
+        [(agents.stands(), &["a", "R"][..]), (middle().stands(), &["p", "c", "C", "t", "T", "⏎", "i"][..])]
+    {
+        for pressed in keys {
+            let run = Screen::Run(Box::new(RunView::new(key(), Intent::Watch)));
+            let (mut app, _) = App::new(settings(true), run, at(100), (80, 24));
+            told(&mut app, stands.clone());
+            let preview = Preview { version: 1, ..Preview::default() };
+            told(&mut app, RunAnswer::Preview(key(), Ok(Box::new(preview))));
+            told(&mut app, RunAnswer::Closer(key(), id("choose"), closer("")));
+            assert!(
+                !text(&app).contains("a approve") && !text(&app).contains("Enter answer"),
+                "{}",
+                text(&app)
+            );
+            assert_eq!(press(&mut app, pressed), [], "{pressed}");
+            assert!(app.dialog.is_none() && text(&app).contains("dry run: nothing is said"), "{pressed}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_has_words() {
+    let mut app = watching((80, 24));
+    told(&mut app, middle().stands());
+    told(&mut app, RunAnswer::Closer(key(), id("choose"), closer("")));
+    assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
+    assert!(app.dialog.is_some() && text(&app).contains("an answer has words"), "{}", text(&app));
+    let (plan, task, answer) = (key(), id("choose"), " Entry".to_owned());
+    assert_eq!(run_effects(press(&mut app, " Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+}
+
+#[test]
+fn a_rejection_and_its_reason_stay_on_the_screen() {
+    let mut story = Story::new(&Actor::agent("planner"));
+    let mut app = watching((80, 24));
+    told(&mut app, story.stands());
+    assert_eq!(press(&mut app, "R⏎"), [], "a rejection has words");
+    assert!(app.dialog.is_some());
+    press(&mut app, "⎋");
+    story.write(&Actor::person("ada"), Command::Reject { reason: "too wide".to_owned() });
+    told(&mut app, story.stands());
+    assert!(text(&app).contains("rejected: too wide"), "{}", text(&app));
+}
+
+#[test]
 fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     let person = Actor::person("ada");
     let mut plan = Plan::blank(key().id);
@@ -447,6 +496,7 @@ fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     told(&mut app, RunAnswer::Stands(key(), Ok(Box::new(standings))));
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
     assert!(text(&app).contains(&format!(" t{}", ROWS_MAX - 1)), "{}", text(&app));
+    assert!(text(&app).contains("… and 7 more tasks"), "{}", text(&app));
 }
 
 fn versions(numbers: std::ops::RangeInclusive<u64>, current: u64, more: bool) -> Box<Versions> {
