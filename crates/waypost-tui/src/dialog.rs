@@ -39,6 +39,10 @@ pub enum Choice {
     LeaveAfterwards,
     /// Stop the runs of this process, and leave the program.
     StopAndLeave,
+    /// Go to the edits that nobody saved.
+    GoToEdits,
+    /// Leave the program without the edits that nobody saved.
+    DiscardAndLeave,
 }
 
 /// One thing that can be chosen.
