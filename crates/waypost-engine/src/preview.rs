@@ -4,13 +4,48 @@ use waypost_core::{TaskSpec, Work};
 
 use crate::config::{Config, Executor, Process, PromptTo, Worker};
 
+/// What stands in place of a program.
+const FOR_NO_MACHINE: &str = "(for an agent or a person)";
+
 /// The program of a task, as a person would type it.
 pub fn preview(config: &Config, spec: &TaskSpec) -> String {
     let work = spec.work.as_deref();
-    let work =
-        work.map_or_else(|| "(for an agent or a person)".to_owned(), |work| preview_of_work(config, work));
+    let work = work.map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(config, work));
     let Some(check) = &spec.check else { return work };
     format!("{work}, then check: {}", preview_of_check(config, check))
+}
+
+/// What whoever approves a task has to see of it: the program, and everything that the author of the plan says to it. The
+/// program is the operator's and looks harmless; what it is told is not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Disclosure {
+    /// The program, as a person would type it.
+    pub program: String,
+    /// What the author says to it, each with its name: `description`, `inputs`, `check`.
+    pub particulars: Vec<(&'static str, String)>,
+}
+
+/// What whoever approves a task has to see of it.
+pub fn disclosure(config: &Config, spec: &TaskSpec) -> Disclosure {
+    let program = match spec.work.as_deref() {
+        Some(work) => preview_of_work(config, work),
+        None => FOR_NO_MACHINE.to_owned(),
+    };
+    let inputs = |work: &Work| match work.inputs.as_str() {
+        "{}" | "null" => String::new(),
+        inputs => inputs.to_owned(),
+    };
+    let check = spec.check.as_deref();
+    let particulars = [
+        ("description", spec.description.clone()),
+        ("notes", spec.notes.clone()),
+        ("tools", spec.tools.as_ref().map(|tools| tools.join(", ")).unwrap_or_default()),
+        ("inputs", spec.work.as_deref().map(inputs).unwrap_or_default()),
+        ("check", check.map(|check| preview_of_check(config, check)).unwrap_or_default()),
+        ("check's inputs", check.map(inputs).unwrap_or_default()),
+    ];
+    let particulars = particulars.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect();
+    Disclosure { program, particulars }
 }
 
 /// The program of a check.

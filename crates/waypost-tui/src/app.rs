@@ -1,7 +1,7 @@
 //! What the program is doing, and what follows from whatever happens: [`update`] is a plain function. Knows no store, no
 //! clock and no terminal.
 
-mod runs;
+mod leaving;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -15,7 +15,7 @@ use crate::dialog::{Choice, Dialog, Outcome};
 use crate::editor::Editor;
 use crate::help::Help;
 use crate::history::{History, HistoryAnswer, HistoryEffect};
-use crate::keys::{Action, Keys, Place};
+use crate::keys::{Action, Chord, Keys, Place};
 use crate::run::{Intent, RunAnswer, RunEffect, RunView};
 use crate::theme::Theme;
 
@@ -376,6 +376,17 @@ impl Screen {
         }
     }
 
+    /// What tells it from the others, whatever part of it has the keys.
+    fn name(&self) -> ScreenName {
+        match self {
+            Self::Browser(_) => (Place::Browser, None),
+            Self::Editor(editor) => (Place::Editor, Some(editor.plan().clone())),
+            Self::Run(run) => (Place::Run, Some(run.plan().clone())),
+            Self::History(history) => (Place::History, Some(history.plan().clone())),
+            Self::Help(_) => (Place::Anywhere, None),
+        }
+    }
+
     /// The plan that is in hand, to be looked at otherwise.
     fn plan(&self) -> Option<PlanKey> {
         match self {
@@ -415,7 +426,12 @@ pub struct App {
     pub runs: BTreeSet<PlanKey>,
     /// Whether the program ends with the last of its runs.
     pub leaving: bool,
+    /// Where screens wanted to go while something else was looked at, the earliest first.
+    deferred: VecDeque<(ScreenName, Flow)>,
 }
+
+/// What tells one screen from the others.
+type ScreenName = (Place, Option<PlanKey>);
 
 impl App {
     /// A program that begins with these screens, at a time, in a terminal of a size. The effects are the first to be done.
@@ -436,6 +452,7 @@ impl App {
             now,
             runs,
             leaving: false,
+            deferred: VecDeque::new(),
         };
         let effects = app.tell_top(Event::Shown);
         (app, effects)
@@ -488,15 +505,40 @@ impl App {
         effects
     }
 
-    /// Every screen hears; only the one that is seen may go somewhere.
+    /// Every screen hears; only the one that is seen may go somewhere, and not while a question is open. The others go when
+    /// they are seen again.
     fn tell_all(&mut self, event: Event<'_>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        for at in 0..self.screens.len() - 1 {
-            self.tell(at, event, &mut effects);
+        let last = self.screens.len() - 1;
+        for at in 0..=last {
+            let flow = self.tell(at, event, &mut effects);
+            match flow {
+                Flow::Stay => {}
+                flow if at == last && self.dialog.is_none() => self.go(flow, &mut effects),
+                flow => self.defer(at, flow),
+            }
         }
-        let flow = self.tell(self.screens.len() - 1, event, &mut effects);
-        self.go(flow, &mut effects);
         effects
+    }
+
+    /// Keeps where a screen wants to go until it is seen; says so where somebody waits for it.
+    fn defer(&mut self, at: usize, flow: Flow) {
+        let Some(name) = self.screens.get(at).map(Screen::name) else { return };
+        if let Flow::Ask(dialog) = &flow {
+            let text = format!("{}: the question is asked when you are back there", dialog.title);
+            self.show(Note { kind: NoteKind::Wrong, text });
+        }
+        self.deferred.push_back((name, flow));
+    }
+
+    /// Goes where the screen that is seen wanted to go meanwhile.
+    fn catch_up(&mut self, effects: &mut Vec<Effect>) {
+        let Some(name) = self.top().map(Screen::name).filter(|_| self.dialog.is_none()) else { return };
+        if let Some(at) = self.deferred.iter().position(|(deferred, _)| *deferred == name)
+            && let Some((_, flow)) = self.deferred.remove(at)
+        {
+            self.go(flow, effects);
+        }
     }
 
     fn go(&mut self, flow: Flow, effects: &mut Vec<Effect>) {
@@ -506,19 +548,33 @@ impl App {
                 self.dialog = Some(dialog);
                 return;
             }
-            Flow::Quit => return self.quit(effects),
-            Flow::Push(screen) => self.screens.push(screen),
+            // Whoever leaves an editor has been asked about what is in it.
+            Flow::Quit => return self.quit(self.screens.len() - 1, effects),
+            Flow::Push(screen) => {
+                let screen = self.known_editor(&screen).unwrap_or(screen);
+                self.screens.push(screen);
+            }
             Flow::Replace(screen) => {
                 self.screens.pop();
                 self.screens.push(screen);
             }
-            Flow::Pop if self.screens.len() == 1 => return self.quit(effects),
+            Flow::Pop if self.screens.len() == 1 => return self.quit(0, effects),
             Flow::Pop => {
-                self.screens.pop();
+                let left = self.screens.pop().map(|screen| screen.name());
+                let is_gone = |name: &ScreenName| Some(name) == left.as_ref();
+                self.deferred.retain(|(name, _)| !is_gone(name));
             }
         }
         let flow = self.tell(self.screens.len() - 1, Event::Shown, effects);
         self.go(flow, effects);
+        self.catch_up(effects);
+    }
+
+    /// The editor of the same plan that is open already, taken from where it stands: its edits are the ones to go on with.
+    fn known_editor(&mut self, wanted: &Screen) -> Option<Screen> {
+        let Screen::Editor(_) = wanted else { return None };
+        let at = self.screens.iter().position(|screen| screen.name() == wanted.name())?;
+        Some(self.screens.remove(at))
     }
 
     /// Goes to a screen, from which one comes back.
@@ -540,11 +596,23 @@ impl App {
     }
 
     fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
-        if self.settings.keys.action(Place::Anywhere, key) == Some(Action::Suspend) {
+        let anywhere = self.settings.keys.action(Place::Anywhere, key);
+        // A character that is typed is one, whatever else it means.
+        let is_typed = Chord::of(key).is_character()
+            && (self.dialog.is_some() || self.top().is_some_and(Screen::is_typing));
+        if anywhere == Some(Action::Suspend) && !is_typed {
             return vec![Effect::Suspend];
         }
+        if self.is_too_small() {
+            // Nobody sees what any other key would do.
+            let mut effects = Vec::new();
+            if anywhere == Some(Action::Quit) && !is_typed && self.dialog.is_none() {
+                self.quit(self.screens.len(), &mut effects);
+            }
+            return effects;
+        }
         if let Some(dialog) = &mut self.dialog {
-            let outcome = dialog.key(key);
+            let outcome = dialog.key(key, self.size);
             return self.answered(outcome);
         }
         let Some(top) = self.top() else { return Vec::new() };
@@ -591,7 +659,19 @@ impl App {
             Outcome::Open => Vec::new(),
             Outcome::Closed => {
                 self.dialog = None;
-                Vec::new()
+                let mut effects = Vec::new();
+                self.catch_up(&mut effects);
+                effects
+            }
+            Outcome::Chosen(Choice::GoToEdits, _) => {
+                self.dialog = None;
+                self.go_to_edits()
+            }
+            Outcome::Chosen(Choice::DiscardAndLeave, _) => {
+                self.dialog = None;
+                let mut effects = Vec::new();
+                self.quit_after_edits(&mut effects);
+                effects
             }
             Outcome::Chosen(Choice::StopAndLeave, _) => vec![Effect::Quit],
             Outcome::Chosen(Choice::LeaveAfterwards, _) => {
@@ -602,7 +682,9 @@ impl App {
             }
             Outcome::Chosen(choice, typed) => {
                 self.dialog = None;
-                self.tell_top(Event::Chosen(&choice, &typed))
+                let mut effects = self.tell_top(Event::Chosen(&choice, &typed));
+                self.catch_up(&mut effects);
+                effects
             }
         }
     }
@@ -627,6 +709,7 @@ fn think(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Message::Key(key) => app.key(key),
+        Message::Mouse(_) | Message::Paste(_) if app.is_too_small() => Vec::new(),
         Message::Mouse(mouse) => app.mouse(mouse),
         Message::Paste(text) => match &mut app.dialog {
             Some(dialog) => {

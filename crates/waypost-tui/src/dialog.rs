@@ -39,6 +39,10 @@ pub enum Choice {
     LeaveAfterwards,
     /// Stop the runs of this process, and leave the program.
     StopAndLeave,
+    /// Go to the edits that nobody saved.
+    GoToEdits,
+    /// Leave the program without the edits that nobody saved.
+    DiscardAndLeave,
 }
 
 /// One thing that can be chosen.
@@ -82,6 +86,8 @@ pub struct Dialog {
     pub buttons: Vec<Button>,
     /// The button that Enter chooses.
     pub marked: usize,
+    /// The first line that is seen, where not all of them fit.
+    pub top: usize,
 }
 
 /// What a key did to a dialog.
@@ -114,7 +120,7 @@ impl Dialog {
     /// A question with buttons; the last closes it and is marked.
     pub fn new(title: impl Into<String>, lines: Vec<String>, buttons: Vec<Button>) -> Self {
         let marked = buttons.len().saturating_sub(1);
-        Self { title: title.into(), lines, input: None, buttons, marked }
+        Self { title: title.into(), lines, input: None, buttons, marked, top: 0 }
     }
 
     /// A question for a line of text.
@@ -123,8 +129,11 @@ impl Dialog {
         Self { input: Some(Input::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
     }
 
-    /// Takes a key.
-    pub fn key(&mut self, key: KeyEvent) -> Outcome {
+    /// Takes a key, in a terminal of a size.
+    pub fn key(&mut self, key: KeyEvent, size: Rect) -> Outcome {
+        if self.scroll_key(key.code, size) {
+            return Outcome::Open;
+        }
         match key.code {
             KeyCode::Esc => return Outcome::Closed,
             KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => return Outcome::Closed,
@@ -150,8 +159,40 @@ impl Dialog {
         Outcome::Open
     }
 
+    /// Scrolls the lines, where not all of them fit; says whether it did.
+    fn scroll_key(&mut self, code: KeyCode, size: Rect) -> bool {
+        let page = self.room(size).saturating_sub(2).max(1) as isize;
+        let by = match code {
+            KeyCode::Up => -1,
+            KeyCode::Down => 1,
+            KeyCode::PageUp => -page,
+            KeyCode::PageDown => page,
+            _ => return false,
+        };
+        self.scroll(by, size)
+    }
+
+    fn scroll(&mut self, by: isize, size: Rect) -> bool {
+        let (total, room) = (self.broken(size).len(), self.room(size));
+        if total <= room {
+            return false;
+        }
+        let last = total - room.saturating_sub(1);
+        self.top = self.top.saturating_add_signed(by).min(last);
+        true
+    }
+
     /// Takes what the mouse did.
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
+        match mouse.kind {
+            MouseEventKind::ScrollUp => {
+                self.scroll(-3, size);
+            }
+            MouseEventKind::ScrollDown => {
+                self.scroll(3, size);
+            }
+            _ => {}
+        }
         if mouse.kind != MouseEventKind::Down(MouseButton::Left) {
             return Outcome::Open;
         }
@@ -184,23 +225,48 @@ impl Dialog {
         }
     }
 
-    /// Where everything stands in a terminal of a size.
-    pub fn layout(&self, size: Rect) -> Layout {
+    /// Columns of all of it, the edge included.
+    fn columns(&self, size: Rect) -> u16 {
         let widest = self.lines.iter().map(|line| text::width(line)).max().unwrap_or(0);
         let buttons: usize = self.buttons.iter().map(|button| text::width(&button.shown()) + 2).sum();
         let wanted = widest.max(buttons).max(text::width(&self.title) + 2).max(40) + 4;
-        let columns = wanted.min(usize::from(size.width.saturating_sub(4))).min(100) as u16;
-        let inside = usize::from(columns.saturating_sub(4));
-        let room = usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }));
+        wanted.min(usize::from(size.width.saturating_sub(4))).min(100) as u16
+    }
+
+    /// Lines that can be seen at the same time.
+    fn room(&self, size: Rect) -> usize {
+        usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }))
+    }
+
+    /// All lines, broken to fit; what a line goes on with stands as far in as its beginning.
+    fn broken(&self, size: Rect) -> Vec<String> {
+        let inside = usize::from(self.columns(size).saturating_sub(4));
         let mut lines: Vec<String> = Vec::new();
         for line in &self.lines {
-            let broken = text::wrap(line, inside, room);
-            if broken.is_empty() { lines.push(String::new()) } else { lines.extend(broken) }
+            let words = line.trim_start_matches(' ');
+            let indent = (line.len() - words.len()).min(inside / 2);
+            let broken = text::wrap(words, inside - indent, usize::MAX);
+            if broken.is_empty() {
+                lines.push(String::new());
+            }
+            lines.extend(broken.into_iter().map(|line| format!("{:indent$}{line}", "")));
         }
-        if lines.len() > room {
-            let left = lines.len() + 1 - room;
-            lines.truncate(room.saturating_sub(1));
-            lines.push(format!("… and {}", text::count(left, "more line")));
+        lines
+    }
+
+    /// Where everything stands in a terminal of a size.
+    pub fn layout(&self, size: Rect) -> Layout {
+        let columns = self.columns(size);
+        let inside = usize::from(columns.saturating_sub(4));
+        let room = self.room(size);
+        let mut lines = self.broken(size);
+        let total = lines.len();
+        if total > room {
+            let shown = room.saturating_sub(1);
+            let from = self.top.min(total - shown);
+            lines.drain(..from);
+            lines.truncate(shown);
+            lines.push(format!("── lines {}–{} of {total}, ↑ ↓ scroll ──", from + 1, from + shown));
         }
         let typed: u16 = if self.input.is_some() { 2 } else { 0 };
         let height = (lines.len() as u16 + typed + 4).min(size.height);

@@ -7,6 +7,7 @@ mod form;
 mod keep;
 mod mouse;
 mod picker;
+mod unsaved;
 
 use std::collections::HashSet;
 

@@ -136,6 +136,11 @@ impl History {
         Self { marked: Some(version), ..Self::new(plan) }
     }
 
+    /// Which plan.
+    pub(crate) fn plan(&self) -> &PlanKey {
+        &self.plan
+    }
+
     pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
         let flow = match event {
             Event::Shown => {

@@ -23,4 +23,4 @@ mod turns;
 pub mod view;
 
 pub use hands::{Ground, Make};
-pub use turns::{EditText, Ended, Start, Wiring, open};
+pub use turns::{EditText, Ended, KeepText, Start, Wiring, open};

@@ -12,7 +12,7 @@ use waypost_core::{Command, Phase, Standing, TaskId};
 use waypost_engine::Control;
 
 pub use self::standing::{Asked, Group, ROWS_MAX, Row, Standings};
-pub use self::told::{Closer, Preview, RunAnswer, RunEffect, Started};
+pub use self::told::{Closer, Preview, PreviewedTask, RunAnswer, RunEffect, Started};
 use crate::app::{Answer, Context, Effect, Event, Flow, NoteKind, PlanKey, Screen, Trouble};
 use crate::editor::Editor;
 use crate::history::History;
@@ -20,8 +20,12 @@ use crate::keys::Action;
 
 /// Bytes of a log's end that are looked at.
 pub const LOG_BYTES_MAX: u64 = 64 * 1024;
-/// Lines of work that a plan would give to machines, as far as they are shown.
-pub const PREVIEW_LINES_MAX: usize = 1_000;
+/// Tasks that a plan would have done, as far as they are shown.
+pub const PREVIEW_TASKS_MAX: usize = 1_000;
+/// Bytes of what is shown of them.
+pub const PREVIEW_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one text among them.
+pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
 
 /// What this process does for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +51,9 @@ enum Asking {
     Leave,
 }
 
+/// A line of the preview, and whether a task begins with it.
+type Broken = (String, bool);
+
 /// Which part has the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
@@ -71,6 +78,8 @@ pub struct RunView {
     standings: Option<Box<Standings>>,
     trouble: Option<Trouble>,
     preview: Option<Box<Preview>>,
+    /// The preview, broken into lines for so many columns.
+    broken: Option<(usize, Vec<Broken>)>,
     ours: Ours,
     asking: Option<Asking>,
     focus: Focus,
@@ -116,6 +125,7 @@ impl RunView {
             standings: None,
             trouble: None,
             preview: None,
+            broken: None,
             ours: Ours::Nothing,
             asking: None,
             focus: Focus::Tasks,
@@ -243,7 +253,7 @@ impl RunView {
             }
             RunAnswer::Preview(plan, preview) if *plan == self.plan => {
                 match preview {
-                    Ok(preview) => self.preview = Some(preview.clone()),
+                    Ok(preview) => (self.preview, self.broken) = (Some(preview.clone()), None),
                     Err(trouble) => context.trouble(trouble),
                 }
                 Flow::Stay
@@ -324,8 +334,18 @@ impl RunView {
         flow
     }
 
+    /// Which plan.
+    pub(crate) fn plan(&self) -> &PlanKey {
+        &self.plan
+    }
+
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::list_rows(context.area).max(1);
+        if context.settings.dry_run && orders::is_order(action) {
+            let words = "dry run: nothing is said to the plan from here; open it without --dry-run for that";
+            context.say(NoteKind::Warning, words);
+            return Flow::Stay;
+        }
+        let page = self.list_rows(context.area);
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -396,7 +416,8 @@ impl RunView {
             MouseEventKind::ScrollDown => self.step(3),
             MouseEventKind::Down(MouseButton::Left) if parts.list.contains(at) => {
                 self.focus = Focus::Tasks;
-                let row = self.top + usize::from(at.y.saturating_sub(parts.list.y + 1));
+                let row = usize::from(at.y.saturating_sub(parts.list.y + 1));
+                let row = if row < self.list_rows(context.area) { self.top + row } else { usize::MAX };
                 if let Some(row) = self.standings.as_ref().and_then(|standings| standings.rows.get(row)) {
                     self.chosen = Some(row.id.clone());
                     self.behind = 0;
@@ -410,9 +431,10 @@ impl RunView {
 
     /// Keeps the selection on the screen, and the text inside of what there is.
     fn settle(&mut self, context: &Context<'_>) {
-        let rows = draw::list_rows(context.area).max(1);
+        let rows = self.list_rows(context.area);
         let selected = self.selected();
         self.top = self.top.clamp((selected + 1).saturating_sub(rows), selected);
+        self.break_preview(context.area);
         let last = self.text_lines(context.area).saturating_sub(1);
         (self.behind, self.preview_top) = (self.behind.min(last), self.preview_top.min(last));
     }

@@ -37,6 +37,9 @@ pub enum Start {
 /// Lets a person edit a text in another program: the text, the ending of its file's name. Nothing when it is as it was.
 pub type EditText = Box<dyn FnMut(&str, &str) -> Result<Option<String>, Trouble>>;
 
+/// Keeps the text of a plan whose edits nobody could save, as the program is ended from outside.
+pub type KeepText = Box<dyn FnMut(&PlanKey, &str)>;
+
 /// What the program works with.
 pub struct Wiring {
     /// The stores, in the order of [`Settings::stores`].
@@ -45,6 +48,8 @@ pub struct Wiring {
     pub by: Actor,
     /// Another program for texts.
     pub edit: EditText,
+    /// A place for texts that would be lost.
+    pub keep: KeepText,
     /// Whether the mouse is heard.
     pub mouse: bool,
 }
@@ -60,7 +65,7 @@ pub enum Ended {
 
 /// Takes the terminal until the person leaves. What this process runs by then is stopped, and can go on later.
 pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ended> {
-    let Wiring { grounds, by, edit, mouse } = wiring;
+    let Wiring { grounds, by, edit, keep, mouse } = wiring;
     let (sender, incoming) = channel();
     let telling = sender.clone();
     let tell = Arc::new(move |message: Message| drop(telling.send(Incoming::Happened(message))));
@@ -72,9 +77,9 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
     let hands = Hands::start(grounds, by, tell)?;
     let size = crossterm::terminal::size()?;
     let (app, effects) = App::new(settings, Page::Browser(Box::default()), clock.now(), size);
-    let mut turns = Turns { app, screen, input, signals, hands, clock, edit, incoming };
+    let mut turns = Turns { app, screen, input, signals, hands, clock, edit, keep, incoming };
     let ended = turns.begin(start, effects);
-    turns.end();
+    turns.end(matches!(ended, Ok(Ended::Left)));
     ended
 }
 
@@ -131,6 +136,7 @@ struct Turns {
     hands: Hands,
     clock: Clock,
     edit: EditText,
+    keep: KeepText,
     incoming: Receiver<Incoming>,
 }
 
@@ -255,12 +261,17 @@ impl Turns {
         self.act(effects)
     }
 
-    /// Gives the terminal back first: whoever left need not look at a screen that no longer answers.
-    fn end(self) {
-        let Self { screen, mut input, signals, hands, .. } = self;
+    /// Gives the terminal back first: whoever left need not look at a screen that no longer answers. Edits that nobody was
+    /// asked about are kept before what runs is waited for.
+    fn end(self, was_left: bool) {
+        let Self { app, screen, mut input, signals, hands, mut keep, .. } = self;
+        signals.say(Whose::Finishing(Instant::now()));
         input.close();
         drop(screen);
-        signals.say(Whose::NoLonger);
+        if !was_left {
+            app.unsaved_texts().iter().for_each(|(plan, text)| keep(plan, text));
+        }
         hands.finish();
+        signals.say(Whose::NoLonger);
     }
 }

@@ -122,6 +122,17 @@ pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) 
     }
 }
 
+/// The last row while a line of text is typed: the few keys that are no text.
+pub fn typing_footer(theme: Theme, frame: &mut Frame<'_>, area: Rect, keys: &[(&str, &str)]) {
+    let mut x = area.x + 1;
+    for (key, does) in keys {
+        put(frame.buffer_mut(), (x, area.y), area.width, key, theme.accent());
+        x += text::width(key) as u16 + 1;
+        put(frame.buffer_mut(), (x, area.y), area.width, does, theme.quiet());
+        x += text::width(does) as u16 + 3;
+    }
+}
+
 /// A key in the footer.
 struct Offer {
     action: Action,

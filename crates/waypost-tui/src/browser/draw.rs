@@ -10,7 +10,7 @@ use super::Browser;
 use crate::app::App;
 use crate::keys::Action;
 use crate::theme::{Theme, phase_word};
-use crate::view::{Parts, draw_input, footer, heading, put};
+use crate::view::{self, Parts, draw_input, footer, heading, put};
 use crate::{text, theme};
 
 /// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
@@ -37,6 +37,10 @@ struct Columns {
 }
 
 const GAP: usize = 2;
+
+/// What keys do while the filter is typed.
+const TYPING_KEYS: [(&str, &str); 3] =
+    [("Enter", "keep the filter"), ("Esc", "take it away"), ("↑ ↓", "select")];
 
 impl Columns {
     fn of(width: usize, stores: usize, names: usize) -> Self {
@@ -87,7 +91,11 @@ impl Browser {
             self.draw_empty(theme, frame, area);
         }
         self.draw_bottom(theme, frame, Rect::new(area.x, area.bottom().saturating_sub(1), area.width, 1));
-        footer(app, frame, parts.footer, &Self::KEYS);
+        if self.typing && app.note.is_none() {
+            view::typing_footer(theme, frame, parts.footer, &TYPING_KEYS);
+        } else {
+            footer(app, frame, parts.footer, &Self::KEYS);
+        }
     }
 
     fn facts(&self) -> String {

@@ -6,7 +6,9 @@ use waypost_engine::{Texts, difference_lines};
 use waypost_store::Conflict;
 
 use super::Editor;
-use crate::app::{Answer, Context, Effect, Flow, Loaded, NotSaved, NoteKind, PlanKey, Purpose, Screen};
+use crate::app::{
+    Answer, Context, Effect, Flow, Loaded, NotSaved, NoteKind, PlanKey, Purpose, Screen, Trouble,
+};
 use crate::browser::told;
 use crate::dialog::{Button, Choice, Dialog};
 use crate::history::History;
@@ -61,15 +63,12 @@ impl Editor {
             Answer::Edited { purpose: Purpose::Plan(plan), text } if *plan == self.plan => match text {
                 Ok(Some(text)) => self.take_text(text, context),
                 Ok(None) => Flow::Stay,
-                Err(trouble) => {
-                    context.say(NoteKind::Wrong, told(trouble));
-                    Flow::Stay
-                }
+                Err(trouble) => not_edited(trouble),
             },
             Answer::Edited { purpose: Purpose::Field, text } => {
                 match (text, &mut self.form) {
                     (Ok(Some(text)), Some(form)) => form.set_text(text),
-                    (Err(trouble), _) => context.say(NoteKind::Wrong, told(trouble)),
+                    (Err(trouble), _) => return not_edited(trouble),
                     (Ok(_), _) => {}
                 }
                 Flow::Stay
@@ -169,6 +168,11 @@ impl Editor {
 
     pub(super) fn execute(&mut self, context: &mut Context<'_>) -> Flow {
         let Some(sheet) = &self.sheet else { return Flow::Stay };
+        if context.settings.dry_run && sheet.base().state.phase.is_finished() {
+            let phase = sheet.base().state.phase.word();
+            context.say(NoteKind::Warning, format!("[dry run] the plan is {phase}: nothing would run"));
+            return Flow::Stay;
+        }
         if context.settings.dry_run {
             context.say(NoteKind::Warning, "[dry run] the plan would run now; nothing is run");
             return Flow::Stay;
@@ -293,6 +297,13 @@ impl Editor {
     pub(super) fn newer(&self) -> Option<u64> {
         self.theirs.as_ref().map(|theirs| theirs.draft.version)
     }
+}
+
+/// What came of a text that another program was to edit, with the file that it may be kept in: more than a line can hold.
+fn not_edited(trouble: &Trouble) -> Flow {
+    let mut lines: Vec<String> = trouble.what.split("; ").map(|part| part.trim().to_owned()).collect();
+    lines.extend(Some(trouble.hint.clone()).filter(|hint| !hint.is_empty()));
+    Flow::Ask(Dialog::new("The text was not taken over", lines, vec![Button::close('b', "back")]))
 }
 
 /// What changed since, and what can be done about it. The edits stay in any case.

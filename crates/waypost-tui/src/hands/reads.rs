@@ -4,17 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use waypost_core::{Draft, Plan, Status, TaskId, TaskSpec, Timestamp, differences};
-use waypost_engine::{
-    FoundLog, NoLog, Texts, difference_lines, find_log, is_for_people, preview, summary, why,
-};
+use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
+use waypost_engine::{FoundLog, NoLog, Texts, difference_lines, find_log, is_for_people, summary, why};
 use waypost_store::{Entry, Plans, Query, StoreError};
 
 use super::writes::no_store;
 use super::{Ground, Shared};
 use crate::app::{Answer, Heads, Loaded, Message, PlanKey, Trouble};
 use crate::history::{Compared, DIFF_LINES_MAX, HistoryAnswer, VERSIONS_PAGE, Version, Versions};
-use crate::run::{Closer, LOG_BYTES_MAX, PREVIEW_LINES_MAX, Preview, RunAnswer, Standings};
+use crate::run::{Closer, LOG_BYTES_MAX, Preview, RunAnswer, Standings};
 use crate::text;
 
 /// Versions of all plans that are looked at for one piece of news.
@@ -106,7 +104,7 @@ impl Shared {
     }
 
     pub(super) fn preview(&self, plan: PlanKey) {
-        let preview = self.look(&plan, |ground, known| Box::new(preview_of(ground, known)));
+        let preview = self.look(&plan, |ground, known| Box::new(Preview::of(&ground.config, known)));
         self.answer(Answer::Run(RunAnswer::Preview(plan, preview)));
     }
 
@@ -196,21 +194,4 @@ fn version(entry: Entry) -> Version {
     let forgotten = entry.is_forgotten();
     let what = if forgotten { format!("{} (pruned)", entry.command) } else { summary(&entry.events) };
     Version { number: entry.version, at: entry.at, who: entry.actor.to_string(), what, forgotten }
-}
-
-/// What a plan would have machines do, as a person would type it.
-fn preview_of(ground: &Ground, plan: &Plan) -> Preview {
-    let is_run = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
-    let tasks = plan.tasks().map(|(task, _)| task);
-    let tasks =
-        tasks.filter(|task| is_run(&task.spec) && !task.state.status.is_finished() && !task.spec.skip);
-    let mut total = 0;
-    let mut lines = Vec::new();
-    for task in tasks {
-        total += 1;
-        if lines.len() < PREVIEW_LINES_MAX {
-            lines.push(format!("{}: {}", task.spec.id, preview(&ground.config, &task.spec)));
-        }
-    }
-    Preview { version: plan.version(), lines, total }
 }

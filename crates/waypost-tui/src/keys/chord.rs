@@ -19,7 +19,41 @@ impl Chord {
             KeyCode::Char(_) | KeyCode::BackTab => KeyModifiers::NONE,
             _ => key.modifiers & KeyModifiers::SHIFT,
         };
-        Self { code: key.code, modifiers: key.modifiers & kept | shift }
+        Self { code: key.code, modifiers: key.modifiers & kept | shift }.folded()
+    }
+
+    /// As terminals tell it: together with Ctrl, a letter has no size.
+    fn folded(self) -> Self {
+        match self.code {
+            KeyCode::Char(letter) if self.modifiers.contains(KeyModifiers::CONTROL) => {
+                Self { code: KeyCode::Char(letter.to_ascii_lowercase()), ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// A key whose name has Shift in it, as terminals tell it: a capital letter, or nothing where they tell nothing of it.
+    fn shifted(code: KeyCode, modifiers: KeyModifiers) -> Option<Self> {
+        let others = modifiers - KeyModifiers::SHIFT;
+        match code {
+            KeyCode::Char(letter) => {
+                let is_told = letter.is_alphabetic() && !modifiers.contains(KeyModifiers::CONTROL);
+                let mut capital = letter.to_uppercase();
+                match (is_told, capital.next(), capital.next()) {
+                    (true, Some(capital), None) => {
+                        Some(Self { code: KeyCode::Char(capital), modifiers: others })
+                    }
+                    (_, _, _) => None,
+                }
+            }
+            KeyCode::Tab | KeyCode::BackTab => Some(Self { code: KeyCode::BackTab, modifiers: others }),
+            code => Some(Self { code, modifiers }),
+        }
+    }
+
+    /// Whether it is a character where text is typed.
+    pub fn is_character(self) -> bool {
+        matches!(self.code, KeyCode::Char(_)) && self.modifiers.is_empty()
     }
 
     /// The key, pressed.
@@ -67,7 +101,10 @@ impl Chord {
                 ),
             },
         };
-        Some(Self { code, modifiers })
+        if modifiers.contains(KeyModifiers::SHIFT) {
+            return Self::shifted(code, modifiers);
+        }
+        Some(Self { code, modifiers }.folded())
     }
 }
 

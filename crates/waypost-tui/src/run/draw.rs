@@ -7,7 +7,8 @@ use ratatui::text::Span;
 use waypost_core::{Counts, Phase, Standing, Timestamp};
 use waypost_engine::Control;
 
-use super::{Focus, Group, Ours, Row, RunView, Standings};
+use super::orders::is_order;
+use super::{Broken, Focus, Group, Ours, Preview, Row, RunView, Standings};
 use crate::app::App;
 use crate::keys::Action;
 use crate::text;
@@ -49,12 +50,13 @@ pub(super) fn parts(area: Rect) -> Parts {
     Parts { summary, list, text }
 }
 
-/// Tasks that are seen at the same time.
-pub(super) fn list_rows(area: Rect) -> usize {
-    usize::from(parts(area).list.height.saturating_sub(2))
-}
-
 impl RunView {
+    /// Tasks that are seen at the same time; the last row says how many the list leaves out.
+    pub(super) fn list_rows(&self, area: Rect) -> usize {
+        let leaves_out = self.standings.as_ref().is_some_and(|standings| standings.left_out > 0);
+        usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
+    }
+
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: view::Parts) {
         let theme = app.settings.theme;
         let (title, facts) = self.heading(app, theme);
@@ -108,7 +110,7 @@ impl RunView {
         }
         keys.extend([Action::Focus, Action::History, Action::Back]);
         if app.settings.dry_run {
-            keys.retain(|key| *key != Action::Stop);
+            keys.retain(|key| *key != Action::Stop && !is_order(*key));
         }
         keys
     }
@@ -148,7 +150,11 @@ impl RunView {
             _ if standings.needs_approval => {
                 style = theme.warning();
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
-                words.push(format!("a person has to approve what will run: {yes} approves, {no} does not"));
+                words.push(match &standings.rejected {
+                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it all the same"),
+                    None if app.settings.dry_run => "a person has to approve what would run".to_owned(),
+                    None => format!("a person has to approve what will run: {yes} approves, {no} does not"),
+                });
             }
             (_, Ours::Starting) => words.push("beginning to run …".to_owned()),
             (_, Ours::Ending(Control::Drain)) => {
@@ -196,16 +202,16 @@ impl RunView {
         let widest = standings.rows.iter().map(|row| text::width(row.id.as_str())).max().unwrap_or(0);
         let id_columns = widest.min(ID_COLUMNS).min(usize::from(inside.width / 3));
         let rows = standings.rows.iter().enumerate().skip(self.top);
-        for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows) {
+        let room = self.list_rows(app.area());
+        for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
             let line = text::fit(&row_words(row, id_columns, app.now), usize::from(inside.width));
             let style = theme.standing(row.standing);
             let style = if at == selected { style.patch(theme.selected()) } else { style };
             put(frame.buffer_mut(), (inside.x, y), inside.width, &line, style);
         }
-        let seen = standings.rows.len().saturating_sub(self.top);
-        if standings.left_out > 0 && seen < usize::from(inside.height) {
+        if standings.left_out > 0 && inside.height > 1 {
             let words = format!("  … and {}", text::count(standings.left_out, "more task"));
-            put(frame.buffer_mut(), (inside.x, inside.y + seen as u16), inside.width, &words, theme.quiet());
+            put(frame.buffer_mut(), (inside.x, inside.bottom() - 1), inside.width, &words, theme.quiet());
         }
     }
 
@@ -231,6 +237,16 @@ impl RunView {
         }
     }
 
+    /// Breaks the preview into lines once, and not at every key.
+    pub(super) fn break_preview(&mut self, area: Rect) {
+        let columns = usize::from(parts(area).text.width.saturating_sub(2));
+        if let Some(preview) = &self.preview
+            && self.broken.as_ref().is_none_or(|(known, _)| *known != columns)
+        {
+            self.broken = Some((columns, broken_preview(preview, columns)));
+        }
+    }
+
     /// Lines of the text that can be scrolled.
     pub(super) fn text_lines(&self, area: Rect) -> usize {
         let parts = parts(area);
@@ -242,23 +258,19 @@ impl RunView {
         match (&self.preview, self.row()) {
             (Some(preview), _) if self.shows_preview() => {
                 let mut lines = Lines::default();
-                let what = match preview.total {
-                    0 => "Nothing: no task is for a machine.".to_owned(),
-                    total => format!(
-                        "Version {} gives {} to machines:",
-                        preview.version,
-                        text::count(total, "task")
-                    ),
+                lines.head.push((preview.words(), theme.heading()));
+                let known = self.broken.as_ref().filter(|(known, _)| *known == columns);
+                let now;
+                let broken = match known {
+                    Some((_, broken)) => broken,
+                    None => {
+                        now = broken_preview(preview, columns);
+                        &now
+                    }
                 };
-                lines.head.push((what, theme.heading()));
-                for line in &preview.lines {
-                    let broken = text::wrap(line, columns.saturating_sub(2), 4);
-                    lines.tail.extend(broken.into_iter().map(|line| (format!("  {line}"), theme.text())));
-                }
-                if preview.total > preview.lines.len() {
-                    let more = format!("  … and {} more", preview.total - preview.lines.len());
-                    lines.tail.push((more, theme.quiet()));
-                }
+                lines.tail.extend(broken.iter().map(|(line, begins)| {
+                    (line.clone(), if *begins { theme.heading() } else { theme.text() })
+                }));
                 lines
             }
             (_, Some(row)) => self.task_lines(theme, row, columns, now),
@@ -313,6 +325,21 @@ impl RunView {
 struct Lines {
     head: Vec<(String, Style)>,
     tail: Vec<(String, Style)>,
+}
+
+/// Everything that will run, and what it is told: whoever approves it has to be able to read all of it.
+fn broken_preview(preview: &Preview, columns: usize) -> Vec<Broken> {
+    let mut lines = Vec::new();
+    for task in &preview.tasks {
+        for (at, (indent, line)) in task.lines().enumerate() {
+            let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
+            lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), at == 0)));
+        }
+    }
+    if preview.left_out() > 0 {
+        lines.push((format!("  … and {} that are not shown", text::count(preview.left_out(), "task")), true));
+    }
+    lines
 }
 
 /// One task in the list.

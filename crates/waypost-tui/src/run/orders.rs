@@ -3,13 +3,27 @@
 use waypost_core::{Command, Phase};
 use waypost_engine::Control;
 
-use super::{Asking, Group, Intent, Ours, RunEffect, RunView};
+use super::{Asking, Group, Intent, Ours, PreviewedTask, RunEffect, RunView};
 use crate::app::{Context, Flow, NoteKind, Trouble};
 use crate::dialog::{Button, Choice, Dialog};
+use crate::keys::Action;
 use crate::text;
 
-/// Lines of what will run that a question repeats.
-const PREVIEW_LINES_ASKED: usize = 6;
+/// Whether a key tells the plan something, so that a dry run has none of it.
+pub(super) fn is_order(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Approve
+            | Action::Reject
+            | Action::Pause
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Answer
+            | Action::Open
+    )
+}
 
 impl RunView {
     /// A dialog that this screen opens.
@@ -76,11 +90,12 @@ impl RunView {
             return Flow::Stay;
         };
         let version = preview.version;
-        let mut lines =
-            vec![format!("Version {version} gives {} to machines:", text::count(preview.total, "task"))];
-        lines.extend(preview.lines.iter().take(PREVIEW_LINES_ASKED).map(|line| format!("  {line}")));
-        if preview.total > PREVIEW_LINES_ASKED {
-            lines.push(format!("  … and {} more", preview.total - PREVIEW_LINES_ASKED));
+        let mut lines = vec![preview.words()];
+        for (indent, line) in preview.tasks.iter().flat_map(PreviewedTask::lines) {
+            lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
+        }
+        if preview.left_out() > 0 {
+            lines.push(format!("  … and {} that are not shown", text::count(preview.left_out(), "task")));
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
@@ -174,8 +189,17 @@ impl RunView {
             (Asking::Approve(version), _) => {
                 self.ask(RunEffect::Approve(self.plan.clone(), version), context);
             }
+            (Asking::Reject, _) if typed.trim().is_empty() => {
+                context.say(NoteKind::Warning, "say why: whoever wrote the plan has only your words");
+                return self.reject(context);
+            }
             (Asking::Reject, _) => {
                 self.order(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
+            }
+            // Enter pressed twice is no answer, and what is for a person to do would be done by it.
+            (Asking::Answer(_), _) if typed.trim().is_empty() => {
+                context.say(NoteKind::Warning, "an answer has words: `done`, say, or `no`");
+                return self.answer(context);
             }
             (Asking::Answer(task), _) => {
                 // What is asked next, or runs now, is more interesting than what has its answer.

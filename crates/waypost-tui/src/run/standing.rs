@@ -72,6 +72,8 @@ pub struct Standings {
     pub phase: Phase,
     /// Whether a person has to approve it before machines run it.
     pub needs_approval: bool,
+    /// Why a person did not approve it, until somebody asks again.
+    pub rejected: Option<String>,
     /// How many tasks stand where.
     pub counts: Counts,
     /// When it began to run.
@@ -120,6 +122,10 @@ impl Standings {
             phase: state.phase,
             needs_approval: state.phase == Phase::AwaitingApproval
                 || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
+            // A draft has no other reason: whoever asks for approval, or gives it, puts another in its place.
+            rejected: Some(state.reason.trim())
+                .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
+                .map(beginning),
             counts: plan.counts(),
             started_at: state.started_at,
             ended_at: state.updated_at.filter(|_| state.phase.is_finished()),

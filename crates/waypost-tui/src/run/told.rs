@@ -1,10 +1,16 @@
 //! What the run view asks the loop for, and what it is told.
 
-use waypost_core::{Command, TaskId};
-use waypost_engine::Control;
+use waypost_core::{Command, Plan, TaskId, TaskSpec};
+use waypost_engine::{Config, Control, Disclosure, disclosure, is_for_people};
 
-use super::Standings;
+use super::{PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, Standings};
 use crate::app::{PlanKey, Trouble};
+use crate::text;
+
+/// Columns before a program.
+const PROGRAM_COLUMNS: usize = 2;
+/// Columns before what is said to it, so that no text can look like a program.
+const ABOUT_COLUMNS: usize = 6;
 
 /// What the run view wants from the loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,10 +78,93 @@ pub enum Started {
 pub struct Preview {
     /// In which version.
     pub version: u64,
-    /// A line for each task, at most [`PREVIEW_LINES_MAX`].
-    pub lines: Vec<String>,
-    /// Tasks in all.
-    pub total: usize,
+    /// The tasks, at most [`PREVIEW_TASKS_MAX`] and as many as [`PREVIEW_BYTES_MAX`] hold.
+    pub tasks: Vec<PreviewedTask>,
+    /// Tasks for machines in all.
+    pub for_machines: usize,
+    /// Tasks for people in all.
+    pub for_people: usize,
+}
+
+/// One task of those that would be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PreviewedTask {
+    /// Its id and its program, as a person would type it.
+    pub program: String,
+    /// What the author of the plan says to the program, each with its name.
+    pub particulars: Vec<(&'static str, String)>,
+}
+
+impl PreviewedTask {
+    /// One, each of its texts cut to what may be shown of it.
+    fn of(id: &TaskId, disclosure: Disclosure) -> Self {
+        let Disclosure { program, particulars } = disclosure;
+        let shown = |text: String| match text.floor_char_boundary(PARTICULAR_BYTES_MAX) {
+            end if end < text.len() => {
+                format!("{} … ({} more bytes are not shown)", &text[..end], text.len() - end)
+            }
+            _ => text,
+        };
+        let particulars = particulars.into_iter().map(|(name, text)| (name, shown(text)));
+        Self { program: format!("{id}: {program}"), particulars: particulars.collect() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.program.len() + self.particulars.iter().map(|(_, text)| text.len()).sum::<usize>()
+    }
+
+    /// It in lines, those about it further in; a text has as many as its author gave it.
+    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, String)> {
+        let about = self.particulars.iter().map(|(name, text)| (ABOUT_COLUMNS, format!("{name}: {text}")));
+        std::iter::once((PROGRAM_COLUMNS, self.program.clone())).chain(about)
+    }
+}
+
+impl Preview {
+    /// What a plan would have done: the programs, and what its author says to them.
+    pub fn of(config: &Config, plan: &Plan) -> Self {
+        let is_run = |spec: &TaskSpec| !spec.skip && (spec.work.is_some() || spec.check.is_some());
+        let tasks = plan.tasks().map(|(task, _)| task);
+        let tasks = tasks.filter(|task| is_run(&task.spec) && !task.state.status.is_finished());
+        let mut preview = Self { version: plan.version(), ..Self::default() };
+        let (mut bytes, mut is_full) = (0, false);
+        for task in tasks {
+            match is_for_people(config, task) && task.spec.check.is_none() {
+                true => preview.for_people += 1,
+                false => preview.for_machines += 1,
+            }
+            // What is shown is the beginning without a gap, so that what is counted is all of the rest.
+            if is_full {
+                continue;
+            }
+            let previewed = PreviewedTask::of(&task.spec.id, disclosure(config, &task.spec));
+            bytes += previewed.bytes();
+            is_full = bytes > PREVIEW_BYTES_MAX || preview.tasks.len() == PREVIEW_TASKS_MAX;
+            if !is_full {
+                preview.tasks.push(previewed);
+            }
+        }
+        preview
+    }
+
+    /// What it comes to, in a line.
+    pub(super) fn words(&self) -> String {
+        let people = match self.for_people {
+            0 => String::new(),
+            count => format!(", {} to people", text::count(count, "task")),
+        };
+        match self.for_machines {
+            0 => format!("Version {} gives nothing to machines{people}.", self.version),
+            count => {
+                format!("Version {} gives {} to machines{people}:", self.version, text::count(count, "task"))
+            }
+        }
+    }
+
+    /// Tasks that are not among those shown.
+    pub(super) fn left_out(&self) -> usize {
+        (self.for_machines + self.for_people).saturating_sub(self.tasks.len())
+    }
 }
 
 /// One task, looked at more closely.

@@ -223,3 +223,14 @@ fn a_click_selects_a_second_one_opens_and_the_wheel_scrolls() {
     world.click(footer.find("h history").unwrap() as u16, 23);
     assert!(matches!(world.app.top(), Some(Screen::History(_))), "the footer can be clicked: {footer}");
 }
+
+#[test]
+fn while_the_filter_is_typed_the_footer_names_the_keys_that_are_no_text() {
+    let mut world = World::browser(vec![("plan-1", example())], (80, 24));
+    world.press("/").type_text("ref");
+    let shown = world.screen();
+    assert!(shown.contains("Enter keep the filter") && shown.contains("Esc take it away"), "{shown}");
+    assert!(!shown.contains("Enter open") && !shown.contains("n new"), "{shown}");
+    world.press("enter");
+    assert!(world.screen().contains("Enter open"), "{}", world.screen());
+}

@@ -285,3 +285,19 @@ fn without_colours_everything_is_still_told_apart() {
     assert!(!has_colour(&mut plain));
     assert!(has_colour(&mut coloured));
 }
+
+#[test]
+fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
+    let mut world = World::editor_with(
+        waypost_tui::app::Settings { dry_run: true, ..crate::settings() },
+        example(),
+        (80, 24),
+    );
+    let finish =
+        waypost_core::Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
+    let version = world.somebody_writes(vec![finish]);
+    let plans = vec![(waypost_core::PlanId::new("plan-1").unwrap(), version)];
+    world.send(waypost_tui::app::Message::Written { store: 0, plans });
+    world.press("x");
+    assert!(world.screen().contains("the plan is cancelled: nothing would run"), "{}", world.screen());
+}

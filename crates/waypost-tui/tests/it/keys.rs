@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_tui::keys::{Action, BINDINGS, Chord, Keys, Place};
 
 use crate::{World, example, golden, key, settings};
@@ -47,6 +48,27 @@ fn the_configuration_gives_an_action_other_keys() {
         "the footer names the key that works:\n{}",
         world.screen()
     );
+}
+
+#[test]
+fn a_key_with_shift_or_a_capital_with_ctrl_is_the_one_that_terminals_tell() {
+    let press = |code, modifiers| KeyEvent::new(code, modifiers);
+    for (name, pressed) in [
+        ("shift+d", press(KeyCode::Char('D'), KeyModifiers::SHIFT)),
+        ("shift+d", press(KeyCode::Char('D'), KeyModifiers::NONE)),
+        ("ctrl+U", press(KeyCode::Char('u'), KeyModifiers::CONTROL)),
+        ("alt+shift+d", press(KeyCode::Char('D'), KeyModifiers::ALT | KeyModifiers::SHIFT)),
+        ("shift+tab", press(KeyCode::BackTab, KeyModifiers::SHIFT)),
+        ("shift+up", press(KeyCode::Up, KeyModifiers::SHIFT)),
+    ] {
+        let changes = BTreeMap::from([("editor.graph".to_owned(), vec![name.to_owned()])]);
+        let keys = Keys::with(&changes).unwrap();
+        assert_eq!(keys.action(Place::Editor, pressed), Some(Action::Graph), "{name}");
+    }
+    assert_eq!(Chord::parse("shift+d").unwrap().to_string(), "D", "the footer names the key that works");
+    for name in ["shift+1", "shift+space", "ctrl+shift+u"] {
+        assert_eq!(Chord::parse(name), None, "{name} is not told apart by a terminal");
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod editor;
 mod graph;
 mod input;
 mod keys;
+mod leaving;
 mod pace;
 mod random;
 mod runs;

@@ -1,16 +1,19 @@
 //! The run view and the history: answers and keys in, effects and screen text out.
 
+use std::collections::BTreeMap;
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Actor, Ask, Command, Json, Outcome, Plan, PlanId, Timestamp, Work};
-use waypost_engine::{Control, Sign};
+use waypost_engine::{Config, Control, Layer, Origin, Sign};
 use waypost_testkit::{id, plan_of, task};
 use waypost_tui::app::{Answer, App, Effect, Message, PlanKey, Screen, Settings, Trouble, update};
 use waypost_tui::history::{Compared, History, HistoryAnswer, HistoryEffect, Version, Versions};
 use waypost_tui::keys::Keys;
 use waypost_tui::run::{
-    Closer, Intent, Preview, ROWS_MAX, RunAnswer, RunEffect, RunView, Standings, Started,
+    Closer, Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, Preview, PreviewedTask,
+    ROWS_MAX, RunAnswer, RunEffect, RunView, Standings, Started,
 };
 use waypost_tui::theme::Theme;
 use waypost_tui::view;
@@ -226,8 +229,11 @@ fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_sho
         assert_eq!(run_effects(effects), [RunEffect::Look(key()), RunEffect::Start(key())]);
         told(&mut app, RunAnswer::Started(key(), Ok(Started::NeedsApproval)));
         assert!(run_effects(told(&mut app, story.stands())).contains(&RunEffect::Preview(key())));
-        let lines: Vec<String> = (1..=40).map(|number| format!("t{number}: make part-{number}")).collect();
-        let preview = Preview { version: 1, lines, total: 40 };
+        let tasks = (1..=40).map(|number| PreviewedTask {
+            program: format!("t{number}: make part-{number}"),
+            particulars: vec![("inputs", format!("{{\"part\":{number}}}"))],
+        });
+        let preview = Preview { version: 1, tasks: tasks.collect(), for_machines: 40, for_people: 2 };
         told(&mut app, RunAnswer::Preview(key(), Ok(Box::new(preview))));
         app.note = None;
         check(&app, "run-approval");
@@ -237,6 +243,95 @@ fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_sho
         let then = told(&mut app, RunAnswer::Approved(key(), Ok(1)));
         assert_eq!(run_effects(then), [RunEffect::Start(key())], "it was to be run");
     }
+}
+
+/// The operator's program is harmless; what the author of the plan says to it is not.
+fn harmful() -> (Config, Plan) {
+    let text = "[executors.sh]\nkind = \"process\"\ncommand = [\"sh\", \"work.sh\"]\n[executors.ask]\nkind = \"human\"\n";
+    let layer = Layer { origin: Origin::Workspace, name: "config.toml".to_owned(), text: text.to_owned() };
+    let config = Config::load(&[layer], []).unwrap();
+    let work = |executor: &str, inputs: &[(&str, &str)]| {
+        let inputs = Json::of(&inputs.iter().copied().collect::<BTreeMap<_, _>>());
+        Some(Box::new(Work { executor: executor.to_owned(), inputs, shape: None }))
+    };
+    let mut bad = task("b", &[]);
+    bad.description = "Tidy up".to_owned();
+    bad.notes = "note well".to_owned();
+    let padding = "harmless ".repeat(200);
+    bad.work = work("sh", &[("cmd", &format!("echo {padding} && rm -rf / # EVIL"))]);
+    bad.check = work("sh", &[("cmd", "true # LENIENT")]);
+    let mut human = task("sign", &[]);
+    human.work = work("ask", &[]);
+    let mut plan = Plan::blank(key().id);
+    let create = Command::Create { draft: Box::new(plan_of(vec![bad, human])), approval_required: None };
+    let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
+    plan.advance(&events, at(0));
+    (config, plan)
+}
+
+#[test]
+fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_program() {
+    let (config, plan) = harmful();
+    let preview = Preview::of(&config, &plan);
+    assert_eq!((preview.for_machines, preview.for_people, preview.tasks.len()), (1, 1, 2));
+    let standings = Standings::of(&plan, at(1), &|_| false);
+    for size in SIZES {
+        let mut app = watching(size);
+        told(&mut app, RunAnswer::Stands(key(), Ok(Box::new(standings.clone()))));
+        told(&mut app, RunAnswer::Preview(key(), Ok(Box::new(preview.clone()))));
+        assert!(text(&app).contains("gives 1 task to machines, 1 task to people"), "{}", text(&app));
+        // Beside the tasks, and in the question.
+        for (keys, down) in [("⇥", "↓"), ("a", "↓")] {
+            press(&mut app, keys);
+            let mut seen = text(&app);
+            for _ in 0..80 {
+                press(&mut app, down);
+                seen.push_str(&text(&app));
+            }
+            for words in ["description: Tidy up", "notes: note well", "EVIL", "check: sh work.sh", "LENIENT"]
+            {
+                assert!(seen.contains(words), "{words} at {size:?} after {keys}:\n{}", text(&app));
+            }
+            assert!(seen.contains("sign: (a person does it"), "{size:?}");
+        }
+        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), 1)]);
+    }
+}
+
+#[test]
+fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
+    let (config, mut plan) = harmful();
+    let mut shown = |count: usize, bytes: usize| {
+        let tasks = (0..count).map(|number| {
+            let mut spec = task(&format!("t{number}"), &[]);
+            spec.description = "x".repeat(bytes);
+            let inputs = Json::empty_object();
+            spec.work = Some(Box::new(Work { executor: "sh".to_owned(), inputs, shape: None }));
+            spec
+        });
+        plan = Plan::blank(key().id);
+        let draft = Box::new(plan_of(tasks));
+        let create = Command::Create { draft, approval_required: None };
+        let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
+        plan.advance(&events, at(0));
+        Preview::of(&config, &plan)
+    };
+    assert_eq!(shown(PREVIEW_TASKS_MAX, 1).tasks.len(), PREVIEW_TASKS_MAX);
+    let more = shown(PREVIEW_TASKS_MAX + 1, 1);
+    assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PREVIEW_TASKS_MAX + 1));
+    let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
+    assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
+    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes are not shown)"));
+    let heavy = shown(20, PARTICULAR_BYTES_MAX);
+    let held = PREVIEW_BYTES_MAX / PARTICULAR_BYTES_MAX;
+    assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
+    let mut app = watching((80, 24));
+    let standings = Standings::of(&plan, at(1), &|_| false);
+    told(&mut app, RunAnswer::Stands(key(), Ok(Box::new(standings))));
+    told(&mut app, RunAnswer::Preview(key(), Ok(Box::new(heavy))));
+    press(&mut app, "⇥");
+    update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
+    assert!(text(&app).contains("… and 13 tasks that are not shown"), "{}", text(&app));
 }
 
 #[test]
@@ -337,6 +432,55 @@ fn a_dry_run_starts_nothing() {
 }
 
 #[test]
+fn a_dry_run_says_nothing_to_the_plan() {
+    let mut agents = Story::new(&Actor::agent("planner"));
+    agents.now = 20;
+    for (stands, keys) in
+        [(agents.stands(), &["a", "R"][..]), (middle().stands(), &["p", "c", "C", "t", "T", "⏎", "i"][..])]
+    {
+        for pressed in keys {
+            let run = Screen::Run(Box::new(RunView::new(key(), Intent::Watch)));
+            let (mut app, _) = App::new(settings(true), run, at(100), (80, 24));
+            told(&mut app, stands.clone());
+            let preview = Preview { version: 1, ..Preview::default() };
+            told(&mut app, RunAnswer::Preview(key(), Ok(Box::new(preview))));
+            told(&mut app, RunAnswer::Closer(key(), id("choose"), closer("")));
+            assert!(
+                !text(&app).contains("a approve") && !text(&app).contains("Enter answer"),
+                "{}",
+                text(&app)
+            );
+            assert_eq!(press(&mut app, pressed), [], "{pressed}");
+            assert!(app.dialog.is_none() && text(&app).contains("dry run: nothing is said"), "{pressed}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_has_words() {
+    let mut app = watching((80, 24));
+    told(&mut app, middle().stands());
+    told(&mut app, RunAnswer::Closer(key(), id("choose"), closer("")));
+    assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
+    assert!(app.dialog.is_some() && text(&app).contains("an answer has words"), "{}", text(&app));
+    let (plan, task, answer) = (key(), id("choose"), " Entry".to_owned());
+    assert_eq!(run_effects(press(&mut app, " Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+}
+
+#[test]
+fn a_rejection_and_its_reason_stay_on_the_screen() {
+    let mut story = Story::new(&Actor::agent("planner"));
+    let mut app = watching((80, 24));
+    told(&mut app, story.stands());
+    assert_eq!(press(&mut app, "R⏎"), [], "a rejection has words");
+    assert!(app.dialog.is_some());
+    press(&mut app, "⎋");
+    story.write(&Actor::person("ada"), Command::Reject { reason: "too wide".to_owned() });
+    told(&mut app, story.stands());
+    assert!(text(&app).contains("rejected: too wide"), "{}", text(&app));
+}
+
+#[test]
 fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     let person = Actor::person("ada");
     let mut plan = Plan::blank(key().id);
@@ -352,6 +496,7 @@ fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
     told(&mut app, RunAnswer::Stands(key(), Ok(Box::new(standings))));
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
     assert!(text(&app).contains(&format!(" t{}", ROWS_MAX - 1)), "{}", text(&app));
+    assert!(text(&app).contains("… and 7 more tasks"), "{}", text(&app));
 }
 
 fn versions(numbers: std::ops::RangeInclusive<u64>, current: u64, more: bool) -> Box<Versions> {

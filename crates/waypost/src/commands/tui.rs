@@ -1,7 +1,9 @@
 //! `waypost tui`: plans in a terminal, as a whole screen. Opens the stores and hands them over; what happens on the screen
 //! is the terminal program's own.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::Args;
@@ -18,6 +20,7 @@ use waypost_tui::{Ended, Ground, Make, Start, Wiring};
 use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::files;
 use crate::setup::{self, Folders};
 
 const EXAMPLES: &str = "\
@@ -105,16 +108,28 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         First::Run(plan, intent) => Start::Run(of_plan(plan), intent),
     };
     let edit = |text: &str, ending: &str| edit::edit_text("waypost-tui", ending, text).map_err(trouble);
-    let wiring = Wiring { grounds, by: context.actor()?, edit: Box::new(edit), mouse: config.tui.mouse };
-    match waypost_tui::open(settings, start, wiring) {
-        Ok(Ended::Left) => Ok(()),
-        Ok(Ended::Terminated) => {
-            Err(Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""))
-        }
+    let kept = Rc::new(RefCell::new(Vec::new()));
+    let keeping = Rc::clone(&kept);
+    let keep = move |plan: &PlanKey, text: &str| keeping.borrow_mut().push(keep(&plan.id, text));
+    let (by, edit, keep) = (context.actor()?, Box::new(edit), Box::new(keep));
+    let wiring = Wiring { grounds, by, edit, keep, mouse: config.tui.mouse };
+    let mut failure = match waypost_tui::open(settings, start, wiring) {
+        Ok(Ended::Left) => return Ok(()),
+        Ok(Ended::Terminated) => Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""),
         Err(error) => {
             let hint = "see that the terminal can be read and written";
-            Err(Failure::failed(format!("the terminal: {error}"), hint))
+            Failure::failed(format!("the terminal: {error}"), hint)
         }
+    };
+    failure.details.extend(kept.take());
+    Err(failure)
+}
+
+/// Keeps what nobody could save; says where.
+fn keep(plan: &PlanId, text: &str) -> String {
+    match files::write_private(&std::env::temp_dir(), &format!("waypost-{plan}"), "md", text) {
+        Ok(path) => format!("  your unsaved edits of plan {plan} are kept in {}", path.display()),
+        Err(failure) => format!("  your unsaved edits of plan {plan} are lost: {}", failure.message),
     }
 }
 

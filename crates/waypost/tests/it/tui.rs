@@ -210,6 +210,55 @@ fn the_terminal_is_as_it_was_after_the_program_is_ended_from_outside() {
 }
 
 #[test]
+fn edits_that_nobody_could_save_are_kept_in_a_file_when_the_program_is_ended_from_outside() {
+    let workspace = workspace();
+    let tmux = Tmux::new(&workspace, 100, 30);
+    for (number, signal) in [Signal::TERM, Signal::HUP].into_iter().enumerate() {
+        tmux.line("TMPDIR=$PWD waypost tui demo");
+        tmux.wait("Write it anew");
+        tmux.press(&["n"]);
+        tmux.wait("Complexity");
+        tmux.type_in("Never saved");
+        tmux.wait("Never saved");
+        kill_process(process_of(&workspace), signal).unwrap();
+        tmux.line(&format!("echo ended-{number}-$?"));
+        let shown = tmux.wait(&format!("ended-{number}-130"));
+        assert!(shown.contains("your unsaved edits of plan demo are kept in"), "{shown}");
+        let files = fs::read_dir(workspace.work()).unwrap().map(|entry| entry.unwrap().path());
+        let kept: Vec<_> =
+            files.filter(|path| path.extension().is_some_and(|ending| ending == "md")).collect();
+        let [kept] = kept.as_slice() else { panic!("{kept:?}") };
+        let text = fs::read_to_string(kept).unwrap();
+        assert!(text.contains("Never saved") && text.contains("Write it anew"), "{text}");
+        fs::remove_file(kept).unwrap();
+        tmux.line("clear");
+        tmux.wait_gone("ended-");
+    }
+}
+
+#[test]
+fn a_window_that_says_twice_that_it_is_closed_leaves_no_task_that_seems_to_run() {
+    let workspace = workspace();
+    // Work that takes its time to end when it is asked to.
+    let slow = CONFIGURATION.replace("sleep 0.3", "trap 'sleep 1; exit 1' TERM; sleep 600 & wait");
+    configure(&workspace, &slow);
+    let tmux = Tmux::new(&workspace, 100, 30);
+    tmux.line("waypost tui demo");
+    tmux.wait("Write it anew");
+    tmux.press(&["x"]);
+    tmux.wait("words of read");
+    let process = process_of(&workspace);
+    kill_process(process, Signal::HUP).unwrap();
+    tmux.wait_gone("words of read");
+    // Either it still ends what it ran, or it has done so.
+    let _gone = kill_process(process, Signal::HUP);
+    tmux.line("echo ended-$?");
+    tmux.wait("ended-130");
+    let shown = says(&workspace, &["show", "demo", "--json"]);
+    assert!(!shown.contains("\"status\":\"running\"") && !shown.contains("\"running\":1"), "{shown}");
+}
+
+#[test]
 fn an_editor_of_the_persons_choice_gets_the_terminal_and_gives_it_back() {
     let workspace = workspace();
     let script = workspace.root.join("editor");

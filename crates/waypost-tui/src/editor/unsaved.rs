@@ -1,0 +1,52 @@
+//! What would be lost if the program ended now: edits that were kept, and what is typed in a form that is open.
+
+use waypost_core::{Draft, Task};
+use waypost_dialects::{Dialect, Form as Shape, write};
+
+use super::Editor;
+use super::form::{Form, Target};
+
+impl Editor {
+    /// Edits that are nowhere but in memory; a form or a choice that is open counts as one.
+    pub(crate) fn unsaved(&self) -> usize {
+        let changed = self.sheet.as_ref().filter(|sheet| sheet.is_changed());
+        let edits = changed.map_or(0, |sheet| sheet.edits().max(1));
+        let chosen = self.picker.as_ref().is_some_and(|picker| match (&self.sheet, &picker.task) {
+            (Some(sheet), Some(task)) if !picker.for_form => {
+                let now = sheet.place(task).and_then(|at| sheet.rows().get(at));
+                now.is_some_and(|row| row.spec().depends_on != picker.chosen)
+            }
+            (Some(_) | None, Some(_) | None) => false,
+        });
+        edits + usize::from(chosen || self.form.as_ref().is_some_and(Form::is_changed))
+    }
+
+    /// The plan with all of that, as a text; nothing when nothing would be lost.
+    pub(crate) fn unsaved_text(&self) -> Option<String> {
+        let sheet = self.sheet.as_ref().filter(|_| self.unsaved() > 0)?;
+        let mut draft = sheet.draft();
+        if let Some(form) = self.form.as_ref().filter(|form| form.is_changed()) {
+            put(form, &mut draft);
+        }
+        if let Some(picker) = self.picker.as_ref().filter(|picker| !picker.for_form)
+            && let Some(task) =
+                draft.tasks.iter_mut().find(|task| Some(&task.spec.id) == picker.task.as_ref())
+        {
+            task.spec.depends_on.clone_from(&picker.chosen);
+        }
+        let written = write(&draft, Dialect::Markdown, Shape::Document);
+        // What has no Markdown has the form in which the store keeps it.
+        let written = written.or_else(|_| write(&draft, Dialect::Native, Shape::AsRead));
+        written.ok().map(|writing| writing.text)
+    }
+}
+
+/// Puts what a form says into a plan.
+fn put(form: &Form, draft: &mut Draft) {
+    let spec = form.spec();
+    let place = draft.tasks.iter_mut().find(|task| task.spec.id == spec.id);
+    match (&form.target, place) {
+        (Target::Task(_), Some(task)) => task.spec = spec,
+        (Target::Task(_), None) | (Target::New(_), _) => draft.tasks.push(Task::new(spec)),
+    }
+}
