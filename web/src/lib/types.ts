@@ -215,6 +215,7 @@ export interface Run {
   kind?: string;
   commands: string[];
   inputs?: unknown;
+  particulars?: { name: string; text: string }[];
 }
 
 export interface ApprovalView extends Approval {

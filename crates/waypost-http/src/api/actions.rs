@@ -6,8 +6,10 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
-use waypost_engine::{admit, preview};
+use waypost_core::{
+    Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, TaskSpec, differences,
+};
+use waypost_engine::{Config, admit, disclosure, preview};
 
 use super::answer::{Problem, Told};
 use super::approvals::approval as approval_of;
@@ -206,6 +208,7 @@ pub(crate) async fn approval(
                     "executor": work.map(|work| work.executor.clone()).unwrap_or_default(),
                     "commands": [preview(&api.config, &task.spec)],
                     "inputs": work.map(|work| work.inputs.value()),
+                    "particulars": particulars(&api.config, &task.spec),
                 })
             })
             .collect();
@@ -226,6 +229,12 @@ pub(crate) async fn approval(
         Ok(Told::at(value, version))
     })
     .await
+}
+
+/// Everything else that the plan's author says to the programs of a task.
+fn particulars(config: &Config, spec: &TaskSpec) -> Vec<Value> {
+    let said = disclosure(config, spec).particulars.into_iter().filter(|(name, _)| *name != "inputs");
+    said.map(|(name, text)| json!({ "name": name, "text": text })).collect()
 }
 
 /// Whether a difference is only that work went on.

@@ -165,12 +165,20 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     context
         .out
         .say(format!("plan {id} ({}) gives work to machines:", text::count(draft.tasks.len(), "task")));
-    let work: Vec<String> = dry::commands(config, draft);
-    for line in work.iter().take(TASKS_NAMED_MAX) {
-        context.out.say(format!("  {}", text::short(line, context.out.columns.saturating_sub(2))));
+    // The program is the operator's; what it is told, the plan's author says.
+    let said = |line: &str, indent: usize| {
+        let line = text::short(line, context.out.columns.saturating_sub(indent));
+        context.out.say(format!("{:indent$}{line}", ""));
+    };
+    for (task, disclosed) in dry::disclosed(config, draft).take(TASKS_NAMED_MAX) {
+        said(&format!("{task}: {}", disclosed.program), 2);
+        for (name, words) in &disclosed.particulars {
+            said(&format!("{name}: {words}"), 6);
+        }
     }
-    if work.len() > TASKS_NAMED_MAX {
-        context.out.say(format!("  … and {} more (--dry-run shows all)", work.len() - TASKS_NAMED_MAX));
+    let more = dry::disclosed(config, draft).count().saturating_sub(TASKS_NAMED_MAX);
+    if more > 0 {
+        context.out.say(format!("  … and {more} more (--dry-run shows all)"));
     }
 }
 

@@ -1,19 +1,25 @@
 //! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
 
 use serde_json::json;
-use waypost_core::{Draft, Status, TaskSpec, levels};
-use waypost_engine::{Config, preview};
+use waypost_core::{Draft, Status, TaskId, TaskSpec, Work, levels, seemly};
+use waypost_engine::{Config, Disclosure, disclosure, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output::Look;
 use crate::view::text;
 
-/// What would be run for each task with work, one line each.
-pub(super) fn commands(config: &Config, draft: &Draft) -> Vec<String> {
+/// Before what belongs to a task.
+const INDENT: &str = "      ";
+
+/// What would be run for each task with work, and what the plan's author says to it.
+pub(super) fn disclosed<'a>(
+    config: &'a Config,
+    draft: &'a Draft,
+) -> impl Iterator<Item = (&'a TaskId, Disclosure)> {
     let is_run = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
-    let tasks = draft.tasks.iter().filter(|task| is_run(&task.spec) && !task.state.status.is_finished());
-    tasks.map(|task| format!("{}: {}", task.spec.id, preview(config, &task.spec))).collect()
+    let tasks = draft.tasks.iter().filter(move |task| is_run(&task.spec) && !task.state.status.is_finished());
+    tasks.map(|task| (&task.spec.id, disclosure(config, &task.spec)))
 }
 
 /// Prints the whole of it.
@@ -39,7 +45,14 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
             .iter()
             .map(|tasks| {
                 let one = |task: &&waypost_core::Task| {
-                    json!({ "task": task.spec.id, "command": preview(config, &task.spec), "locks": task.spec.locks })
+                    let inputs = |work: &Option<Box<Work>>| work.as_ref().map(|work| work.inputs.value());
+                    json!({
+                        "task": task.spec.id,
+                        "command": preview(config, &task.spec),
+                        "inputs": inputs(&task.spec.work),
+                        "check_inputs": inputs(&task.spec.check),
+                        "locks": task.spec.locks,
+                    })
                 };
                 tasks.iter().map(one).collect::<Vec<_>>()
             })
@@ -61,7 +74,14 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
             let locks =
                 if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
             let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
-            context.out.line(text::short_line(&line, columns));
+            context.out.line(text::short_line(&seemly(&line), columns));
+            for (name, said) in disclosure(config, &task.spec).particulars {
+                if name.ends_with("inputs") {
+                    let line = text::short(&format!("{name}: {said}"), columns.saturating_sub(INDENT.len()));
+                    let line = context.out.paint(&line, Look::Dim);
+                    context.out.line(format!("{INDENT}{line}"));
+                }
+            }
         }
     }
     context.out.say("nothing was run and nothing was written");
