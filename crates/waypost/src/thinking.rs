@@ -107,19 +107,41 @@ impl Room {
         Journal::open(&self.orders.journal(plan), text::now(), &holder, models::redactor())
     }
 
-    /// The order of a plan whose journal is open, with how many calls it was charged with before.
-    pub(crate) fn order(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
+    /// Begins with an order of a plan whose journal is open and whose models are chosen: writes what else is to be said to
+    /// the plan, and keeps the order. Whatever is refused is refused before anything is changed.
+    pub(crate) fn begin(
+        &self,
+        context: &mut Context,
+        order: Order,
+        journal: &Journal,
+        commands: Vec<Command>,
+    ) -> Outcome<Order> {
+        let order = self.counted(order, journal)?;
+        if !commands.is_empty() {
+            let (plan, by) = (order.plan.clone(), context.actor()?);
+            let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+            self.plans.write(request)?;
+        }
+        self.keep(&order)?;
+        Ok(order)
+    }
+
+    /// An order in the place of the one before it, with how many calls its plan was charged with before its journal was begun.
+    fn counted(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
         let calls = journal.totals().all.calls;
         let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;
-        order.calls_before = match known.filter(|_| calls > 0) {
-            Some(known) => known.calls_before,
+        let before = known.as_ref().filter(|_| calls > 0).map(|known| known.calls_before);
+        if let Some(known) = known {
+            order.replace(known);
+        }
+        order.calls_before = match before {
+            Some(before) => before,
             None => match self.plans.look(&order.plan, |plan| plan.state().calls) {
                 Ok(charged) => charged.saturating_sub(calls),
                 Err(waypost_store::WriteError::NotFound(_)) => 0,
                 Err(error) => return Err(error.into()),
             },
         };
-        self.keep(&order)?;
         Ok(order)
     }
 
@@ -161,15 +183,16 @@ impl Room {
         thought.map_err(|error| of_thinking(error, &order.plan))
     }
 
-    /// Goes on with a plan that was paused before it began; one that runs is somebody else's affair.
-    pub(crate) fn wake(&self, context: &mut Context, plan: &PlanId) -> Outcome {
+    /// What a plan is told that was paused before it began, so that it can be thought about; one that runs is somebody else's
+    /// affair.
+    pub(crate) fn waking(&self, plan: &PlanId) -> Outcome<Vec<Command>> {
         let (phase, begun) = self.plans.look(plan, |plan| {
             let state = plan.state();
             let unapproved = state.approval_required && state.approval.is_none();
             (state.phase, state.started_at.is_some() && !unapproved)
         })?;
         match (phase, begun) {
-            (Phase::Paused, false) => self.write(context, plan, vec![Command::Resume]),
+            (Phase::Paused, false) => Ok(vec![Command::Resume]),
             (Phase::Paused, true) => Err(Failure::failed(
                 format!("plan {plan} is paused, and its work with it"),
                 format!("`waypost resume {plan}` lets both go on"),
@@ -182,41 +205,61 @@ impl Room {
                 | Phase::Failed
                 | Phase::Cancelled,
                 _,
-            ) => Ok(()),
+            ) => Ok(Vec::new()),
         }
     }
 
-    /// Says what may be spent on a plan, if anybody said so.
-    pub(crate) fn set_budget(&self, context: &mut Context, plan: &PlanId, tokens: Option<u64>) -> Outcome {
-        let Some(tokens) = tokens else { return Ok(()) };
-        let changes = PlanChanges { token_budget: Some(Some(tokens)), ..PlanChanges::default() };
-        self.write(context, plan, vec![Command::RevisePlan(Box::new(changes))])
-    }
-
-    fn write(&self, context: &mut Context, plan: &PlanId, commands: Vec<Command>) -> Outcome {
-        let (plan, by) = (plan.clone(), context.actor()?);
-        let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        Ok(self.plans.write(request).map(drop)?)
-    }
-
-    /// Notes whether something is left to do.
-    pub(crate) fn ended(&self, order: &mut Order, ending: &Ending) -> Outcome {
-        order.stand = match ending {
-            Ending::Over | Ending::Gone => Stand::Closed,
-            Ending::Stepped
-            | Ending::Halted
-            | Ending::Paused
-            | Ending::Bound(_)
-            | Ending::Trouble(_)
-            | Ending::Circles { .. } => Stand::Open,
-        };
-        self.keep(order)
+    /// Notes whether something is left to do: of this order, or of one before it.
+    pub(crate) fn ended(
+        &self,
+        context: &mut Context,
+        order: &mut Order,
+        ending: &Ending,
+        within: Within,
+    ) -> Outcome {
+        let want = order.want.clone();
+        match (ending, within) {
+            (Ending::Over, Within::Everything) | (Ending::Gone, _) => order.close(),
+            (Ending::Over, Within::Bounds) => order.bound(),
+            (
+                Ending::Stepped
+                | Ending::Halted
+                | Ending::Paused
+                | Ending::Bound(_)
+                | Ending::Trouble(_)
+                | Ending::Circles { .. },
+                _,
+            ) => order.stand = Stand::Open,
+        }
+        self.keep(order)?;
+        if order.want != want && !matches!(ending, Ending::Gone) {
+            let plan = &order.plan;
+            context.out.note(format!(
+                "what was begun before is unfinished: `waypost continue {plan}` goes on with it"
+            ));
+        }
+        Ok(())
     }
 
     /// The plan, for whoever answers about it.
     pub(crate) fn found(self, plan: PlanId) -> Found {
         Found { plans: self.plans, id: plan }
     }
+}
+
+/// What was thought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// All that was wanted.
+    Everything,
+    /// All but goals that a bound keeps from being broken down.
+    Bounds,
+}
+
+/// What a plan is told of what may be spent on it, if anybody said so.
+pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
+    let changes = PlanChanges { token_budget: Some(Some(tokens?)), ..PlanChanges::default() };
+    Some(Command::RevisePlan(Box::new(changes)))
 }
 
 /// The orders of a workspace.

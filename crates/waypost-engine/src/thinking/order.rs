@@ -67,6 +67,23 @@ pub enum Want {
     },
 }
 
+impl Want {
+    /// Whether nothing of the other is left when this is done.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Decompose { task: None }, Self::Decompose { task: Some(_) }) => true,
+            (
+                Self::Digest { task: None, examined },
+                Self::Digest { task: Some(_), examined: other_examined },
+            ) => examined == other_examined,
+            (
+                Self::Plan { .. } | Self::Decompose { .. } | Self::Digest { .. },
+                Self::Plan { .. } | Self::Decompose { .. } | Self::Digest { .. },
+            ) => self == other,
+        }
+    }
+}
+
 /// How far to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -123,10 +140,22 @@ impl Extent {
 pub enum Stand {
     /// Something is left to ask.
     Open,
+    /// Nothing is left to ask but of goals that a bound keeps from being broken down.
+    Bounded,
     /// A plan was shown and not saved.
     Shown,
     /// It was done, or given up for good.
     Closed,
+}
+
+impl Stand {
+    /// Whether somebody may go on with it.
+    pub fn is_unfinished(self) -> bool {
+        match self {
+            Self::Open | Self::Bounded => true,
+            Self::Shown | Self::Closed => false,
+        }
+    }
 }
 
 /// An order.
@@ -147,9 +176,67 @@ pub struct Order {
     pub calls_before: u64,
     /// How far it has come.
     pub stand: Stand,
+    /// What was wanted of the same plan before and is unfinished, the latest last. It is gone on with when this order is closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Unfinished>,
+}
+
+/// What an order was, while another one stands in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// What is wanted.
+    #[serde(flatten)]
+    pub want: Want,
+    /// How far to go.
+    pub extent: Extent,
+    /// The model that is asked instead of the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How far it has come.
+    pub stand: Stand,
 }
 
 impl Order {
+    /// An order that nobody has begun with.
+    pub fn new(plan: PlanId, want: Want, extent: Extent, model: Option<String>) -> Self {
+        Self { plan, want, extent, model, calls_before: 0, stand: Stand::Open, earlier: Vec::new() }
+    }
+
+    /// Takes the place of the order that the plan has had, and keeps what of that is unfinished and not a part of this.
+    pub fn replace(&mut self, known: Self) {
+        let Self { want, extent, model, stand, earlier, .. } = known;
+        self.earlier = earlier;
+        if stand.is_unfinished() {
+            self.earlier.push(Unfinished { want, extent, model, stand });
+        }
+        let whole = &self.want;
+        self.earlier.retain(|one| !whole.covers(&one.want));
+    }
+
+    /// Is done with. What was unfinished before it is the order of the plan again.
+    pub fn close(&mut self) {
+        match self.earlier.pop() {
+            Some(Unfinished { want, extent, model, stand }) => {
+                (self.want, self.extent, self.model, self.stand) = (want, extent, model, stand);
+            }
+            None => self.stand = Stand::Closed,
+        }
+    }
+
+    /// Has nothing left to ask within its bounds. What was unfinished before it and has comes first again.
+    pub fn bound(&mut self) {
+        self.stand = Stand::Bounded;
+        let Some(place) = self.earlier.iter().rposition(|one| one.stand == Stand::Open) else { return };
+        let open = self.earlier.remove(place);
+        let bounded = Unfinished {
+            want: std::mem::replace(&mut self.want, open.want),
+            extent: std::mem::replace(&mut self.extent, open.extent),
+            model: std::mem::replace(&mut self.model, open.model),
+            stand: std::mem::replace(&mut self.stand, open.stand),
+        };
+        self.earlier.push(bounded);
+    }
+
     /// A fingerprint of what is wanted, and of whom.
     pub fn fingerprint(&self) -> String {
         let said = serde_json::to_string(&(&self.want, &self.model)).unwrap_or_default();

@@ -7,7 +7,7 @@ use super::plan::making::{Making, Saving};
 use super::{decompose, digest};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Room, of_order};
+use crate::thinking::{Asked, Bounds, Room, budget, of_order};
 
 const EXAMPLES: &str = "\
 Goes on where the last process was: what models have answered is not asked or paid for again.
@@ -45,24 +45,27 @@ impl GoOn {
         order.model = self.asked.model.take().or(order.model);
         self.asked.model.clone_from(&order.model);
         let steps = if self.step { Steps::One } else { Steps::All };
-        let is_made = self.is_made(&room, &order)?;
-        if is_made {
-            room.wake(context, &order.plan)?;
-            room.set_budget(context, &order.plan, self.bounds.budget)?;
-        }
+        let chosen = room.choose(&self.asked)?;
         let journal = room.journal(&order.plan)?;
-        let order = room.order(order, &journal)?;
+        let mut commands = Vec::new();
+        if self.is_made(&room, &order)? {
+            commands = room.waking(&order.plan)?;
+            commands.extend(budget(self.bounds.budget));
+        }
         room.listen(context)?;
+        let order = room.begin(context, order, &journal, commands)?;
         context.out.say(format!("goes on with plan {}", order.plan));
         match &order.want {
             Want::Plan { .. } => {
                 let saving = Saving::Plan { edit: !self.no_edit };
-                Making { room, order, journal, asked: self.asked, saving }.run(context)
+                Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
             }
             Want::Decompose { .. } => {
-                decompose::run_and_tell(context, room, (order, journal), &self.asked, steps)
+                decompose::run_and_tell(context, room, (order, journal), (&chosen, &self.asked), steps)
             }
-            Want::Digest { .. } => digest::run_and_tell(context, room, (order, journal), &self.asked),
+            Want::Digest { .. } => {
+                digest::run_and_tell(context, room, (order, journal), (&chosen, &self.asked))
+            }
         }
     }
 
@@ -70,9 +73,11 @@ impl GoOn {
     fn find(&self, context: &Context, room: &Room) -> Outcome<Order> {
         let orders = room.orders.all().map_err(|error| of_order(&error))?;
         let Some(word) = &self.plan else {
-            let mut open = orders.into_iter().filter(|order| order.stand == Stand::Open);
-            let found = open.find(|order| is_current(room, order));
-            return found.ok_or_else(|| {
+            let latest = |stand: Stand| {
+                orders.iter().find(|order| order.stand == stand && is_current(room, order)).cloned()
+            };
+            // What a bound keeps waits for somebody to raise it, so it keeps nobody from what is open.
+            return latest(Stand::Open).or_else(|| latest(Stand::Bounded)).ok_or_else(|| {
                 let message = "no thinking is unfinished";
                 Failure::not_found(message, "name the plan; `waypost list` shows the plans")
             });
@@ -86,14 +91,7 @@ impl GoOn {
         };
         let known = orders.into_iter().find(|order| order.plan == id);
         // Whoever names a plan that nobody has begun to think about wants just that.
-        Ok(known.unwrap_or_else(|| Order {
-            plan: id,
-            want: Want::Decompose { task: None },
-            extent: room.extent(),
-            model: None,
-            calls_before: 0,
-            stand: Stand::Open,
-        }))
+        Ok(known.unwrap_or_else(|| Order::new(id, Want::Decompose { task: None }, room.extent(), None)))
     }
 
     fn is_made(&self, room: &Room, order: &Order) -> Outcome<bool> {
