@@ -170,7 +170,7 @@ impl Room {
             model: &*model,
             journal,
             calls_before: order.calls_before,
-            limits: order.extent.limits,
+            limits: chosen.limits(order.extent.limits),
             prices: &prices,
             parallel_max: order.extent.parallel_max,
             steps,

@@ -87,7 +87,7 @@ impl Decompose {
         let mut commands = room.waking(&plan)?;
         // A new plan has its budget already.
         commands.extend(budget(self.bounds.budget.filter(|_| !is_new)));
-        let order = Order::new(plan, Want::Decompose { task }, extent, self.asked.model.clone());
+        let order = Order::new(plan, Want::Decompose { task }, extent, self.asked.model());
         room.listen(context)?;
         let order = room.begin(context, order, &journal, commands)?;
         let steps = if self.step { Steps::One } else { Steps::All };

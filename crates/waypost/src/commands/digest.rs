@@ -49,7 +49,7 @@ impl Digest {
         let extent = self.bounds.over(room.extent())?;
         let chosen = room.choose(&self.asked)?;
         let journal = room.journal(&found.id)?;
-        let order = Order::new(found.id, want, extent, self.asked.model.clone());
+        let order = Order::new(found.id, want, extent, self.asked.model());
         room.listen(context)?;
         let commands = budget(self.bounds.budget).into_iter().collect();
         let order = room.begin(context, order, &journal, commands)?;

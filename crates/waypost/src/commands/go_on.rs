@@ -42,7 +42,7 @@ impl GoOn {
         let mut order = self.find(context, &room)?;
         order.extent = self.bounds.over(order.extent)?;
         order.stand = Stand::Open;
-        order.model = self.asked.model.take().or(order.model);
+        order.model = self.asked.model().or(order.model);
         self.asked.model.clone_from(&order.model);
         let steps = if self.step { Steps::One } else { Steps::All };
         let chosen = room.choose(&self.asked)?;

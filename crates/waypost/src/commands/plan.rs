@@ -92,7 +92,7 @@ impl Plan {
             prose: self.prose,
         };
         let extent = self.bounds.over(room.extent())?;
-        let order = Order::new(room.plans.id_for_later()?, want, extent, self.asked.model.clone());
+        let order = Order::new(room.plans.id_for_later()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
         room.listen(context)?;
         let (order, journal) = self.adopt(context, &room, order)?;

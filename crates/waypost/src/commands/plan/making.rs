@@ -68,7 +68,7 @@ impl Making {
             &mut session,
             &*model,
             &self.journal,
-            (self.order.extent.limits, &prices),
+            (chosen.limits(self.order.extent.limits), &prices),
             (&self.room.halt, &self.room.stop),
             &talk,
             |ask, problems| {

@@ -250,6 +250,20 @@ fn a_rollback_takes_the_whole_subtree_and_the_model_is_asked_anew() {
 }
 
 #[test]
+fn a_record_of_goals_that_were_rolled_back_and_reworded_can_be_replayed() {
+    let stage = Stage::directed(machine);
+    stage.does(&["decompose", MACHINE]);
+    let id = stage.only();
+    stage.does(&["rollback", &id, "goal.3"]);
+    stage.does(&["task", "revise", &id, "goal.3", "--description", "step cover only: leave it plain"]);
+    stage.does(&["continue", &id, "--record", "record.jsonl"]);
+    let asked = stage.server.asked();
+    let again = stage.does(&["decompose", MACHINE, "--replay", "record.jsonl"]);
+    assert_eq!((again["ending"].as_str(), stage.server.asked()), (Some("over"), asked));
+    assert_eq!(stage.plan(again["id"].as_str().unwrap()).len(), 10, "as it was the first time");
+}
+
+#[test]
 fn a_pause_ends_the_thinking_after_what_is_under_way() {
     let (asked, hear_asked) = channel();
     let (go, wait) = sync_channel::<()>(0);

@@ -213,6 +213,20 @@ fn a_record_can_be_replayed_without_a_model() {
 }
 
 #[test]
+fn a_replay_asks_no_model_whichever_one_is_named_and_whatever_may_be_spent() {
+    let stage =
+        Stage::configured(ModelServer::playing([say(three())]), "retries = 0\n", "cost_budget = 1.0\n");
+    stage.does(&["plan", GOAL, "--record", "record.jsonl"]);
+    let words = ["plan", GOAL, "--replay", "record.jsonl", "--cost", "0.000001", "--json"];
+    let output = stage.command(&words).env("WAYPOST_MODEL", "scripted").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!((stage.server.asked(), stage.does(&["list"])["total"].as_u64()), (1, Some(2)));
+    stage.fails(2, &["plan", GOAL, "--replay", "record.jsonl", "--model", "scripted"]);
+    let error = stage.fails(5, &["plan", GOAL, "--replay", "nowhere.jsonl"]);
+    assert!(error["hint"].as_str().unwrap().contains("read"), "{error}");
+}
+
+#[test]
 fn an_agents_plan_is_its_own_and_a_model_cannot_approve() {
     let stage = Stage::playing([say(three())]);
     stage.does(&["plan", GOAL, "--as", "agent:robin"]);
