@@ -5,12 +5,14 @@ mod models;
 pub(crate) mod progress;
 pub(crate) mod report;
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
 use waypost_engine::Config;
-use waypost_engine::models::{Journal, JournalError, Stop};
+use waypost_engine::models::{Journal, JournalError, Stop, read_journal};
 use waypost_engine::thinking::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
@@ -89,8 +91,11 @@ impl Room {
         models::extent(&self.config.planner)
     }
 
-    /// The models that are to be asked.
+    /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
     pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
+        if let Some(to) = &asked.record {
+            check_record(to)?;
+        }
         models::choose(&self.config, &self.folders, asked)
     }
 
@@ -276,10 +281,43 @@ pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
     })
 }
 
+/// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.
+fn check_record(to: &Path) -> Outcome {
+    let failed = |error: std::io::Error| Failure::file(to, &error);
+    let found = match std::fs::metadata(to) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                let message = format!("the folder {} for the record does not exist", folder.display());
+                return Err(Failure::not_found(message, "make it first, or name another"));
+            }
+            OpenOptions::new().write(true).create_new(true).open(to).map_err(failed)?;
+            return std::fs::remove_file(to).map_err(failed);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if found.is_dir() {
+        let message = format!("{} is a folder, not a file", to.display());
+        return Err(Failure::failed(message, "name a file for the record"));
+    }
+    // A text without the end of a line is read as a journal that was cut in its first line.
+    let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
+    if found.is_file() && found.len() > 0 && !is_record() {
+        let message = format!("{} exists already, and is no record of models", to.display());
+        return Err(Failure::failed(message, "choose another name: only an older record is replaced"));
+    }
+    OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
+}
+
 /// Copies a journal to where somebody wants a record of it.
 pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
     let Some(to) = to else { return Ok(()) };
-    std::fs::copy(journal, to).map(drop).map_err(|error| Failure::file(to, &error))
+    std::fs::copy(journal, to).map(drop).map_err(|error| {
+        let message =
+            format!("the record could not be written; all else is saved: {}: {error}", to.display());
+        Failure::failed(message, format!("the same stands in {}", journal.display()))
+    })
 }
 
 pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {
@@ -301,10 +339,20 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
     }
 }
 
+/// Names orders that cannot be read, and were passed over.
+pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
+    for error in bad {
+        let Failure { message, hint, .. } = of_order(error);
+        context.out.note(format!("passed over: {message} ({hint})"));
+    }
+}
+
 pub(crate) fn of_order(error: &OrderError) -> Failure {
     let hint = match error {
         OrderError::File { .. } => "see that the folder may be read and written",
-        OrderError::Corrupt { .. } => "mend it or move it away: then only the bounds that were said are lost",
+        OrderError::Corrupt { .. } => {
+            "mend it or move it away: what was ordered (goal, files, bounds) is then lost, what was answered is in the journal beside it"
+        }
     };
     Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
 }

@@ -265,6 +265,15 @@ pub enum OrderError {
     },
 }
 
+impl OrderError {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Corrupt { path, .. } => path,
+        }
+    }
+}
+
 /// The folder of orders and journals.
 #[derive(Clone, Debug)]
 pub struct Orders {
@@ -291,25 +300,29 @@ impl Orders {
         read(&self.path(plan))
     }
 
-    /// All orders, the latest first.
-    pub fn all(&self) -> Result<Vec<Order>, OrderError> {
+    /// All orders that can be read, the latest first, and why the others cannot: one bad file keeps nobody from the rest.
+    pub fn all(&self) -> Result<(Vec<Order>, Vec<OrderError>), OrderError> {
         let failed = |error| OrderError::File { path: self.folder.clone(), error };
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             Err(error) => return Err(failed(error)),
         };
-        let mut found = Vec::new();
+        let (mut found, mut bad) = (Vec::new(), Vec::new());
         for entry in entries.take(ORDERS_MAX) {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|ending| ending == "json") {
                 let changed = fs::metadata(&path).and_then(|metadata| metadata.modified());
-                let changed = changed.map_err(|error| OrderError::File { path: path.clone(), error })?;
-                found.extend(read(&path)?.map(|order| (changed, order)));
+                let changed = changed.map_err(|error| OrderError::File { path: path.clone(), error });
+                match changed.and_then(|changed| Ok((changed, read(&path)?))) {
+                    Ok((changed, order)) => found.extend(order.map(|order| (changed, order))),
+                    Err(error) => bad.push(error),
+                }
             }
         }
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.plan.cmp(&other.plan)));
-        Ok(found.into_iter().map(|(_, order)| order).collect())
+        bad.sort_by(|one, other| one.path().cmp(other.path()));
+        Ok((found.into_iter().map(|(_, order)| order).collect(), bad))
     }
 
     /// Keeps an order in the place of the one before it. It is on the disk when this returns.

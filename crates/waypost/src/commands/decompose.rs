@@ -151,20 +151,20 @@ pub(crate) fn run_and_tell(
 ) -> Outcome {
     let (id, journal) = (begun.0.plan.clone(), Arc::clone(&begun.1));
     let told = think(context, &room, begun, chosen, steps);
-    record(journal.path(), asked.record.as_ref())?;
+    let recorded = record(journal.path(), asked.record.as_ref());
     let told = told?;
     let found = room.found(id);
     if context.out.json {
         let mut fields = told.fields;
         found.look(|plan| report::plan_fields(plan, &mut fields))?;
         context.out.value(&fields)?;
-        return told.outcome;
+        return told.outcome.and(recorded);
     }
     found.look(|plan| report::print_tree(plan, &mut context.out))?;
     for line in report::lines(&told.fields) {
         context.out.say(line);
     }
-    told.outcome
+    told.outcome.and(recorded)
 }
 
 /// Breaks down what an order names.

@@ -72,10 +72,10 @@ pub(crate) fn run_and_tell(
     let before = room.plans.look(&order.plan, digested)?;
     let mut session = Digests::new(chosen.manner(), fidelity, scope, order.extent.parallel_max);
     let thought = room.think(context, &order, (chosen, &journal), Steps::All, &mut session);
-    record(journal.path(), asked.record.as_ref())?;
+    let recorded = record(journal.path(), asked.record.as_ref());
     let thought = thought?;
     room.ended(context, &mut order, &thought.ending, Within::Everything)?;
-    let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err);
+    let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err).and(recorded);
     let mut fields = report::thought_json(&thought, &journal);
     let found = room.found(order.plan.clone());
     let mut now = found.look(digested)?;

@@ -12,7 +12,7 @@ use crate::commands::plan::making::{Making, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::thinking::{Asked, Bounds, Room, of_order, out_of_bounds};
+use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -105,7 +105,9 @@ impl Plan {
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
             Vec::new()
         } else {
-            room.orders.all().map_err(|error| of_order(&error))?
+            let (known, bad) = room.orders.all().map_err(|error| of_order(&error))?;
+            note_bad(context, &bad);
+            known
         };
         let same = |known: &Order| {
             let open = match known.stand {
@@ -117,8 +119,12 @@ impl Plan {
         for known in known.into_iter().filter(same) {
             let journal = match room.journal(&known.plan) {
                 Ok(journal) => journal,
-                // Another process is at it.
-                Err(_) => continue,
+                // Another process is at it, or nobody can be: neither is in the way of a new plan.
+                Err(failure) if failure.code == "held" => continue,
+                Err(failure) => {
+                    context.out.note(format!("passed over: {} ({})", failure.message, failure.hint));
+                    continue;
+                }
             };
             let what = match known.stand {
                 Stand::Shown => "the plan that was shown",

@@ -49,13 +49,14 @@ pub(crate) struct Making {
 
 impl Making {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
-        let made = self.make(context);
-        record(self.journal.path(), self.asked.record.as_ref())?;
-        let drafted = made?;
-        match self.saving {
-            Saving::Nothing => self.show_only(context, &drafted),
-            Saving::Plan { edit } => self.save(context, drafted, edit),
-        }
+        let (journal, to) = (Arc::clone(&self.journal), self.asked.record.take());
+        let outcome = match (self.make(context), self.saving) {
+            (Ok(drafted), Saving::Nothing) => self.show_only(context, &drafted),
+            (Ok(drafted), Saving::Plan { edit }) => self.save(context, drafted, edit),
+            (Err(failure), _) => Err(failure),
+        };
+        // A plan that was paid for is saved before anything else can go wrong.
+        outcome.and(record(journal.path(), to.as_ref()))
     }
 
     fn make(&mut self, context: &mut Context) -> Outcome<Drafted> {
