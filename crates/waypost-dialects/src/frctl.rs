@@ -47,7 +47,7 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     let description = fields.text("description");
     draft.state.created_at = fields.time_as("created_at", &mut kept, time);
     draft.state.updated_at = fields.time_as("updated_at", &mut kept, time);
-    draft.state.tokens_used = fields.integer("total_tokens").unwrap_or_default();
+    let total_tokens = fields.integer("total_tokens").unwrap_or_default();
     let max_depth = fields.integer("max_depth").unwrap_or_default();
     let status = fields.text("status");
     let goals = take_goals(&mut fields);
@@ -63,6 +63,12 @@ fn read_plan(plan: Map<String, Value>) -> Reading {
     nameless.settle(&mut draft);
     put_in_order(&mut draft, &mut written);
     finish_goals(&mut draft, written, &mut reading.problems);
+
+    // The program forgets to count; what its goals have cost was spent all the same.
+    let thoughts = draft.tasks.iter().filter_map(|task| task.spec.thinking.as_ref());
+    let of_goals = thoughts.fold(0i64, |sum, thinking| sum.saturating_add(thinking.tokens));
+    draft.state.tokens_used = total_tokens.max(of_goals);
+    kept.remember("total_tokens", draft.state.tokens_used, total_tokens);
 
     let tree = Tree::of(&draft, None);
     kept.remember("max_depth", tree.depth_max(), max_depth);

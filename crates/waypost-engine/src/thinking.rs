@@ -24,7 +24,7 @@ use crate::models::{Journal, Model, ModelError, Progress, Stop};
 pub use charges::charge;
 pub use digests::Digests;
 pub use generate::{Drafted, NoDraft, generate};
-pub use order::{Extent, Order, OrderError, Orders, Stand, Text, Want};
+pub use order::{Extent, Order, OrderError, Orders, Stand, Text, Unfinished, Want};
 pub use outdated::forget_outdated;
 pub use session::Session;
 

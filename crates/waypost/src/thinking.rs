@@ -5,12 +5,14 @@ mod models;
 pub(crate) mod progress;
 pub(crate) mod report;
 
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
 use waypost_engine::Config;
-use waypost_engine::models::{Journal, JournalError, Redactor, Stop};
+use waypost_engine::models::{Journal, JournalError, Redactor, Stop, read_journal};
 use waypost_engine::thinking::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
@@ -89,8 +91,11 @@ impl Room {
         models::extent(&self.config.planner)
     }
 
-    /// The models that are to be asked.
+    /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
     pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
+        if let Some(to) = &asked.record {
+            check_record(to)?;
+        }
         models::choose(&self.config, &self.folders, asked)
     }
 
@@ -112,19 +117,41 @@ impl Room {
         Journal::open(&self.orders.journal(plan), text::now(), &holder, self.redactor())
     }
 
-    /// The order of a plan whose journal is open, with how many calls it was charged with before.
-    pub(crate) fn order(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
+    /// Begins with an order of a plan whose journal is open and whose models are chosen: writes what else is to be said to
+    /// the plan, and keeps the order. Whatever is refused is refused before anything is changed.
+    pub(crate) fn begin(
+        &self,
+        context: &mut Context,
+        order: Order,
+        journal: &Journal,
+        commands: Vec<Command>,
+    ) -> Outcome<Order> {
+        let order = self.counted(order, journal)?;
+        if !commands.is_empty() {
+            let (plan, by) = (order.plan.clone(), context.actor()?);
+            let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+            self.plans.write(request)?;
+        }
+        self.keep(&order)?;
+        Ok(order)
+    }
+
+    /// An order in the place of the one before it, with how many calls its plan was charged with before its journal was begun.
+    fn counted(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
         let calls = journal.totals().all.calls;
         let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;
-        order.calls_before = match known.filter(|_| calls > 0) {
-            Some(known) => known.calls_before,
+        let before = known.as_ref().filter(|_| calls > 0).map(|known| known.calls_before);
+        if let Some(known) = known {
+            order.replace(known);
+        }
+        order.calls_before = match before {
+            Some(before) => before,
             None => match self.plans.look(&order.plan, |plan| plan.state().calls) {
                 Ok(charged) => charged.saturating_sub(calls),
                 Err(waypost_store::WriteError::NotFound(_)) => 0,
                 Err(error) => return Err(error.into()),
             },
         };
-        self.keep(&order)?;
         Ok(order)
     }
 
@@ -153,7 +180,7 @@ impl Room {
             model: &*model,
             journal,
             calls_before: order.calls_before,
-            limits: order.extent.limits,
+            limits: chosen.limits(order.extent.limits),
             prices: &prices,
             parallel_max: order.extent.parallel_max,
             steps,
@@ -166,15 +193,16 @@ impl Room {
         thought.map_err(|error| of_thinking(error, &order.plan))
     }
 
-    /// Goes on with a plan that was paused before it began; one that runs is somebody else's affair.
-    pub(crate) fn wake(&self, context: &mut Context, plan: &PlanId) -> Outcome {
+    /// What a plan is told that was paused before it began, so that it can be thought about; one that runs is somebody else's
+    /// affair.
+    pub(crate) fn waking(&self, plan: &PlanId) -> Outcome<Vec<Command>> {
         let (phase, begun) = self.plans.look(plan, |plan| {
             let state = plan.state();
             let unapproved = state.approval_required && state.approval.is_none();
             (state.phase, state.started_at.is_some() && !unapproved)
         })?;
         match (phase, begun) {
-            (Phase::Paused, false) => self.write(context, plan, vec![Command::Resume]),
+            (Phase::Paused, false) => Ok(vec![Command::Resume]),
             (Phase::Paused, true) => Err(Failure::failed(
                 format!("plan {plan} is paused, and its work with it"),
                 format!("`waypost resume {plan}` lets both go on"),
@@ -187,41 +215,61 @@ impl Room {
                 | Phase::Failed
                 | Phase::Cancelled,
                 _,
-            ) => Ok(()),
+            ) => Ok(Vec::new()),
         }
     }
 
-    /// Says what may be spent on a plan, if anybody said so.
-    pub(crate) fn set_budget(&self, context: &mut Context, plan: &PlanId, tokens: Option<u64>) -> Outcome {
-        let Some(tokens) = tokens else { return Ok(()) };
-        let changes = PlanChanges { token_budget: Some(Some(tokens)), ..PlanChanges::default() };
-        self.write(context, plan, vec![Command::RevisePlan(Box::new(changes))])
-    }
-
-    fn write(&self, context: &mut Context, plan: &PlanId, commands: Vec<Command>) -> Outcome {
-        let (plan, by) = (plan.clone(), context.actor()?);
-        let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        Ok(self.plans.write(request).map(drop)?)
-    }
-
-    /// Notes whether something is left to do.
-    pub(crate) fn ended(&self, order: &mut Order, ending: &Ending) -> Outcome {
-        order.stand = match ending {
-            Ending::Over | Ending::Gone => Stand::Closed,
-            Ending::Stepped
-            | Ending::Halted
-            | Ending::Paused
-            | Ending::Bound(_)
-            | Ending::Trouble(_)
-            | Ending::Circles { .. } => Stand::Open,
-        };
-        self.keep(order)
+    /// Notes whether something is left to do: of this order, or of one before it.
+    pub(crate) fn ended(
+        &self,
+        context: &mut Context,
+        order: &mut Order,
+        ending: &Ending,
+        within: Within,
+    ) -> Outcome {
+        let want = order.want.clone();
+        match (ending, within) {
+            (Ending::Over, Within::Everything) | (Ending::Gone, _) => order.close(),
+            (Ending::Over, Within::Bounds) => order.bound(),
+            (
+                Ending::Stepped
+                | Ending::Halted
+                | Ending::Paused
+                | Ending::Bound(_)
+                | Ending::Trouble(_)
+                | Ending::Circles { .. },
+                _,
+            ) => order.stand = Stand::Open,
+        }
+        self.keep(order)?;
+        if order.want != want && !matches!(ending, Ending::Gone) {
+            let plan = &order.plan;
+            context.out.note(format!(
+                "what was begun before is unfinished: `waypost continue {plan}` goes on with it"
+            ));
+        }
+        Ok(())
     }
 
     /// The plan, for whoever answers about it.
     pub(crate) fn found(self, plan: PlanId) -> Found {
         Found { plans: self.plans, id: plan }
     }
+}
+
+/// What was thought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// All that was wanted.
+    Everything,
+    /// All but goals that a bound keeps from being broken down.
+    Bounds,
+}
+
+/// What a plan is told of what may be spent on it, if anybody said so.
+pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
+    let changes = PlanChanges { token_budget: Some(Some(tokens?)), ..PlanChanges::default() };
+    Some(Command::RevisePlan(Box::new(changes)))
 }
 
 /// The orders of a workspace.
@@ -238,10 +286,43 @@ pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
     })
 }
 
+/// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.
+fn check_record(to: &Path) -> Outcome {
+    let failed = |error: std::io::Error| Failure::file(to, &error);
+    let found = match std::fs::metadata(to) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                let message = format!("the folder {} for the record does not exist", folder.display());
+                return Err(Failure::not_found(message, "make it first, or name another"));
+            }
+            OpenOptions::new().write(true).create_new(true).open(to).map_err(failed)?;
+            return std::fs::remove_file(to).map_err(failed);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if found.is_dir() {
+        let message = format!("{} is a folder, not a file", to.display());
+        return Err(Failure::failed(message, "name a file for the record"));
+    }
+    // A text without the end of a line is read as a journal that was cut in its first line.
+    let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
+    if found.is_file() && found.len() > 0 && !is_record() {
+        let message = format!("{} exists already, and is no record of models", to.display());
+        return Err(Failure::failed(message, "choose another name: only an older record is replaced"));
+    }
+    OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
+}
+
 /// Copies a journal to where somebody wants a record of it.
 pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
     let Some(to) = to else { return Ok(()) };
-    std::fs::copy(journal, to).map(drop).map_err(|error| Failure::file(to, &error))
+    std::fs::copy(journal, to).map(drop).map_err(|error| {
+        let message =
+            format!("the record could not be written; all else is saved: {}: {error}", to.display());
+        Failure::failed(message, format!("the same stands in {}", journal.display()))
+    })
 }
 
 pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {
@@ -263,10 +344,20 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
     }
 }
 
+/// Names orders that cannot be read, and were passed over.
+pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
+    for error in bad {
+        let Failure { message, hint, .. } = of_order(error);
+        context.out.note(format!("passed over: {message} ({hint})"));
+    }
+}
+
 pub(crate) fn of_order(error: &OrderError) -> Failure {
     let hint = match error {
         OrderError::File { .. } => "see that the folder may be read and written",
-        OrderError::Corrupt { .. } => "mend it or move it away: then only the bounds that were said are lost",
+        OrderError::Corrupt { .. } => {
+            "mend it or move it away: what was ordered (goal, files, bounds) is then lost, what was answered is in the journal beside it"
+        }
     };
     Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
 }

@@ -141,7 +141,7 @@ fn write_head(draft: &Draft, program: bool) -> (String, Value) {
         map.insert("goal_count".to_owned(), counted("goal_count", words.len()));
         map.insert("atomic_count".to_owned(), counted("atomic_count", atomic));
         map.insert("max_depth".to_owned(), counted("max_depth", tree.depth_max()));
-        map.insert("total_tokens".to_owned(), draft.state.tokens_used.into());
+        map.insert("total_tokens".to_owned(), kept.recall("total_tokens", draft.state.tokens_used));
     } else {
         map.insert("total_goals".to_owned(), counted("total_goals", words.len()));
         map.insert("atomic_goals".to_owned(), counted("atomic_goals", atomic));

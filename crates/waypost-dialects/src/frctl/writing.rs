@@ -65,7 +65,7 @@ pub(crate) fn write(draft: &Draft, form: Form) -> Result<Writing, Unreadable> {
     put_time(&mut map, "created_at", draft.state.created_at, &kept, time);
     put_time(&mut map, "updated_at", draft.state.updated_at, &kept, time);
     map.insert("status".to_owned(), status);
-    map.insert("total_tokens".to_owned(), draft.state.tokens_used.into());
+    map.insert("total_tokens".to_owned(), kept.recall("total_tokens", draft.state.tokens_used));
     map.insert("max_depth".to_owned(), kept.recall("max_depth", tree.depth_max()));
     map.insert("goals".to_owned(), Value::Object(goals));
     for (field, text) in [("title", title), ("goal", draft.spec.goal.as_str())] {

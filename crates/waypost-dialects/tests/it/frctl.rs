@@ -24,6 +24,27 @@ fn a_plan_that_is_read_and_written_is_the_same_text() {
 }
 
 #[test]
+fn what_goals_have_cost_counts_where_the_plan_forgot_it() {
+    let text = fixture("frctl/saved.json");
+    let mut value = json(&text);
+    let goals = value["goals"].as_object_mut().unwrap();
+    goals.values_mut().for_each(|goal| goal["tokens_used"] = 100.into());
+    let of_goals = 100 * i64::try_from(goals.len()).unwrap();
+    for (total, counted) in [(0, of_goals), (of_goals + 7, of_goals + 7)] {
+        value["total_tokens"] = total.into();
+        let mut plan = draft(&value.to_string(), FRCTL);
+        assert_eq!(plan.state.tokens_used, counted);
+        assert_eq!(
+            json(&written(&plan, FRCTL, Form::AsRead)),
+            value,
+            "a file that nobody changed stays as it was"
+        );
+        plan.state.tokens_used += 1;
+        assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["total_tokens"], counted + 1);
+    }
+}
+
+#[test]
 fn observed_plans_come_back_equal() {
     for name in ["doc-complete-example.json", "real-e4b4b3ea.json"] {
         let Some(text) = observed(&format!("frctl/{name}")) else { continue };

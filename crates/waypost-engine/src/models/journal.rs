@@ -68,7 +68,9 @@ impl JournalError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::File { .. } => "see that the file can be written, and that the disk has room".to_owned(),
+            Self::File { .. } => {
+                "see that the file can be read and written, and that the disk has room".to_owned()
+            }
             Self::Held { .. } => "wait for it, or end it".to_owned(),
             Self::Corrupt { .. } => {
                 "take the line out if it cannot be mended: its answer is then asked for again".to_owned()

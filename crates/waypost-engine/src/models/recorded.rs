@@ -44,20 +44,25 @@ impl<M: Model> Model for Recorded<M> {
 #[derive(Debug)]
 pub struct Replayed {
     file: String,
-    by_slot: BTreeMap<String, Entry>,
+    /// By slot, then by the fingerprint of the question: a goal that was rolled back or reworded is asked about again.
+    answers: BTreeMap<String, BTreeMap<String, Entry>>,
 }
 
 impl Replayed {
-    /// Reads the journal. Answers that were forgotten later count: when they were given, they were used.
+    /// Reads the journal. Answers that were forgotten later count: when they were given, they were used. Of several answers
+    /// to the very same question the last counts: it is the one that stayed.
     pub fn read(path: &Path) -> Result<Self, JournalError> {
-        let mut by_slot = BTreeMap::new();
+        let mut answers: BTreeMap<String, BTreeMap<String, Entry>> = BTreeMap::new();
         for line in read_journal(path)? {
             match line {
-                JournalLine::Answered { entry, .. } => drop(by_slot.insert(entry.slot.clone(), entry)),
+                JournalLine::Answered { entry, .. } => {
+                    let of_slot = answers.entry(entry.slot.clone()).or_default();
+                    of_slot.insert(entry.fingerprint.clone(), entry);
+                }
                 JournalLine::Begun { .. } | JournalLine::Failed { .. } | JournalLine::Forgotten { .. } => {}
             }
         }
-        Ok(Self { file: path.display().to_string(), by_slot })
+        Ok(Self { file: path.display().to_string(), answers })
     }
 }
 
@@ -67,10 +72,12 @@ impl Model for Replayed {
             return Err(ModelError::Stopped);
         }
         let (slot, file) = (ask.slot.clone(), self.file.clone());
-        let Some(entry) = self.by_slot.get(&slot) else { return Err(ModelError::NotRecorded { slot, file }) };
-        if entry.fingerprint != ask.fingerprint() {
+        let Some(of_slot) = self.answers.get(&slot) else {
+            return Err(ModelError::NotRecorded { slot, file });
+        };
+        let Some(entry) = of_slot.get(&ask.fingerprint()) else {
             return Err(ModelError::Departed { slot, file });
-        }
+        };
         // It is new to whoever asks, and is charged as it was the first time.
         let reply = Reply { recalled: false, ..entry.reply() };
         progress.told(ask, &Moment::Answered { reply: &reply });

@@ -67,6 +67,23 @@ pub enum Want {
     },
 }
 
+impl Want {
+    /// Whether nothing of the other is left when this is done.
+    fn covers(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Decompose { task: None }, Self::Decompose { task: Some(_) }) => true,
+            (
+                Self::Digest { task: None, examined },
+                Self::Digest { task: Some(_), examined: other_examined },
+            ) => examined == other_examined,
+            (
+                Self::Plan { .. } | Self::Decompose { .. } | Self::Digest { .. },
+                Self::Plan { .. } | Self::Decompose { .. } | Self::Digest { .. },
+            ) => self == other,
+        }
+    }
+}
+
 /// How far to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -123,10 +140,22 @@ impl Extent {
 pub enum Stand {
     /// Something is left to ask.
     Open,
+    /// Nothing is left to ask but of goals that a bound keeps from being broken down.
+    Bounded,
     /// A plan was shown and not saved.
     Shown,
     /// It was done, or given up for good.
     Closed,
+}
+
+impl Stand {
+    /// Whether somebody may go on with it.
+    pub fn is_unfinished(self) -> bool {
+        match self {
+            Self::Open | Self::Bounded => true,
+            Self::Shown | Self::Closed => false,
+        }
+    }
 }
 
 /// An order.
@@ -147,9 +176,67 @@ pub struct Order {
     pub calls_before: u64,
     /// How far it has come.
     pub stand: Stand,
+    /// What was wanted of the same plan before and is unfinished, the latest last. It is gone on with when this order is closed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub earlier: Vec<Unfinished>,
+}
+
+/// What an order was, while another one stands in its place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unfinished {
+    /// What is wanted.
+    #[serde(flatten)]
+    pub want: Want,
+    /// How far to go.
+    pub extent: Extent,
+    /// The model that is asked instead of the configured ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// How far it has come.
+    pub stand: Stand,
 }
 
 impl Order {
+    /// An order that nobody has begun with.
+    pub fn new(plan: PlanId, want: Want, extent: Extent, model: Option<String>) -> Self {
+        Self { plan, want, extent, model, calls_before: 0, stand: Stand::Open, earlier: Vec::new() }
+    }
+
+    /// Takes the place of the order that the plan has had, and keeps what of that is unfinished and not a part of this.
+    pub fn replace(&mut self, known: Self) {
+        let Self { want, extent, model, stand, earlier, .. } = known;
+        self.earlier = earlier;
+        if stand.is_unfinished() {
+            self.earlier.push(Unfinished { want, extent, model, stand });
+        }
+        let whole = &self.want;
+        self.earlier.retain(|one| !whole.covers(&one.want));
+    }
+
+    /// Is done with. What was unfinished before it is the order of the plan again.
+    pub fn close(&mut self) {
+        match self.earlier.pop() {
+            Some(Unfinished { want, extent, model, stand }) => {
+                (self.want, self.extent, self.model, self.stand) = (want, extent, model, stand);
+            }
+            None => self.stand = Stand::Closed,
+        }
+    }
+
+    /// Has nothing left to ask within its bounds. What was unfinished before it and has comes first again.
+    pub fn bound(&mut self) {
+        self.stand = Stand::Bounded;
+        let Some(place) = self.earlier.iter().rposition(|one| one.stand == Stand::Open) else { return };
+        let open = self.earlier.remove(place);
+        let bounded = Unfinished {
+            want: std::mem::replace(&mut self.want, open.want),
+            extent: std::mem::replace(&mut self.extent, open.extent),
+            model: std::mem::replace(&mut self.model, open.model),
+            stand: std::mem::replace(&mut self.stand, open.stand),
+        };
+        self.earlier.push(bounded);
+    }
+
     /// A fingerprint of what is wanted, and of whom.
     pub fn fingerprint(&self) -> String {
         let said = serde_json::to_string(&(&self.want, &self.model)).unwrap_or_default();
@@ -178,6 +265,15 @@ pub enum OrderError {
     },
 }
 
+impl OrderError {
+    /// The file.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::File { path, .. } | Self::Corrupt { path, .. } => path,
+        }
+    }
+}
+
 /// The folder of orders and journals.
 #[derive(Clone, Debug)]
 pub struct Orders {
@@ -204,25 +300,29 @@ impl Orders {
         read(&self.path(plan))
     }
 
-    /// All orders, the latest first.
-    pub fn all(&self) -> Result<Vec<Order>, OrderError> {
+    /// All orders that can be read, the latest first, and why the others cannot: one bad file keeps nobody from the rest.
+    pub fn all(&self) -> Result<(Vec<Order>, Vec<OrderError>), OrderError> {
         let failed = |error| OrderError::File { path: self.folder.clone(), error };
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Vec::new(), Vec::new())),
             Err(error) => return Err(failed(error)),
         };
-        let mut found = Vec::new();
+        let (mut found, mut bad) = (Vec::new(), Vec::new());
         for entry in entries.take(ORDERS_MAX) {
             let path = entry.map_err(failed)?.path();
             if path.extension().is_some_and(|ending| ending == "json") {
                 let changed = fs::metadata(&path).and_then(|metadata| metadata.modified());
-                let changed = changed.map_err(|error| OrderError::File { path: path.clone(), error })?;
-                found.extend(read(&path)?.map(|order| (changed, order)));
+                let changed = changed.map_err(|error| OrderError::File { path: path.clone(), error });
+                match changed.and_then(|changed| Ok((changed, read(&path)?))) {
+                    Ok((changed, order)) => found.extend(order.map(|order| (changed, order))),
+                    Err(error) => bad.push(error),
+                }
             }
         }
         found.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.plan.cmp(&other.plan)));
-        Ok(found.into_iter().map(|(_, order)| order).collect())
+        bad.sort_by(|one, other| one.path().cmp(other.path()));
+        Ok((found.into_iter().map(|(_, order)| order).collect(), bad))
     }
 
     /// Keeps an order in the place of the one before it. It is on the disk when this returns.

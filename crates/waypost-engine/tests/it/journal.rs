@@ -224,6 +224,23 @@ fn a_replay_answers_from_the_file_alone_and_says_where_it_departs() {
 }
 
 #[test]
+fn a_replay_knows_every_question_that_a_slot_has_had() {
+    let folder = Folder::new("replay-again");
+    let journal = Arc::new(open(&folder).unwrap());
+    let model = Recorded::new(Echo::default(), Arc::clone(&journal));
+    let reworded = with_text(ask(), "Move to PASETO");
+    for asked in [ask(), reworded.clone()] {
+        put(&model, &asked).unwrap();
+        journal.forget("rolled back", |_| true).unwrap();
+    }
+    let replayed = Replayed::read(&folder.file()).unwrap();
+    assert_eq!(put(&replayed, &ask()).unwrap().answer.text, "Move to JWT");
+    assert_eq!(put(&replayed, &reworded).unwrap().answer.text, "Move to PASETO");
+    let other = put(&replayed, &with_text(ask(), "Move to cookies")).unwrap_err();
+    assert_eq!(other.code(), "departed");
+}
+
+#[test]
 fn the_lines_of_a_journal_are_a_promise() {
     let folder = Folder::new("golden");
     let journal = open(&folder).unwrap();

@@ -84,9 +84,16 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
 fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
     let mut rows: Vec<(String, Spent)> = Vec::new();
     let mut all = Spent::default();
+    let mut bad = Vec::new();
     for path in journals(&folders.own.join("planning"))? {
         let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let totals = totals(&path, None)?;
+        let totals = match totals(&path, None) {
+            Ok(totals) => totals,
+            Err(failure) => {
+                bad.push(failure);
+                continue;
+            }
+        };
         // A journal that was only begun.
         if totals.all.calls == 0 && totals.failed == 0 {
             continue;
@@ -104,15 +111,33 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
                 Value::Object(fields)
             })
             .collect();
-        return context.out.value(&json!({ "plans": plans, "all": report::spent_json(&all) }));
-    }
-    if rows.is_empty() {
+        let left_out: Vec<&str> = bad.iter().map(|failure| failure.message.as_str()).collect();
+        let mut value = json!({ "plans": plans, "all": report::spent_json(&all) });
+        if let Some(value) = value.as_object_mut().filter(|_| !left_out.is_empty()) {
+            value.insert("left_out".to_owned(), json!(left_out));
+        }
+        context.out.value(&value)?;
+    } else if rows.is_empty() {
         context.out.say("no model was asked so far");
-        return Ok(());
+    } else {
+        print("PLAN", rows.into_iter(), &mut context.out);
+        context.out.line(format!("in all: {}", report::spent_words(&all)));
     }
-    print("PLAN", rows.into_iter(), &mut context.out);
-    context.out.line(format!("in all: {}", report::spent_words(&all)));
-    Ok(())
+    left_out(bad)
+}
+
+/// What is not counted, as some journals cannot be read.
+fn left_out(mut bad: Vec<Failure>) -> Outcome {
+    let Some(first) = bad.pop() else { return Ok(()) };
+    if bad.is_empty() {
+        return Err(Failure { message: format!("not counted: {}", first.message), ..first });
+    }
+    bad.push(first);
+    let message = format!("{} journals cannot be read, and are not counted", bad.len());
+    let mut failure = Failure::failed(message, "`waypost cost PLAN` says what to do about each");
+    failure.details = bad.iter().map(|one| format!("  {}", one.message)).collect();
+    failure.code = "journal".to_owned();
+    Err(failure)
 }
 
 /// The journals of a folder, in the order of their names.

@@ -6,14 +6,14 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Order, Stand, Steps, Thought, Want};
-use waypost_planner::{Decompose as Session, Progress};
+use waypost_engine::thinking::{Order, Steps, Thought, Want};
+use waypost_planner::{Decompose as Session, Progress, Stopped};
 use waypost_store::{NewPlan, WriteError};
 
 use super::plan::read_goal;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Chosen, Room, author, record, report};
+use crate::thinking::{Asked, Bounds, Chosen, Room, Within, author, budget, record, report};
 use crate::view::text;
 
 /// The goal that everything else of a new plan is a part of.
@@ -61,29 +61,41 @@ pub(crate) struct Told {
     pub(crate) outcome: Outcome,
 }
 
+/// What is broken down.
+enum Target {
+    /// A plan that is there, or one of its tasks.
+    Known(PlanId, Option<TaskId>),
+    /// A goal that a plan is made for.
+    Goal(String),
+}
+
 impl Decompose {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let (room, plan, task) = self.find(context)?;
+        let (room, target) = self.find(context)?;
         let extent = self.bounds.over(room.extent())?;
-        room.wake(context, &plan)?;
-        room.set_budget(context, &plan, self.bounds.budget)?;
-        let journal = room.journal(&plan)?;
-        let order = Order {
-            plan,
-            want: Want::Decompose { task },
-            extent,
-            model: self.asked.model.clone(),
-            calls_before: 0,
-            stand: Stand::Open,
+        // Whoever cannot be asked does not leave an empty plan behind, nor anything else.
+        let chosen = room.choose(&self.asked)?;
+        let (plan, task, is_new) = match target {
+            Target::Known(plan, task) => (plan, task, false),
+            Target::Goal(goal) => {
+                let plan = make(context, &room, &chosen, goal, extent.limits.tokens_max)?;
+                context.out.say(format!("made plan {plan}"));
+                (plan, None, true)
+            }
         };
-        let order = room.order(order, &journal)?;
+        let journal = room.journal(&plan)?;
+        let mut commands = room.waking(&plan)?;
+        // A new plan has its budget already.
+        commands.extend(budget(self.bounds.budget.filter(|_| !is_new)));
+        let order = Order::new(plan, Want::Decompose { task }, extent, self.asked.model());
         room.listen(context)?;
+        let order = room.begin(context, order, &journal, commands)?;
         let steps = if self.step { Steps::One } else { Steps::All };
-        run_and_tell(context, room, (order, journal), &self.asked, steps)
+        run_and_tell(context, room, (order, journal), (&chosen, &self.asked), steps)
     }
 
-    /// The plan that is meant, or a new one.
-    fn find(&self, context: &mut Context) -> Outcome<(Room, PlanId, Option<TaskId>)> {
+    /// The plan that is meant, or the goal of a new one.
+    fn find(&self, context: &mut Context) -> Outcome<(Room, Target)> {
         let word = &self.what[0];
         if let Some(task) = self.what.get(1) {
             if self.goal {
@@ -91,11 +103,11 @@ impl Decompose {
             }
             let found = context.find(word)?;
             let task = found.look(|plan| task_of(plan, task))??;
-            return Ok((Room::enter(context)?, found.id, Some(task)));
+            return Ok((Room::enter(context)?, Target::Known(found.id, Some(task))));
         }
         if !self.goal && word != "-" {
             match context.find(word) {
-                Ok(found) => return Ok((Room::enter(context)?, found.id, None)),
+                Ok(found) => return Ok((Room::enter(context)?, Target::Known(found.id, None))),
                 // A single word is more likely a plan that is not there than a goal.
                 Err(failure) if !word.trim().contains(char::is_whitespace) => {
                     let hint = "`waypost list` shows the plans; for a goal of one word, say --goal";
@@ -105,13 +117,7 @@ impl Decompose {
             }
         }
         let goal = read_goal(word)?;
-        let room = Room::enter_to_add(context)?;
-        // Whoever cannot be asked does not leave an empty plan behind.
-        let chosen = room.choose(&self.asked)?;
-        let budget = self.bounds.over(room.extent())?.limits.tokens_max;
-        let plan = make(context, &room, &chosen, goal, budget)?;
-        context.out.say(format!("made plan {plan}"));
-        Ok((room, plan, None))
+        Ok((Room::enter_to_add(context)?, Target::Goal(goal)))
     }
 }
 
@@ -140,26 +146,25 @@ pub(crate) fn run_and_tell(
     context: &mut Context,
     room: Room,
     begun: (Order, Arc<Journal>),
-    asked: &Asked,
+    (chosen, asked): (&Chosen, &Asked),
     steps: Steps,
 ) -> Outcome {
-    let chosen = room.choose(asked)?;
     let (id, journal) = (begun.0.plan.clone(), Arc::clone(&begun.1));
-    let told = think(context, &room, begun, &chosen, steps);
-    record(journal.path(), asked.record.as_ref())?;
+    let told = think(context, &room, begun, chosen, steps);
+    let recorded = record(journal.path(), asked.record.as_ref());
     let told = told?;
     let found = room.found(id);
     if context.out.json {
         let mut fields = told.fields;
         found.look(|plan| report::plan_fields(plan, &mut fields))?;
         context.out.value(&fields)?;
-        return told.outcome;
+        return told.outcome.and(recorded);
     }
     found.look(|plan| report::print_tree(plan, &mut context.out))?;
     for line in report::lines(&told.fields) {
         context.out.say(line);
     }
-    told.outcome
+    told.outcome.and(recorded)
 }
 
 /// Breaks down what an order names.
@@ -177,22 +182,35 @@ pub(crate) fn think(
     let extent = &order.extent;
     let mut session = Session::new(chosen.manner(), extent.bounds(), extent.refining(), scope);
     let thought = room.think(context, &order, (chosen, &journal), steps, &mut session)?;
-    room.ended(&mut order, &thought.ending)?;
     let progress = match room.plans.look(&order.plan, |plan: &Plan| session.progress(plan)) {
         Ok(progress) => progress,
         Err(WriteError::NotFound(_)) => Progress::default(),
         Err(error) => return Err(error.into()),
     };
+    room.ended(context, &mut order, &thought.ending, within(&progress))?;
     let mut fields = report::thought_json(&thought, &journal);
-    fields.insert("goals".to_owned(), goals_json(&progress));
+    fields.insert("goals".to_owned(), goals_json(&order.plan, &progress));
     Ok(Told { outcome: outcome(&order.plan, &thought), fields })
 }
 
-fn goals_json(progress: &Progress) -> Value {
+/// Whether a bound keeps anything from being broken down.
+fn within(progress: &Progress) -> Within {
+    let is_bounded = |(_, why): &(TaskId, Stopped)| match why {
+        Stopped::Bound { .. } => true,
+        Stopped::GivenUp { .. } => false,
+    };
+    if progress.stopped.iter().any(is_bounded) { Within::Bounds } else { Within::Everything }
+}
+
+fn goals_json(plan: &PlanId, progress: &Progress) -> Value {
+    let hint = |why: &Stopped| match why {
+        Stopped::Bound { bound, .. } => report::more(plan, *bound),
+        Stopped::GivenUp { .. } => why.hint(),
+    };
     let stopped: Vec<Value> = progress
         .stopped
         .iter()
-        .map(|(task, why)| json!({ "task": task, "why": why.to_string(), "hint": why.hint() }))
+        .map(|(task, why)| json!({ "task": task, "why": why.to_string(), "hint": hint(why) }))
         .collect();
     json!({
         "total": progress.goals,

@@ -6,12 +6,12 @@ use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Digest as Kept, Plan};
 use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Digests, Order, Stand, Steps, Want};
+use waypost_engine::thinking::{Digests, Order, Steps, Want};
 use waypost_planner::Fidelity;
 
 use crate::context::{Context, task_of};
 use crate::error::Outcome;
-use crate::thinking::{Asked, Bounds, Room, record, report};
+use crate::thinking::{Asked, Bounds, Chosen, Room, Within, budget, record, report};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -45,19 +45,15 @@ impl Digest {
         let found = context.find(&self.plan)?;
         let task = self.task.as_ref().map(|task| found.look(|plan| task_of(plan, task))?).transpose()?;
         let room = Room::enter(context)?;
-        room.set_budget(context, &found.id, self.bounds.budget)?;
+        let want = Want::Digest { task, examined: !self.no_exam };
+        let extent = self.bounds.over(room.extent())?;
+        let chosen = room.choose(&self.asked)?;
         let journal = room.journal(&found.id)?;
-        let order = Order {
-            plan: found.id,
-            want: Want::Digest { task, examined: !self.no_exam },
-            extent: self.bounds.over(room.extent())?,
-            model: self.asked.model.clone(),
-            calls_before: 0,
-            stand: Stand::Open,
-        };
-        let order = room.order(order, &journal)?;
+        let order = Order::new(found.id, want, extent, self.asked.model());
         room.listen(context)?;
-        run_and_tell(context, room, (order, journal), &self.asked)
+        let commands = budget(self.bounds.budget).into_iter().collect();
+        let order = room.begin(context, order, &journal, commands)?;
+        run_and_tell(context, room, (order, journal), (&chosen, &self.asked))
     }
 }
 
@@ -66,9 +62,8 @@ pub(crate) fn run_and_tell(
     context: &mut Context,
     room: Room,
     (mut order, journal): (Order, Arc<Journal>),
-    asked: &Asked,
+    (chosen, asked): (&Chosen, &Asked),
 ) -> Outcome {
-    let chosen = room.choose(asked)?;
     let (scope, fidelity) = match &order.want {
         Want::Digest { task, examined: true } => (task.clone(), Fidelity::default()),
         Want::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
@@ -76,11 +71,11 @@ pub(crate) fn run_and_tell(
     };
     let before = room.plans.look(&order.plan, digested)?;
     let mut session = Digests::new(chosen.manner(), fidelity, scope, order.extent.parallel_max);
-    let thought = room.think(context, &order, (&chosen, &journal), Steps::All, &mut session);
-    record(journal.path(), asked.record.as_ref())?;
+    let thought = room.think(context, &order, (chosen, &journal), Steps::All, &mut session);
+    let recorded = record(journal.path(), asked.record.as_ref());
     let thought = thought?;
-    room.ended(&mut order, &thought.ending)?;
-    let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err);
+    room.ended(context, &mut order, &thought.ending, Within::Everything)?;
+    let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err).and(recorded);
     let mut fields = report::thought_json(&thought, &journal);
     let found = room.found(order.plan.clone());
     let mut now = found.look(digested)?;

@@ -1,13 +1,13 @@
 //! `waypost continue`: goes on with thinking that has not come to its end, in a new process, from the same place.
 
 use clap::Args;
-use waypost_engine::thinking::{Order, Stand, Steps, Want};
+use waypost_engine::thinking::{Ending, Order, OrderError, Stand, Steps, Want};
 
 use super::plan::making::{Making, Saving};
 use super::{decompose, digest};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Room, of_order};
+use crate::thinking::{Asked, Bounds, Room, budget, note_bad, of_order, report};
 
 const EXAMPLES: &str = "\
 Goes on where the last process was: what models have answered is not asked or paid for again.
@@ -40,60 +40,78 @@ impl GoOn {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
         let room = Room::enter(context)?;
         let mut order = self.find(context, &room)?;
+        if order.stand == Stand::Closed
+            && matches!(order.want, Want::Plan { .. })
+            && self.is_made(&room, &order)?
+        {
+            return written_before(context, room, order);
+        }
         order.extent = self.bounds.over(order.extent)?;
         order.stand = Stand::Open;
-        order.model = self.asked.model.take().or(order.model);
+        order.model = self.asked.model().or(order.model);
         self.asked.model.clone_from(&order.model);
         let steps = if self.step { Steps::One } else { Steps::All };
-        let is_made = self.is_made(&room, &order)?;
-        if is_made {
-            room.wake(context, &order.plan)?;
-            room.set_budget(context, &order.plan, self.bounds.budget)?;
-        }
+        let chosen = room.choose(&self.asked)?;
         let journal = room.journal(&order.plan)?;
-        let order = room.order(order, &journal)?;
+        let mut commands = Vec::new();
+        if self.is_made(&room, &order)? {
+            commands = room.waking(&order.plan)?;
+            commands.extend(budget(self.bounds.budget));
+        }
         room.listen(context)?;
+        let order = room.begin(context, order, &journal, commands)?;
         context.out.say(format!("goes on with plan {}", order.plan));
         match &order.want {
             Want::Plan { .. } => {
                 let saving = Saving::Plan { edit: !self.no_edit };
-                Making { room, order, journal, asked: self.asked, saving }.run(context)
+                Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
             }
             Want::Decompose { .. } => {
-                decompose::run_and_tell(context, room, (order, journal), &self.asked, steps)
+                decompose::run_and_tell(context, room, (order, journal), (&chosen, &self.asked), steps)
             }
-            Want::Digest { .. } => digest::run_and_tell(context, room, (order, journal), &self.asked),
+            Want::Digest { .. } => {
+                digest::run_and_tell(context, room, (order, journal), (&chosen, &self.asked))
+            }
         }
     }
 
     /// The order that is meant.
-    fn find(&self, context: &Context, room: &Room) -> Outcome<Order> {
-        let orders = room.orders.all().map_err(|error| of_order(&error))?;
+    fn find(&self, context: &mut Context, room: &Room) -> Outcome<Order> {
+        let (orders, bad) = room.orders.all().map_err(|error| of_order(&error))?;
         let Some(word) = &self.plan else {
-            let mut open = orders.into_iter().filter(|order| order.stand == Stand::Open);
-            let found = open.find(|order| is_current(room, order));
-            return found.ok_or_else(|| {
-                let message = "no thinking is unfinished";
-                Failure::not_found(message, "name the plan; `waypost list` shows the plans")
-            });
+            let latest = |stand: Stand| {
+                orders.iter().find(|order| order.stand == stand && is_current(room, order)).cloned()
+            };
+            // What a bound keeps waits for somebody to raise it, so it keeps nobody from what is open.
+            let found = latest(Stand::Open).or_else(|| latest(Stand::Bounded));
+            return match (found, bad.first()) {
+                (Some(order), _) => {
+                    note_bad(context, &bad);
+                    Ok(order)
+                }
+                // It may be the very one that was meant.
+                (None, Some(error)) => Err(of_order(error)),
+                (None, None) => Err(Failure::not_found(
+                    "no thinking is unfinished",
+                    "name the plan; `waypost list` shows the plans",
+                )),
+            };
         };
         // A plan that a model has not written yet is not in the store.
         let unmade = orders.iter().find(|order| order.plan.as_str().starts_with(word.as_str()));
         let id = match (context.find(word), unmade) {
             (Ok(found), _) => found.id,
             (Err(_), Some(order)) => order.plan.clone(),
-            (Err(failure), None) => return Err(failure),
+            (Err(failure), None) => {
+                let is_meant = |error: &&OrderError| {
+                    error.path().file_name().is_some_and(|name| name.to_string_lossy().starts_with(word))
+                };
+                return Err(bad.iter().find(is_meant).map_or(failure, of_order));
+            }
         };
-        let known = orders.into_iter().find(|order| order.plan == id);
+        let known = room.orders.find(&id).map_err(|error| of_order(&error))?;
         // Whoever names a plan that nobody has begun to think about wants just that.
-        Ok(known.unwrap_or_else(|| Order {
-            plan: id,
-            want: Want::Decompose { task: None },
-            extent: room.extent(),
-            model: None,
-            calls_before: 0,
-            stand: Stand::Open,
-        }))
+        Ok(known.unwrap_or_else(|| Order::new(id, Want::Decompose { task: None }, room.extent(), None)))
     }
 
     fn is_made(&self, room: &Room, order: &Order) -> Outcome<bool> {
@@ -105,6 +123,26 @@ impl GoOn {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Says that a model has written the plan before, and that nothing was done about it now.
+fn written_before(context: &mut Context, room: Room, order: Order) -> Outcome {
+    let found = room.found(order.plan);
+    if found.look(|plan| plan.state().archived)? {
+        return report::outcome(&found.id, &Ending::Gone).map_or(Ok(()), Err);
+    }
+    if context.out.json {
+        let mut fields = serde_json::Map::new();
+        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        fields.insert("ending".to_owned(), "over".into());
+        fields.insert("asked".to_owned(), 0.into());
+        return context.out.value(&fields);
+    }
+    let id = &found.id;
+    context.out.say(format!(
+        "plan {id} was written before, and nothing is left to ask; `waypost decompose {id}` breaks its tasks down"
+    ));
+    Ok(())
 }
 
 /// Whether an order is about a plan that can be thought about, or about one that is to be made yet.

@@ -1,5 +1,5 @@
 //! `waypost import`: plans from files and folders of any format. Everything is read and checked before anything is
-//! written.
+//! written; a file with something wrong in it is left out as a whole, and named.
 
 mod folder;
 mod repair;
@@ -16,7 +16,7 @@ use waypost_store::{Committed, NewPlan, Plans, WriteError};
 use super::new::plan_id;
 use crate::cli::dialect;
 use crate::context::Context;
-use crate::error::{Failure, Outcome};
+use crate::error::{Exit, Failure, Outcome};
 use crate::source::Source;
 use crate::view::text;
 
@@ -56,6 +56,14 @@ pub(crate) struct Import {
     repair: bool,
 }
 
+/// What was found.
+#[derive(Default)]
+struct Found {
+    sources: Vec<Source>,
+    /// Why files are left out.
+    left: Vec<Failure>,
+}
+
 /// A plan that was read, and where.
 struct Read {
     from: String,
@@ -65,16 +73,24 @@ struct Read {
 
 impl Import {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let mut sources = Vec::new();
+        let mut found = Found::default();
         for path in &self.paths {
             if path != "-" && Path::new(path).is_dir() {
-                folder::read(context, Path::new(path), self.format, &mut sources)?;
-            } else {
-                sources.push(Source::file(path, self.format)?);
+                folder::read(context, Path::new(path), self.format, &mut found)?;
+                continue;
+            }
+            match Source::file(path, self.format) {
+                Ok(source) => found.sources.push(source),
+                Err(failure) if failure.exit == Exit::Invalid => found.left.push(failure),
+                Err(failure) => return Err(failure),
             }
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
-        let reads = self.check(context, sources)?;
+        let (reads, left) = self.check(context, found)?;
+        // Whoever wants all of it exactly, or means one plan, wants nothing else.
+        if !left.is_empty() && (reads.is_empty() || self.strict || id.is_some()) {
+            return left_out(left, Rest::Untouched);
+        }
         if reads.is_empty() {
             let hint = "see that the path is right; of an index, import the folder that it lies in";
             return Err(Failure::not_found("there is no plan in it", hint));
@@ -93,29 +109,35 @@ impl Import {
             written.push(put(context, &plans, &by, read, id.clone())?);
         }
         if context.out.json {
-            return context.out.value(&json!({ "plans": written }));
+            context.out.value(&json!({ "plans": written }))?;
+        } else {
+            for plan in &written {
+                context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
+            }
         }
-        for plan in &written {
-            context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
-        }
-        Ok(())
+        left_out(left, Rest::Imported)
     }
 
-    /// Reports everything that is wrong in all of the files, or returns the plans.
-    fn check(&self, context: &mut Context, sources: Vec<Source>) -> Outcome<Vec<Read>> {
+    /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
+    fn check(&self, context: &mut Context, found: Found) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
         let mut inexact = Vec::new();
+        let Found { sources, mut left } = found;
         for mut source in sources {
             if self.repair {
                 for done in repair::repair(&mut source.reading) {
                     context.out.note(format!("{}: {done}", source.name));
                 }
             }
-            problems.extend(source.problems());
+            let mut wrong = source.problems();
             for draft in &source.reading.drafts {
                 let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
-                problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+                wrong.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+            }
+            if !wrong.is_empty() {
+                problems.extend(wrong);
+                continue;
             }
             inexact.extend(source.reading.notes.iter().map(|note| format!("{}: {note}", source.name)));
             let (from, dialect) = (source.name, source.reading.dialect);
@@ -128,9 +150,9 @@ impl Import {
             if !self.repair && problems.iter().any(|(_, problem)| repair::can_repair(problem)) {
                 failure.hint = "correct all of them, or say --repair to drop what points nowhere".to_owned();
             }
-            return Err(failure);
+            left.push(failure);
         }
-        if self.strict && !inexact.is_empty() {
+        if self.strict && left.is_empty() && !inexact.is_empty() {
             let message = "not everything can be taken exactly as it is written, and nothing was imported";
             let mut failure =
                 Failure::failed(message, "leave --strict out to take it as it can be understood");
@@ -142,8 +164,39 @@ impl Import {
             context.out.note(note);
         }
         debug_assert!(reads.iter().all(|read| validate(&read.draft).is_empty()));
-        Ok(reads)
+        Ok((reads, left))
     }
+}
+
+/// What became of the files beside those that are left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Imported,
+    Untouched,
+}
+
+/// Names what was left out, if anything was.
+fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
+    let Some(last) = left.pop() else { return Ok(()) };
+    let mut failure = if left.is_empty() {
+        last
+    } else {
+        left.push(last);
+        let hint = "correct all of them, then try again";
+        let mut failure = Failure::new(Exit::Invalid, "not everything could be imported", hint);
+        for one in &left {
+            failure.details.push(format!("  {}", one.message));
+            failure.details.extend(one.details.iter().map(|line| format!("  {line}")));
+            failure.details.push(format!("    hint: {}", one.hint));
+        }
+        let messages: Vec<&str> = left.iter().map(|one| one.message.as_str()).collect();
+        failure.with_fact("left_out", messages)
+    };
+    match rest {
+        Rest::Imported => failure.details.push("  everything else was imported".to_owned()),
+        Rest::Untouched => {}
+    }
+    Err(failure)
 }
 
 /// Whether a plan says just what a text says; what has happened to it since is another matter.

@@ -12,7 +12,7 @@ use crate::commands::plan::making::{Making, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::thinking::{Asked, Bounds, Room, of_order, out_of_bounds};
+use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -76,7 +76,7 @@ impl Plan {
         let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
         let goal = read_goal(&self.goal)?;
         // Who cannot be asked leaves no order behind.
-        room.choose(&self.asked)?;
+        let chosen = room.choose(&self.asked)?;
         let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
         if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
             let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
@@ -91,18 +91,12 @@ impl Plan {
             decompose: self.decompose,
             prose: self.prose,
         };
-        let order = Order {
-            plan: room.plans.id_for_later()?,
-            want,
-            extent: self.bounds.over(room.extent())?,
-            model: self.asked.model.clone(),
-            calls_before: 0,
-            stand: Stand::Open,
-        };
+        let extent = self.bounds.over(room.extent())?;
+        let order = Order::new(room.plans.id_for_later()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
-        let (order, journal) = self.adopt(context, &room, order)?;
         room.listen(context)?;
-        Making { room, order, journal, asked: self.asked, saving }.run(context)
+        let (order, journal) = self.adopt(context, &room, order)?;
+        Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
     }
 
     /// The order that an earlier run of the same command has left behind, or this one.
@@ -111,31 +105,37 @@ impl Plan {
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
             Vec::new()
         } else {
-            room.orders.all().map_err(|error| of_order(&error))?
+            let (known, bad) = room.orders.all().map_err(|error| of_order(&error))?;
+            note_bad(context, &bad);
+            known
         };
         let same = |known: &Order| {
             let open = match known.stand {
                 Stand::Open | Stand::Shown => true,
-                Stand::Closed => false,
+                Stand::Bounded | Stand::Closed => false,
             };
             open && known.fingerprint() == order.fingerprint()
         };
         for known in known.into_iter().filter(same) {
             let journal = match room.journal(&known.plan) {
                 Ok(journal) => journal,
-                // Another process is at it.
-                Err(_) => continue,
+                // Another process is at it, or nobody can be: neither is in the way of a new plan.
+                Err(failure) if failure.code == "held" => continue,
+                Err(failure) => {
+                    context.out.note(format!("passed over: {} ({})", failure.message, failure.hint));
+                    continue;
+                }
             };
             let what = match known.stand {
                 Stand::Shown => "the plan that was shown",
-                Stand::Open | Stand::Closed => "an earlier run that was interrupted",
+                Stand::Open | Stand::Bounded | Stand::Closed => "an earlier run that was interrupted",
             };
             context.out.say(format!("takes up {what}; --fresh asks anew"));
             let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
-            return Ok((room.order(order, &journal)?, journal));
+            return Ok((room.begin(context, order, &journal, Vec::new())?, journal));
         }
         let journal = room.journal(&order.plan)?;
-        Ok((room.order(order, &journal)?, journal))
+        Ok((room.begin(context, order, &journal, Vec::new())?, journal))
     }
 }
 

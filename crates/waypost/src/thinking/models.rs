@@ -20,12 +20,16 @@ use crate::setup::{self, Folders};
 /// Whose words a replayed plan is made of.
 const REPLAYED: &str = "planner";
 
+/// The variable that names a model for all roles.
+const MODEL_VARIABLE: &str = "WAYPOST_MODEL";
+
 // Who is asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Models")]
 pub(crate) struct Asked {
-    /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it
-    #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL")]
+    // The variable is not clap's affair: it would take it for a word of the command line that conflicts with --replay.
+    /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it [env: WAYPOST_MODEL]
+    #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Copy the journal of all questions and answers here
     #[arg(long, value_name = "FILE")]
@@ -33,6 +37,17 @@ pub(crate) struct Asked {
     /// Ask no model: take the answers from such a file
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
+}
+
+impl Asked {
+    /// The model that stands above the configuration: the one that was said, or that of the environment. A replay asks none.
+    pub(crate) fn model(&self) -> Option<String> {
+        if self.replay.is_some() {
+            return None;
+        }
+        let variable = || setup::variables().remove(MODEL_VARIABLE).filter(|model| !model.is_empty());
+        self.model.clone().or_else(variable)
+    }
 }
 
 /// The models that are asked.
@@ -54,6 +69,14 @@ impl Chosen {
     pub(crate) fn price(&self, ask: &Ask) -> Option<Price> {
         let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
         self.prices.get(clients.first()?.name()).copied()
+    }
+
+    /// What may be spent. Nobody is paid for a replay, so it has no bound of money.
+    pub(crate) fn limits(&self, limits: Limits) -> Limits {
+        match self.by_role {
+            Some(_) => limits,
+            None => Limits { cost_micros_max: None, ..limits },
+        }
     }
 
     /// How sessions ask.
@@ -80,12 +103,15 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
         ..Manner::default()
     };
     if let Some(path) = &asked.replay {
-        let replayed = Replayed::read(path).map_err(|error| of_journal(&error, None))?;
+        let hint = || "name a file that --record has written, and that may be read".to_owned();
+        std::fs::File::open(path).map_err(|error| Failure { hint: hint(), ..Failure::file(path, &error) })?;
+        let replayed = Replayed::read(path);
+        let replayed = replayed.map_err(|error| Failure { hint: hint(), ..of_journal(&error, None) })?;
         let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
         return Ok(Chosen { model, by_role: None, prices: Default::default(), manner, name });
     }
     let around: Surroundings = folders.surroundings();
-    let by_role = ByRole::new(config, &around, asked.model.as_deref()).map_err(|error| failure(&error))?;
+    let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
     let price = |server: &waypost_engine::config::ModelServer| {

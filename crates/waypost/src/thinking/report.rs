@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId};
 use waypost_engine::models::{Journal, Spent};
 use waypost_engine::thinking::{Ending, Thought};
-use waypost_planner::Repair;
+use waypost_planner::{Bound, Broken, Repair};
 
 use crate::error::{Exit, Failure};
 use crate::output::Output;
@@ -17,6 +17,9 @@ use crate::view::{plan, text};
 const TASKS_SHOWN_MAX: usize = 200;
 /// Goals that were left, as far as they are named to people.
 const STOPPED_SHOWN_MAX: usize = 10;
+
+/// What a model needs where there is a bound of money.
+pub(crate) const PRICES: &str = "give the model price_in and price_out in the configuration";
 
 /// What was spent, in words.
 pub(crate) fn spent_words(spent: &Spent) -> String {
@@ -177,8 +180,13 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
             code("gone", Failure::failed(message, "`waypost unarchive` takes a plan out again"))
         }
         Ending::Bound(broken) => {
-            let option = option_of(broken.bound());
-            let hint = format!("`waypost continue {plan} {option}` goes on with more");
+            let hint = match broken {
+                Broken::Over { bound, .. } => more(plan, *bound),
+                // The order keeps its bound of money, so only a new one is without it.
+                Broken::Unpriced {} => format!(
+                    "{PRICES}, then `waypost continue {plan}`; or say `waypost decompose {plan}` or `waypost digest {plan}` without --cost and cost_budget"
+                ),
+            };
             let failure = Failure::failed(format!("{broken}; everything so far is saved"), hint);
             code("bound", failure.with_fact("bound", broken.bound().name()))
         }
@@ -196,14 +204,19 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
     }
 }
 
+/// What goes on beyond a bound.
+pub(crate) fn more(plan: &PlanId, bound: Bound) -> String {
+    format!("`waypost continue {plan} {}` goes on with more", option_of(bound))
+}
+
 /// The option that raises a bound.
-pub(crate) fn option_of(bound: waypost_planner::Bound) -> &'static str {
+pub(crate) fn option_of(bound: Bound) -> &'static str {
     match bound {
-        waypost_planner::Bound::Depth => "--max-depth N",
-        waypost_planner::Bound::Goals => "--max-goals N",
-        waypost_planner::Bound::Calls => "--max-calls N",
-        waypost_planner::Bound::Tokens => "--budget TOKENS",
-        waypost_planner::Bound::Cost => "--cost AMOUNT",
-        waypost_planner::Bound::Seconds => "--time SPAN",
+        Bound::Depth => "--max-depth N",
+        Bound::Goals => "--max-goals N",
+        Bound::Calls => "--max-calls N",
+        Bound::Tokens => "--budget TOKENS",
+        Bound::Cost => "--cost AMOUNT",
+        Bound::Seconds => "--time SPAN",
     }
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use waypost_dialects::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
 
+use super::Found;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
@@ -17,28 +18,28 @@ const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
 /// Files beside plans that are none.
 const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
 
-/// Reads all plans of a folder.
+/// Reads all plans of a folder, and says what was found and what could not be read: one bad file keeps nobody from the rest.
 pub(super) fn read(
     context: &mut Context,
     folder: &Path,
     dialect: Option<Dialect>,
-    sources: &mut Vec<Source>,
+    found: &mut Found,
 ) -> Outcome {
-    let before = sources.len();
+    let before = found.sources.len() + found.left.len();
     let inner = INNER.iter().map(|name| folder.join(name)).filter(|inner| inner.is_dir());
     for folder in [folder.to_owned()].into_iter().chain(inner) {
-        read_files(context, &folder, dialect, sources)?;
+        read_files(context, &folder, dialect, found)?;
         if folder.file_name().is_some_and(|name| name == "sessions") {
             // jaato's server keeps the plans of each session apart.
             for session in entries(&folder)?.into_iter().filter(|path| path.is_dir()) {
                 let plans = session.join("plans");
                 if plans.is_dir() {
-                    read_files(context, &plans, dialect, sources)?;
+                    read_files(context, &plans, dialect, found)?;
                 }
             }
         }
     }
-    if sources.len() == before {
+    if found.sources.len() + found.left.len() == before {
         let message = format!("no plan was found in {}", folder.display());
         return Err(Failure::not_found(message, "name the files, or the folder that holds them"));
     }
@@ -70,16 +71,17 @@ fn may_be_plan(path: &Path) -> bool {
     known && !name.starts_with('.') && !NOT_PLANS.contains(&name.as_str()) && path.is_file()
 }
 
-fn read_files(
-    context: &mut Context,
-    folder: &Path,
-    dialect: Option<Dialect>,
-    sources: &mut Vec<Source>,
-) -> Outcome {
+fn read_files(context: &mut Context, folder: &Path, dialect: Option<Dialect>, found: &mut Found) -> Outcome {
     let mut backlog = Vec::new();
     for path in entries(folder)?.into_iter().filter(|path| may_be_plan(path)) {
         let shown = path.display().to_string();
-        let text = files::read(&shown)?;
+        let text = match files::read(&shown) {
+            Ok(text) => text,
+            Err(failure) => {
+                found.left.push(failure);
+                continue;
+            }
+        };
         let looks = dialect.or_else(|| sniff(&text, Some(&shown)));
         if looks == Some(Dialect::Backlog) {
             backlog.push((name_of(&path), text));
@@ -89,15 +91,15 @@ fn read_files(
             Ok(reading) if is_index(&path, &reading.drafts) => {
                 context.out.note(format!("{shown} is an index of the plans beside it, and was passed over"));
             }
-            Ok(reading) => sources.push(Source { name: shown, reading }),
+            Ok(reading) => found.sources.push(Source { name: shown, reading }),
             Err(Unreadable::UnknownFormat | Unreadable::NoPlan(_)) => {
                 context.out.note(format!("{shown} is no plan, and was passed over"));
             }
-            Err(error) => return Err(Failure::unreadable(&shown, &error)),
+            Err(error) => found.left.push(Failure::unreadable(&shown, &error)),
         }
     }
     if !backlog.is_empty() {
-        sources.push(Source { name: folder.display().to_string(), reading: read_backlog(&backlog) });
+        found.sources.push(Source { name: folder.display().to_string(), reading: read_backlog(&backlog) });
     }
     Ok(())
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use waypost_core::{Draft, Plan};
 use waypost_engine::models::Journal;
 use waypost_engine::thinking::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
-use waypost_planner::{Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
+use waypost_planner::{Broken, Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
 use waypost_store::{MemoryStore, NewPlan, Plans, WriteError};
 
 use crate::commands::{decompose, edit, tui};
@@ -42,23 +42,25 @@ pub(crate) struct Making {
     pub(crate) room: Room,
     pub(crate) order: Order,
     pub(crate) journal: Arc<Journal>,
+    pub(crate) chosen: Chosen,
     pub(crate) asked: Asked,
     pub(crate) saving: Saving,
 }
 
 impl Making {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
-        let made = self.make(context);
-        record(self.journal.path(), self.asked.record.as_ref())?;
-        let (drafted, chosen) = made?;
-        match self.saving {
-            Saving::Nothing => self.show_only(context, &drafted),
-            Saving::Plan { edit } => self.save(context, drafted, &chosen, edit),
-        }
+        let (journal, to) = (Arc::clone(&self.journal), self.asked.record.take());
+        let outcome = match (self.make(context), self.saving) {
+            (Ok(drafted), Saving::Nothing) => self.show_only(context, &drafted),
+            (Ok(drafted), Saving::Plan { edit }) => self.save(context, drafted, edit),
+            (Err(failure), _) => Err(failure),
+        };
+        // A plan that was paid for is saved before anything else can go wrong.
+        outcome.and(record(journal.path(), to.as_ref()))
     }
 
-    fn make(&mut self, context: &mut Context) -> Outcome<(Drafted, Chosen)> {
-        let chosen = self.room.choose(&self.asked)?;
+    fn make(&mut self, context: &mut Context) -> Outcome<Drafted> {
+        let chosen = &self.chosen;
         let mut session = self.session(chosen.manner())?;
         let talk = Talk::new(context);
         let model = chosen.recorded(&self.journal);
@@ -67,7 +69,7 @@ impl Making {
             &mut session,
             &*model,
             &self.journal,
-            (self.order.extent.limits, &prices),
+            (chosen.limits(self.order.extent.limits), &prices),
             (&self.room.halt, &self.room.stop),
             &talk,
             |ask, problems| {
@@ -77,7 +79,7 @@ impl Making {
         );
         talk.end();
         match drafted {
-            Ok(drafted) => Ok((drafted, chosen)),
+            Ok(drafted) => Ok(drafted),
             Err(no) => Err(self.no_plan(no)?),
         }
     }
@@ -108,7 +110,7 @@ impl Making {
         let spent = report::spent_words(&self.journal.totals().all);
         Ok(match no {
             NoDraft::GaveUp(gave_up) => {
-                self.order.stand = Stand::Closed;
+                self.order.close();
                 self.room.keep(&self.order)?;
                 let path = keep_answers(&self.journal, &gave_up)?;
                 let count = text::count(gave_up.answers.len(), "answer");
@@ -124,7 +126,17 @@ impl Making {
                 failure
             }
             NoDraft::Bound(broken) => {
-                let hint = format!("say more with {}; {again}", report::option_of(broken.bound()));
+                let hint = match &broken {
+                    Broken::Over { bound, .. } => {
+                        format!("say more with {}; {again}", report::option_of(*bound))
+                    }
+                    Broken::Unpriced {} => {
+                        format!(
+                            "{}, or leave --cost and cost_budget out; then the same command goes on from here",
+                            report::PRICES
+                        )
+                    }
+                };
                 let failure = Failure::failed(broken.to_string(), hint);
                 Failure { code: "bound".to_owned(), ..failure }.with_fact("bound", broken.bound().name())
             }
@@ -153,7 +165,7 @@ impl Making {
     }
 
     /// Saves the plan under the id that the order has, once.
-    fn save(mut self, context: &mut Context, drafted: Drafted, chosen: &Chosen, edit: bool) -> Outcome {
+    fn save(mut self, context: &mut Context, drafted: Drafted, edit: bool) -> Outcome {
         let by = author(context, &drafted.from)?;
         let mut draft = drafted.planned.draft.clone();
         draft.spec.token_budget = self.order.extent.limits.tokens_max;
@@ -170,7 +182,7 @@ impl Making {
             self.order.want = Want::Decompose { task: None };
             self.room.keep(&self.order)?;
             let begun = (self.order, self.journal);
-            let thought = decompose::think(context, &self.room, begun, chosen, Steps::All)?;
+            let thought = decompose::think(context, &self.room, begun, &self.chosen, Steps::All)?;
             fields.extend(thought.fields);
             let found = self.room.found(id);
             found.look(|plan| show(plan, context, fields, Head::With))??;
@@ -178,7 +190,7 @@ impl Making {
             thought.outcome?;
             return open_editor(context, &found, edit);
         }
-        self.order.stand = Stand::Closed;
+        self.order.close();
         self.room.keep(&self.order)?;
         let found = self.room.found(id);
         found.look(|plan| show(plan, context, fields, Head::With))??;

@@ -71,23 +71,25 @@ fn a_plan_that_is_generated_can_be_broken_down_at_once() {
     stage.tokens_are_true(&id);
 }
 
+/// A model for which nothing is ever small enough.
+fn endless() -> impl FnMut(&Seen) -> Play + Send + 'static {
+    let mut number = 0;
+    move |seen: &Seen| match purpose(seen).as_str() {
+        "decompose" => {
+            let mut child = || {
+                number += 1;
+                json!({ "description": format!("plant{number} water{number} prune{number}"), "complexity": "high", "notes": "" })
+            };
+            say(json!({ "reasoning": "more", "sub_goals": [child(), child(), child()] }))
+        }
+        "atomicity" => say(json!({ "reasoning": "far too large", "is_atomic": false })),
+        "dependencies" => say(json!({ "reasoning": "none", "dependencies": [] })),
+        _ => machine(seen),
+    }
+}
+
 #[test]
 fn a_model_that_never_stops_is_bounded_by_depth_and_goals() {
-    let endless = || {
-        let mut number = 0;
-        move |seen: &Seen| match purpose(seen).as_str() {
-            "decompose" => {
-                let mut child = || {
-                    number += 1;
-                    json!({ "description": format!("plant{number} water{number} prune{number}"), "complexity": "high", "notes": "" })
-                };
-                say(json!({ "reasoning": "more", "sub_goals": [child(), child(), child()] }))
-            }
-            "atomicity" => say(json!({ "reasoning": "far too large", "is_atomic": false })),
-            "dependencies" => say(json!({ "reasoning": "none", "dependencies": [] })),
-            _ => machine(seen),
-        }
-    };
     let stage = Stage::directed(endless());
     let answer = stage.does(&["decompose", MACHINE, "--max-depth", "2"]);
     assert_eq!((answer["ending"].as_str(), answer["goals"]["total"].as_u64()), (Some("over"), Some(13)));
@@ -99,6 +101,63 @@ fn a_model_that_never_stops_is_bounded_by_depth_and_goals() {
     assert!(total <= 30, "{answer}");
     assert!(answer["goals"]["stopped"][0]["why"].as_str().unwrap().contains("max_goals is 30"), "{answer}");
     stage.tokens_are_true(&stage.only());
+}
+
+#[test]
+fn goals_that_a_bound_keeps_are_gone_on_with_when_it_is_raised() {
+    let stage = Stage::directed(endless());
+    let error = stage.fails(1, &["decompose", "Build a smaller thing", "--max-calls", "1"]);
+    let open = stage.only();
+    assert!(error["hint"].as_str().unwrap().contains(&format!("waypost continue {open} --max-calls N")));
+    let answer = stage.does(&["decompose", MACHINE, "--max-depth", "1"]);
+    let bounded = answer["id"].as_str().unwrap().to_owned();
+    assert_eq!((answer["ending"].as_str(), answer["goals"]["total"].as_u64()), (Some("over"), Some(4)));
+    let hint = answer["goals"]["stopped"][0]["hint"].as_str().unwrap();
+    assert!(hint.contains(&format!("`waypost continue {bounded} --max-depth N`")), "{hint}");
+    // What waits for a raised bound keeps nobody from what is open.
+    let error = stage.fails(1, &["continue", "--max-calls", "2"]);
+    assert!(error["hint"].as_str().unwrap().contains(&open), "{error}");
+    stage.does(&["archive", &open]);
+    let answer = stage.does(&["continue", "--max-depth", "2"]);
+    assert_eq!(
+        (answer["id"].as_str(), answer["goals"]["total"].as_u64()),
+        (Some(bounded.as_str()), Some(13))
+    );
+    stage.tokens_are_true(&bounded);
+}
+
+#[test]
+fn one_task_that_is_broken_down_leaves_the_rest_of_the_plan_unfinished() {
+    let stage = Stage::directed(machine);
+    stage.fails(1, &["decompose", MACHINE, "--max-calls", "3", "--parallel", "1"]);
+    let id = stage.only();
+    let answer = stage.does(&["decompose", &id, "goal.3"]);
+    assert_eq!(answer["ending"], "over");
+    let notes = answer["notes"].to_string();
+    assert!(notes.contains(&format!("waypost continue {id}")), "{answer}");
+    assert_eq!(stage.plan(&id).len(), 6);
+    let answer = stage.does(&["continue", "--max-calls", "1000"]);
+    assert_eq!((answer["ending"].as_str(), answer["goals"]["open"].as_u64()), (Some("over"), Some(0)));
+    assert_eq!(stage.plan(&id).len(), 10);
+    stage.tokens_are_true(&id);
+    assert_eq!(stage.fails(5, &["continue"])["message"], "no thinking is unfinished");
+}
+
+#[test]
+fn a_model_without_a_price_is_not_helped_by_more_money() {
+    let server = ModelServer::directed(machine);
+    let free = format!("[models.free]\napi = \"openai\"\nbase_url = {:?}\nmodel = \"m\"\n", server.openai());
+    let stage = Stage::configured(server, "retries = 0\n", &free);
+    for words in [["decompose", MACHINE], ["plan", GOAL]] {
+        let error = stage.fails(1, &[&words[..], &["--model", "free", "--cost", "1"]].concat());
+        let hint = error["hint"].as_str().unwrap();
+        assert!(hint.contains("price_in") && !hint.contains("--cost AMOUNT"), "{hint}");
+    }
+    let id = stage.only();
+    stage.fails(1, &["continue", &id]);
+    assert_eq!(stage.server.asked(), 0);
+    stage.does(&["decompose", &id, "--model", "free"]);
+    assert_eq!(stage.server.asked(), MACHINE_CALLS, "as the hint has it");
 }
 
 #[test]
@@ -191,6 +250,20 @@ fn a_rollback_takes_the_whole_subtree_and_the_model_is_asked_anew() {
 }
 
 #[test]
+fn a_record_of_goals_that_were_rolled_back_and_reworded_can_be_replayed() {
+    let stage = Stage::directed(machine);
+    stage.does(&["decompose", MACHINE]);
+    let id = stage.only();
+    stage.does(&["rollback", &id, "goal.3"]);
+    stage.does(&["task", "revise", &id, "goal.3", "--description", "step cover only: leave it plain"]);
+    stage.does(&["continue", &id, "--record", "record.jsonl"]);
+    let asked = stage.server.asked();
+    let again = stage.does(&["decompose", MACHINE, "--replay", "record.jsonl"]);
+    assert_eq!((again["ending"].as_str(), stage.server.asked()), (Some("over"), asked));
+    assert_eq!(stage.plan(again["id"].as_str().unwrap()).len(), 10, "as it was the first time");
+}
+
+#[test]
 fn a_pause_ends_the_thinking_after_what_is_under_way() {
     let (asked, hear_asked) = channel();
     let (go, wait) = sync_channel::<()>(0);
@@ -232,8 +305,34 @@ fn only_one_process_thinks_about_a_plan() {
     let error = stage.fails(1, &["decompose", &id]);
     assert_eq!(error["code"], "held", "{error}");
     assert!(error["message"].as_str().unwrap().contains(&first.id().to_string()), "{error}");
+    let version = stage.plan(&id).version();
+    for words in [["decompose", &id], ["continue", &id], ["digest", &id]] {
+        let error = stage.fails(1, &[&words[..], &["--budget", "777"]].concat());
+        assert_eq!(error["code"], "held", "{error}");
+    }
+    let plan = stage.plan(&id);
+    assert_eq!((plan.spec().token_budget, plan.version()), (None, version), "who is refused changes nothing");
     first.kill().unwrap();
     first.wait().unwrap();
+}
+
+#[test]
+fn who_cannot_be_asked_leaves_a_paused_plan_paused() {
+    let stage = Stage::directed(machine);
+    stage.fails(1, &["decompose", MACHINE, "--max-calls", "1"]);
+    let id = stage.only();
+    stage.does(&["pause", &id]);
+    let order = stage.workspace.work().join(format!(".waypost/planning/{id}.json"));
+    let (before, order_before) = (stage.plan(&id), fs::read_to_string(&order).unwrap());
+    for command in ["decompose", "continue", "digest"] {
+        let output = stage.run(&[command, &id, "--budget", "777", "--replay", "not-there.jsonl"]);
+        assert!(!output.status.success(), "{command}: {}", said(&output));
+    }
+    let after = stage.plan(&id);
+    assert_eq!((after.version(), after.state().phase), (before.version(), waypost_core::Phase::Paused));
+    assert_eq!(fs::read_to_string(&order).unwrap(), order_before);
+    stage.does(&["continue", &id, "--max-calls", "1000"]);
+    assert_eq!(stage.plan(&id).len(), 10);
 }
 
 #[test]

@@ -49,3 +49,24 @@ fn a_digest_without_an_exam_says_nothing_of_its_fidelity() {
     let digest = stage.plan("w").task("t1").unwrap().spec.thinking.clone().unwrap().digest.unwrap();
     assert_eq!((digest.fidelity_score, stage.server.asked()), (None, 1));
 }
+
+#[test]
+fn a_digest_does_not_end_a_decomposition_that_is_unfinished() {
+    let stage = Stage::directed(|seen| match purpose(seen).as_str() {
+        "digest" => scribe(seen),
+        _ => machine(seen),
+    });
+    stage.fails(1, &["decompose", MACHINE, "--max-calls", "4", "--parallel", "1"]);
+    let id = stage.only();
+    stage.does(&["done", &id, "goal.1", "--result", "the frame stands"]);
+    // One that ends before its end is gone on with first, and the other one is not lost.
+    stage.fails(1, &["digest", &id, "--no-exam", "--max-calls", "4"]);
+    let answer = stage.does(&["continue", "--max-calls", "100"]);
+    assert_eq!(answer["digests"][0]["task"], "goal.1", "{answer}");
+    assert!(answer["notes"].to_string().contains(&format!("waypost continue {id}")), "{answer}");
+    let answer = stage.does(&["continue", "--max-calls", "100"]);
+    assert_eq!((answer["ending"].as_str(), answer["goals"]["open"].as_u64()), (Some("over"), Some(0)));
+    assert_eq!(stage.plan(&id).children("goal.2").len(), 2);
+    stage.tokens_are_true(&id);
+    stage.fails(5, &["continue"]);
+}

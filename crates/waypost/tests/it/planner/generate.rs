@@ -213,6 +213,96 @@ fn a_record_can_be_replayed_without_a_model() {
 }
 
 #[test]
+fn a_replay_asks_no_model_whichever_one_is_named_and_whatever_may_be_spent() {
+    let stage =
+        Stage::configured(ModelServer::playing([say(three())]), "retries = 0\n", "cost_budget = 1.0\n");
+    stage.does(&["plan", GOAL, "--record", "record.jsonl"]);
+    let words = ["plan", GOAL, "--replay", "record.jsonl", "--cost", "0.000001", "--json"];
+    let output = stage.command(&words).env("WAYPOST_MODEL", "scripted").output().unwrap();
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!((stage.server.asked(), stage.does(&["list"])["total"].as_u64()), (1, Some(2)));
+    stage.fails(2, &["plan", GOAL, "--replay", "record.jsonl", "--model", "scripted"]);
+    let error = stage.fails(5, &["plan", GOAL, "--replay", "nowhere.jsonl"]);
+    assert!(error["hint"].as_str().unwrap().contains("read"), "{error}");
+}
+
+#[test]
+fn where_a_record_goes_is_looked_at_before_anybody_is_paid() {
+    let stage = Stage::playing([say(three()), say(three())]);
+    let file = stage.workspace.work().join("letter.txt");
+    fs::write(&file, "Dear Ada").unwrap();
+    stage.fails(5, &["plan", GOAL, "--record", "nowhere/record.jsonl"]);
+    stage.fails(1, &["plan", GOAL, "--record", "."]);
+    let error = stage.fails(1, &["decompose", MACHINE, "--record", "letter.txt"]);
+    assert!(error["message"].as_str().unwrap().contains("letter.txt exists already"), "{error}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), "Dear Ada");
+    assert_eq!((stage.server.asked(), stage.does(&["list", "--all"])["total"].as_u64()), (0, Some(0)));
+    for _older_record in 0..2 {
+        stage.does(&["plan", GOAL, "--record", "record.jsonl"]);
+    }
+    stage.does(&["plan", GOAL, "--replay", "record.jsonl"]);
+}
+
+#[test]
+fn a_plan_is_saved_though_its_record_cannot_be_written() {
+    let workspace = std::sync::Arc::new(std::sync::Mutex::new(std::path::PathBuf::new()));
+    let folder = std::sync::Arc::clone(&workspace);
+    let stage = Stage::directed(move |_| {
+        // Somebody takes the folder away while the model thinks.
+        fs::remove_dir(folder.lock().unwrap().join("records")).unwrap();
+        say(three())
+    });
+    *workspace.lock().unwrap() = stage.workspace.work().to_owned();
+    fs::create_dir(stage.workspace.work().join("records")).unwrap();
+    let error = stage.fails(1, &["plan", GOAL, "--record", "records/record.jsonl"]);
+    assert!(error["message"].as_str().unwrap().contains("all else is saved"), "{error}");
+    assert_eq!(stage.plan(&stage.only()).len(), 3);
+}
+
+#[test]
+fn a_plan_that_was_written_before_is_not_said_to_be_saved_again() {
+    let stage = Stage::playing([say(three())]);
+    stage.does(&["plan", GOAL]);
+    let id = stage.only();
+    let version = stage.plan(&id).version();
+    let output = stage.run(&["continue", &id]);
+    let shown = said(&output);
+    assert!(
+        output.status.success() && shown.contains("was written before") && !shown.contains("saved as plan")
+    );
+    assert_eq!(stage.does(&["continue", &id])["version"], version);
+    stage.does(&["archive", &id]);
+    assert_eq!(stage.fails(1, &["continue", &id])["code"], "gone");
+}
+
+#[test]
+fn one_bad_order_or_journal_keeps_nobody_from_the_others() {
+    let stage = Stage::directed(|seen| match purpose(seen).as_str() {
+        "generate" => say(three()),
+        _ => machine(seen),
+    });
+    stage.fails(1, &["decompose", MACHINE, "--max-calls", "3"]);
+    let id = stage.only();
+    let planning = stage.workspace.work().join(".waypost/planning");
+    fs::write(planning.join("zzbroken.json"), "{\"plan\":").unwrap();
+    fs::write(planning.join("zzbroken.jsonl"), "no line\n").unwrap();
+    let saved = stage.does(&["plan", GOAL]);
+    assert!(saved["notes"].to_string().contains("zzbroken.json"), "{saved}");
+    let named = stage.does(&["continue", &id, "--step", "--max-calls", "1000"]);
+    assert!(!named.to_string().contains("zzbroken"), "{named}");
+    let latest = stage.does(&["continue"]);
+    assert!(latest["id"] == id.as_str() && latest["notes"].to_string().contains("zzbroken.json"), "{latest}");
+    let error = stage.fails(1, &["continue"]);
+    assert!(error["hint"].as_str().unwrap().contains("goal, files, bounds"), "{error}");
+    stage.fails(1, &["continue", "zzbroken"]);
+    let output = stage.run(&["cost", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let counted: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(counted["plans"].as_array().unwrap().len(), 2, "{counted}");
+    assert!(counted["left_out"][0].as_str().unwrap().contains("zzbroken.jsonl:1"), "{counted}");
+}
+
+#[test]
 fn an_agents_plan_is_its_own_and_a_model_cannot_approve() {
     let stage = Stage::playing([say(three())]);
     stage.does(&["plan", GOAL, "--as", "agent:robin"]);
