@@ -42,6 +42,8 @@ pub struct Editor {
     form: Option<Form>,
     picker: Option<Picker>,
     find: Option<Input>,
+    /// Whether no task has what is to be found.
+    missed: bool,
     /// Whether the graph is drawn; nothing said: when there is room for it.
     graph: Option<bool>,
     /// Whether the plan is being read.
@@ -82,6 +84,7 @@ impl Editor {
             form: None,
             picker: None,
             find: None,
+            missed: false,
             graph: None,
             reading: false,
             stale: false,
@@ -198,7 +201,7 @@ impl Editor {
             Action::Fold => self.fold(),
             Action::Undo => self.step(Sheet::undo, "undone", "nothing to undo", context),
             Action::Redo => self.step(Sheet::redo, "done again", "nothing to do again", context),
-            Action::Filter => self.find = Some(Input::line("")),
+            Action::Filter => (self.find, self.missed) = (Some(Input::line("")), false),
             Action::Problems => self.next_problem(context),
             Action::Graph => self.graph = Some(!draw::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
@@ -412,7 +415,7 @@ impl Editor {
             return self.catch_up(context);
         }
         if self.find.is_some() {
-            if control_c { self.find = None } else { self.find_key(key, context) }
+            if control_c { self.find = None } else { self.find_key(key) }
         }
         Flow::Stay
     }
@@ -464,7 +467,7 @@ impl Editor {
         self.look_at(look.as_ref());
     }
 
-    fn find_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
+    fn find_key(&mut self, key: KeyEvent) {
         let Some(find) = &mut self.find else { return };
         let from = match key.code {
             KeyCode::Esc => return self.find = None,
@@ -475,7 +478,13 @@ impl Editor {
                 0
             }
         };
-        let wanted = find.text().to_lowercase();
+        self.look_for(from);
+    }
+
+    /// Selects the task that has what is to be found, so many rows from the selected one or further down, and round again.
+    fn look_for(&mut self, from: usize) {
+        let wanted = self.find.as_ref().map(|find| find.text().to_lowercase()).unwrap_or_default();
+        self.missed = false;
         let Some(sheet) = self.sheet.as_ref().filter(|_| !wanted.is_empty()) else { return };
         let count = sheet.rows().len();
         let start = self.visible.get(self.selected).copied().unwrap_or(0);
@@ -483,13 +492,10 @@ impl Editor {
         let found = (from..=count).map(|step| (start + step) % count.max(1)).find(|&at| {
             sheet.rows().get(at).is_some_and(|row| has(row.id().as_str()) || has(&row.spec().description))
         });
-        match found {
-            Some(at) => {
-                let id = sheet.rows()[at].id().clone();
-                self.look_at(Some(&id));
-            }
-            None => context
-                .say(NoteKind::Warning, format!("no task has {:?} in its id or description", find.text())),
+        let id = found.map(|at| sheet.rows()[at].id().clone());
+        self.missed = id.is_none();
+        if id.is_some() {
+            self.look_at(id.as_ref());
         }
     }
 
@@ -502,6 +508,7 @@ impl Editor {
             }
         } else if let Some(find) = &mut self.find {
             find.insert(text);
+            self.look_for(0);
         }
     }
 
