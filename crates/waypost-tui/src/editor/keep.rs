@@ -185,10 +185,17 @@ impl Editor {
         let Some(sheet) = &mut self.sheet else { return Flow::Stay };
         sheet.check();
         let problems = sheet.problems().all();
-        if self.saving.is_some() {
+        if let Some(saving) = &mut self.saving {
+            if afterwards != Afterwards::Stay {
+                *saving = afterwards;
+            }
             return Flow::Stay;
         }
         if !sheet.is_changed() {
+            // The question may have stood there while the edits were being saved.
+            if matches!(afterwards, Afterwards::Leave | Afterwards::Quit) {
+                return self.leave(afterwards);
+            }
             context.say(NoteKind::Good, "nothing to save: the store has it all");
             return Flow::Stay;
         }
@@ -312,8 +319,7 @@ impl Editor {
                 return Flow::Push(Screen::History(Box::new(history)));
             }
             Choice::TakeTheirs => {
-                self.sheet = None;
-                self.theirs = None;
+                (self.sheet, self.theirs, self.rebasing) = (None, None, false);
                 self.read(context);
             }
             Choice::EditAgain => {

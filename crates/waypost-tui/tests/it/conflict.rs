@@ -1,5 +1,5 @@
 use waypost_core::{Command, Dependency, PlanId, TaskChanges, Where};
-use waypost_tui::app::Message;
+use waypost_tui::app::{Effect, Message};
 
 use crate::{World, example, golden};
 
@@ -363,4 +363,17 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
     assert_eq!(world.lines_with("↻").len(), 1, "{}", world.screen());
     world.press("ctrl+r");
     assert_eq!(world.lines_with("↻").len(), 1, "{}", world.screen());
+}
+
+#[test]
+fn save_and_leave_leaves_also_when_the_edits_were_being_saved_already() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("space");
+    in_one_burst(&mut world, "s q s");
+    assert_eq!((world.stored().version, world.undone.as_slice()), (2, &[Effect::Quit][..]));
+    let mut world = World::editor(example(), (80, 24));
+    world.press("space");
+    in_one_burst(&mut world, "s q");
+    world.press("s");
+    assert_eq!((world.stored().version, world.undone.as_slice()), (2, &[Effect::Quit][..]));
 }
