@@ -4,6 +4,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, Mo
 use ratatui::layout::{Position, Rect};
 
 use crate::input::Input;
+use crate::sheet::Deletion;
 use crate::text;
 
 /// What can be chosen, whoever asks.
@@ -13,8 +14,10 @@ pub enum Choice {
     SaveAndLeave,
     /// Throw the edits away.
     Discard,
-    /// Delete the selected task, and what depends on it forgets it.
-    Delete,
+    /// Delete a task with what was said to go with it, and what depends on it forgets it.
+    Delete(Box<Deletion>),
+    /// Show what there was no room for.
+    More,
     /// Read the plan again, and make the edits on what it is now.
     Rebase,
     /// Write the edits, then run.

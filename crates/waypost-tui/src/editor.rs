@@ -18,7 +18,7 @@ use crate::app::{Context, Effect, Event, Flow, Loaded, NoteKind, PlanKey, Purpos
 use crate::dialog::{Button, Choice, Dialog};
 use crate::input::Input;
 use crate::keys::{Action, Place};
-use crate::sheet::Sheet;
+use crate::sheet::{Deletion, Sheet};
 use crate::text;
 use form::{Form, Target};
 use keep::Afterwards;
@@ -43,6 +43,8 @@ pub struct Editor {
     form: Option<Form>,
     picker: Option<Picker>,
     find: Option<Input>,
+    /// Whether no task has what is to be found.
+    missed: bool,
     /// Whether the graph is drawn; nothing said: when there is room for it.
     graph: Option<bool>,
     /// Whether the plan is being read.
@@ -50,6 +52,8 @@ pub struct Editor {
     /// Whether somebody wrote since it was asked for.
     stale: bool,
     saving: Option<Afterwards>,
+    /// Whether the plan was read while it was being saved, and was something else: it is read again then.
+    overtaken: bool,
     /// The version that this editor wrote last.
     written: Option<u64>,
     /// Where to go when the question about unsaved edits is answered.
@@ -58,6 +62,10 @@ pub struct Editor {
     theirs: Option<Box<Loaded>>,
     /// Whether the edits go on top of what others made of it as soon as that has been read.
     rebasing: bool,
+    /// Where the edits met those of others, as far as there was no room to show it yet.
+    met: Vec<String>,
+    /// What is asked as soon as nobody types: a question takes the keys.
+    question: Option<Dialog>,
     /// A text from `$EDITOR` that could not be read.
     unread: Option<String>,
 }
@@ -77,14 +85,18 @@ impl Editor {
             form: None,
             picker: None,
             find: None,
+            missed: false,
             graph: None,
             reading: false,
             stale: false,
             saving: None,
+            overtaken: false,
             written: None,
             leaving: Afterwards::Leave,
             theirs: None,
             rebasing: false,
+            met: Vec::new(),
+            question: None,
             unread: None,
         }
     }
@@ -154,6 +166,15 @@ impl Editor {
             }
             Event::Chosen(choice, _) => self.chosen(choice, context),
         };
+        let flow = match flow {
+            Flow::Ask(dialog) if self.is_typing() => {
+                context.say(NoteKind::Warning, format!("{}: asked when you have typed", dialog.title));
+                self.question = Some(dialog);
+                Flow::Stay
+            }
+            Flow::Stay if !self.is_typing() => self.question.take().map_or(Flow::Stay, Flow::Ask),
+            flow => flow,
+        };
         self.settle(context);
         flow
     }
@@ -181,7 +202,7 @@ impl Editor {
             Action::Fold => self.fold(),
             Action::Undo => self.step(Sheet::undo, "undone", "nothing to undo", context),
             Action::Redo => self.step(Sheet::redo, "done again", "nothing to do again", context),
-            Action::Filter => self.find = Some(Input::line("")),
+            Action::Filter => (self.find, self.missed) = (Some(Input::line("")), false),
             Action::Problems => self.next_problem(context),
             Action::Graph => self.graph = Some(!draw::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
@@ -234,45 +255,71 @@ impl Editor {
     }
 
     fn delete(&mut self, context: &mut Context<'_>) -> Flow {
-        let (Some(sheet), Some(at)) = (&self.sheet, self.at()) else { return Flow::Stay };
-        let id = sheet.rows()[at].id().clone();
-        let (parts, dependants) = (sheet.family(at).len() - 1, sheet.dependants(at));
-        if parts == 0 && dependants.is_empty() {
-            self.remove(context);
-            return Flow::Stay;
+        let task = self.selected_task().cloned();
+        let deletion = self.sheet.as_ref().zip(task).and_then(|(sheet, task)| sheet.deletion(&task));
+        match deletion {
+            Some(deletion) if deletion.parts.is_empty() && deletion.dependants.is_empty() => {
+                self.remove(&deletion.task, context);
+                Flow::Stay
+            }
+            Some(deletion) => self.ask_to_delete(deletion),
+            None => Flow::Stay,
         }
+    }
+
+    fn ask_to_delete(&self, deletion: Deletion) -> Flow {
+        let Some(sheet) = &self.sheet else { return Flow::Stay };
         let mut lines = Vec::new();
+        let (parts, dependants) = (deletion.parts.len(), deletion.dependants.len());
         if parts > 0 {
             lines.push(format!("It has {}, which would go with it.", text::count(parts, "part")));
         }
-        if !dependants.is_empty() {
-            let verb = if dependants.len() == 1 { "depends" } else { "depend" };
+        if dependants > 0 {
+            let verb = if dependants == 1 { "depends" } else { "depend" };
             lines.push(format!(
                 "{} {verb} on it and would no longer wait for it:",
-                text::count(dependants.len(), "task")
+                text::count(dependants, "task")
             ));
         }
-        for &dependant in dependants.iter().take(NAMES_MAX) {
-            let spec = sheet.rows()[dependant].spec();
+        let shown = deletion.dependants.iter().take(NAMES_MAX).filter_map(|id| sheet.place(id));
+        for spec in shown.map(|at| sheet.rows()[at].spec()) {
             lines.push(format!("  {}  {}", spec.id, text::cut(&spec.description, 60)));
         }
-        if dependants.len() > NAMES_MAX {
-            lines.push(format!("  … and {} more", dependants.len() - NAMES_MAX));
+        if dependants > NAMES_MAX {
+            lines.push(format!("  … and {} more", dependants - NAMES_MAX));
         }
-        let buttons = vec![Button::new('d', "delete", Choice::Delete), Button::close('k', "keep it")];
-        Flow::Ask(Dialog::new(format!("Delete {id}?"), lines, buttons))
+        let title = format!("Delete {}?", deletion.task);
+        let delete = Button::new('d', "delete", Choice::Delete(Box::new(deletion)));
+        Flow::Ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep it")]))
     }
 
-    fn remove(&mut self, context: &mut Context<'_>) {
-        let (Some(sheet), Some(at)) = (&mut self.sheet, self.visible.get(self.selected).copied()) else {
-            return;
-        };
-        let id = sheet.rows()[at].id().clone();
+    /// Somebody may have written while the question stood there: only what it said is deleted.
+    fn delete_as_said(&mut self, said: &Deletion, context: &mut Context<'_>) -> Flow {
+        match self.sheet.as_ref().and_then(|sheet| sheet.deletion(&said.task)) {
+            Some(now) if now == *said => {
+                self.remove(&said.task, context);
+                Flow::Stay
+            }
+            Some(now) => {
+                context.say(NoteKind::Warning, "the plan changed meanwhile; nothing is deleted yet");
+                self.ask_to_delete(now)
+            }
+            None => {
+                context.say(NoteKind::Warning, format!("{} is no longer in the plan", said.task));
+                Flow::Stay
+            }
+        }
+    }
+
+    fn remove(&mut self, task: &TaskId, context: &mut Context<'_>) {
+        let selected = self.selected_task().cloned();
+        let Some(sheet) = &mut self.sheet else { return };
+        let Some(at) = sheet.place(task) else { return };
         sheet.remove(at);
         let undo =
             context.settings.keys.hint(Place::Editor, Action::Undo).map(|(key, _)| key).unwrap_or_default();
-        context.say(NoteKind::Good, format!("{id} is deleted; {undo} brings it back"));
-        self.refold();
+        context.say(NoteKind::Good, format!("{task} is deleted; {undo} brings it back"));
+        self.look_at(selected.as_ref());
     }
 
     fn open_form(&mut self) {
@@ -286,7 +333,8 @@ impl Editor {
         if let Some(sheet) = &self.sheet
             && let Some(id) = sheet.free_id()
         {
-            self.form = Some(Form::new(Target::New(self.at()), &TaskSpec::new(id, "")));
+            let after = self.selected_task().cloned();
+            self.form = Some(Form::new(Target::New(after), &TaskSpec::new(id, "")));
         }
     }
 
@@ -346,10 +394,12 @@ impl Editor {
             if control_c {
                 self.picker = None;
             }
-        } else if let Some(form) = &mut self.form {
+            return self.catch_up(context);
+        }
+        if let Some(form) = &mut self.form {
             if control_c {
                 self.form = None;
-                return Flow::Stay;
+                return self.catch_up(context);
             }
             match form.key(key, &context.settings.keys) {
                 form::Outcome::Open => {}
@@ -363,8 +413,10 @@ impl Editor {
                     }
                 }
             }
-        } else if self.find.is_some() {
-            if control_c { self.find = None } else { self.find_key(key, context) }
+            return self.catch_up(context);
+        }
+        if self.find.is_some() {
+            if control_c { self.find = None } else { self.find_key(key) }
         }
         Flow::Stay
     }
@@ -390,26 +442,24 @@ impl Editor {
     }
 
     fn keep_form(&mut self, context: &mut Context<'_>) {
-        let (Some(form), Some(sheet)) = (&self.form, &mut self.sheet) else { return };
+        let (Some(form), Some(sheet)) = (&mut self.form, &mut self.sheet) else { return };
         let spec = form.spec();
         if spec.description.trim().is_empty() {
             context.say(NoteKind::Warning, "say in the description what is to be done");
             return;
         }
         let look = match &form.target {
-            Target::Task(id) => match sheet.place(id) {
-                Some(at) => {
-                    sheet.revise(at, spec);
-                    Some(id.clone())
-                }
-                None => {
-                    let said = format!("{id} is no longer in the plan; n makes a new task");
-                    context.say(NoteKind::Wrong, said);
-                    None
-                }
-            },
+            Target::Task(id) => {
+                let Some(at) = sheet.place(id) else {
+                    context.say(NoteKind::Wrong, format!("{id} is no longer in the plan; again: a new task"));
+                    form.target = Target::New(None);
+                    return;
+                };
+                sheet.revise(at, spec);
+                Some(id.clone())
+            }
             Target::New(after) => {
-                let after = after.filter(|at| *at < sheet.rows().len());
+                let after = after.as_ref().and_then(|after| sheet.place(after));
                 let at = sheet.insert(after, spec);
                 at.and_then(|at| sheet.rows().get(at)).map(|row| row.id().clone())
             }
@@ -418,7 +468,7 @@ impl Editor {
         self.look_at(look.as_ref());
     }
 
-    fn find_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
+    fn find_key(&mut self, key: KeyEvent) {
         let Some(find) = &mut self.find else { return };
         let from = match key.code {
             KeyCode::Esc => return self.find = None,
@@ -429,7 +479,13 @@ impl Editor {
                 0
             }
         };
-        let wanted = find.text().to_lowercase();
+        self.look_for(from);
+    }
+
+    /// Selects the task that has what is to be found, so many rows from the selected one or further down, and round again.
+    fn look_for(&mut self, from: usize) {
+        let wanted = self.find.as_ref().map(|find| find.text().to_lowercase()).unwrap_or_default();
+        self.missed = false;
         let Some(sheet) = self.sheet.as_ref().filter(|_| !wanted.is_empty()) else { return };
         let count = sheet.rows().len();
         let start = self.visible.get(self.selected).copied().unwrap_or(0);
@@ -437,13 +493,10 @@ impl Editor {
         let found = (from..=count).map(|step| (start + step) % count.max(1)).find(|&at| {
             sheet.rows().get(at).is_some_and(|row| has(row.id().as_str()) || has(&row.spec().description))
         });
-        match found {
-            Some(at) => {
-                let id = sheet.rows()[at].id().clone();
-                self.look_at(Some(&id));
-            }
-            None => context
-                .say(NoteKind::Warning, format!("no task has {:?} in its id or description", find.text())),
+        let id = found.map(|at| sheet.rows()[at].id().clone());
+        self.missed = id.is_none();
+        if id.is_some() {
+            self.look_at(id.as_ref());
         }
     }
 
@@ -456,6 +509,7 @@ impl Editor {
             }
         } else if let Some(find) = &mut self.find {
             find.insert(text);
+            self.look_for(0);
         }
     }
 

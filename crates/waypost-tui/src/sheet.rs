@@ -13,11 +13,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use waypost_core::{Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
+use waypost_core::{Command, Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
 
 use crate::app::Loaded;
 pub use check::Problems;
 pub use links::Links;
+pub use rebase::Rebased;
 pub use rows::Row;
 use rows::{reparented, rows_of, with_spec};
 
@@ -44,10 +45,34 @@ struct Edit {
     looks: (Option<TaskId>, Option<TaskId>),
 }
 
+/// What was handed over to be written, until the answer comes.
+#[derive(Debug)]
+struct Sent {
+    /// How many edits had been made then; nothing when another way was taken since.
+    edits: Option<usize>,
+    spec: PlanSpec,
+    rows: Vec<Row>,
+}
+
+/// What the deletion of a task takes with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deletion {
+    /// The task.
+    pub task: TaskId,
+    /// What is a part of it.
+    pub parts: Vec<TaskId>,
+    /// What would no longer wait for it.
+    pub dependants: Vec<TaskId>,
+}
+
 /// A plan that is being edited.
 #[derive(Debug)]
 pub struct Sheet {
     base: Draft,
+    /// Where each task of the base stands in it.
+    base_places: HashMap<TaskId, usize>,
+    /// How far each task of the base is.
+    base_standings: Vec<Standing>,
     spec: PlanSpec,
     rows: Vec<Row>,
     places: HashMap<TaskId, usize>,
@@ -58,6 +83,7 @@ pub struct Sheet {
     undone: Vec<Edit>,
     /// How many edits had been made when the store last had the same.
     saved: Option<usize>,
+    sent: Option<Sent>,
     /// How many tasks without parts are done, and how many there are.
     progress: (usize, usize),
 }
@@ -65,10 +91,13 @@ pub struct Sheet {
 impl Sheet {
     /// A plan as it was read.
     pub fn new(loaded: Loaded) -> Self {
-        let Loaded { draft, standings, .. } = loaded;
+        let Loaded { draft, mut standings, .. } = loaded;
+        standings.resize(draft.tasks.len(), Standing::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut sheet = Self {
             spec: draft.spec.clone(),
+            base_places: places_of(&draft.tasks),
+            base_standings: standings,
             base: draft,
             rows,
             places: HashMap::new(),
@@ -78,6 +107,7 @@ impl Sheet {
             done: Vec::new(),
             undone: Vec::new(),
             saved: Some(0),
+            sent: None,
             progress: (0, 0),
         };
         sheet.changed();
@@ -180,7 +210,7 @@ impl Sheet {
     }
 
     fn was_in_base(&self, id: &TaskId) -> bool {
-        self.base.tasks.iter().any(|task| task.spec.id == *id)
+        self.base_places.contains_key(id)
     }
 
     /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
@@ -213,6 +243,17 @@ impl Sheet {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// What would go with a task.
+    pub fn deletion(&self, task: &TaskId) -> Option<Deletion> {
+        let at = self.place(task)?;
+        let id = |at: usize| self.rows[at].id().clone();
+        Some(Deletion {
+            task: task.clone(),
+            parts: self.family(at).skip(1).map(id).collect(),
+            dependants: self.dependants(at).into_iter().map(id).collect(),
+        })
     }
 
     /// Takes a task out with all its parts; what depends on it forgets it.
@@ -349,6 +390,11 @@ impl Sheet {
         if self.saved.is_some_and(|saved| saved > self.done.len()) {
             self.saved = None;
         }
+        if let Some(sent) = &mut self.sent
+            && sent.edits.is_some_and(|edits| edits > self.done.len())
+        {
+            sent.edits = None;
+        }
         self.apply(&edit, Direction::Forth);
         self.done.push(edit);
     }
@@ -373,7 +419,12 @@ impl Sheet {
 
     fn apply(&mut self, edit: &Edit, direction: Direction) {
         let mut put = |splice: &Splice, out: usize, rows: &[Row]| {
-            self.rows.splice(splice.at..splice.at + out, rows.iter().cloned());
+            // The work went on since the edit was made: how far a task is, is what the store last said.
+            let rows = rows.iter().map(|row| match self.base_places.get(row.id()) {
+                Some(&at) => as_far(row, &self.base.tasks[at], self.base_standings[at]),
+                None => row.clone(),
+            });
+            self.rows.splice(splice.at..splice.at + out, rows);
         };
         match direction {
             Direction::Forth => {
@@ -426,24 +477,47 @@ impl Sheet {
         if told == Told::Sheet {
             self.saved = Some(self.done.len());
         }
-        let now: HashMap<&TaskId, (&Task, Standing)> = loaded
-            .draft
-            .tasks
-            .iter()
-            .zip(&loaded.standings)
-            .map(|(task, standing)| (&task.spec.id, (task, *standing)))
-            .collect();
+        self.stand_on(loaded.draft.clone(), loaded.standings.clone());
         for row in &mut self.rows {
-            if let Some((task, standing)) = now.get(row.id()) {
-                if row.task.state != task.state {
-                    row.task = Arc::new(Task { spec: row.spec().clone(), state: task.state.clone() });
-                }
-                row.standing = *standing;
+            if let Some(&at) = self.base_places.get(row.id()) {
+                *row = as_far(row, &self.base.tasks[at], self.base_standings[at]);
             }
         }
-        self.base = loaded.draft.clone();
         self.count();
         Some(told)
+    }
+
+    fn stand_on(&mut self, base: Draft, mut standings: Vec<Standing>) {
+        standings.resize(base.tasks.len(), Standing::Blocked);
+        self.base_places = places_of(&base.tasks);
+        self.base_standings = standings;
+        self.base = base;
+    }
+
+    /// The commands that make the stored plan what is on the sheet. What is on it now is remembered until it is said what
+    /// became of them: edits may go on meanwhile.
+    pub fn send(&mut self) -> Vec<Command> {
+        let edits = Some(self.done.len());
+        self.sent = Some(Sent { edits, spec: self.spec.clone(), rows: self.rows.clone() });
+        self.commands()
+    }
+
+    /// What was sent is in the store now, as this version. Edits that were made since stand on it.
+    pub fn stored(&mut self, version: u64) {
+        let Some(sent) = self.sent.take().filter(|_| self.base.version < version) else { return };
+        let rows = sent.rows.iter().map(|row| match self.base_places.get(row.id()) {
+            Some(&at) => as_far(row, &self.base.tasks[at], self.base_standings[at]),
+            None => row.clone(),
+        });
+        let (tasks, standings) = rows.map(|row| ((*row.task).clone(), row.standing)).unzip();
+        let (format, id, state) = (self.base.format.clone(), self.base.id.clone(), self.base.state.clone());
+        self.stand_on(Draft { format, id, version, spec: sent.spec, state, tasks }, standings);
+        self.saved = sent.edits;
+    }
+
+    /// What was sent has not been written.
+    pub fn not_stored(&mut self) {
+        self.sent = None;
     }
 
     /// The plan as it is now.
@@ -472,6 +546,19 @@ pub enum Told {
     Base,
     /// What is on the sheet.
     Sheet,
+}
+
+fn places_of(tasks: &[Task]) -> HashMap<TaskId, usize> {
+    tasks.iter().enumerate().map(|(at, task)| (task.spec.id.clone(), at)).collect()
+}
+
+/// A row that is as far as the stored task.
+fn as_far(row: &Row, stored: &Task, standing: Standing) -> Row {
+    if row.task.state == stored.state {
+        return Row { standing, ..row.clone() };
+    }
+    let task = Task { spec: row.spec().clone(), state: stored.state.clone() };
+    Row { task: Arc::new(task), standing, depth: row.depth }
 }
 
 /// Whether these specs are those of a plan, in their order.

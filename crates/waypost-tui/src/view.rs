@@ -147,7 +147,7 @@ impl Offer {
     }
 }
 
-/// The keys that the footer names: as many as fit, and the one for help always.
+/// The keys that the footer names: as many as fit; the way back, where there is one, and the one for help always.
 fn offers(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<Offer> {
     const GAP: usize = 3;
     let offer = |action: Action| {
@@ -155,17 +155,20 @@ fn offers(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<Offe
         Some(Offer { action, key, hint, x: 0 })
     };
     let help = offer(Action::Help).filter(|_| place != Place::Form && place != Place::Picker);
-    let mut room =
-        usize::from(width).saturating_sub(1 + help.as_ref().map_or(0, |help| help.columns() + GAP));
+    let back = offer(Action::Back).filter(|_| actions.contains(&Action::Back));
+    let always: Vec<Offer> = back.into_iter().chain(help).collect();
+    let taken: usize = always.iter().map(|offer| offer.columns() + GAP).sum();
+    let mut room = usize::from(width).saturating_sub(1 + taken);
     let mut shown: Vec<Offer> = Vec::new();
-    for offer in actions.iter().filter_map(|&action| offer(action)) {
+    let others = actions.iter().filter(|action| **action != Action::Back);
+    for offer in others.filter_map(|&action| offer(action)) {
         if offer.columns() > room {
             break;
         }
         room = room.saturating_sub(offer.columns() + GAP);
         shown.push(offer);
     }
-    shown.extend(help);
+    shown.extend(always);
     let mut x = 1;
     for offer in &mut shown {
         offer.x = x;

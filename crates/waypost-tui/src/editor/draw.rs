@@ -76,7 +76,7 @@ pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
 
 impl Editor {
     /// What the footer offers.
-    pub(crate) const KEYS: [Action; 14] = [
+    pub(crate) const KEYS: [Action; 15] = [
         Action::Edit,
         Action::Save,
         Action::Execute,
@@ -91,6 +91,7 @@ impl Editor {
         Action::Graph,
         Action::Watch,
         Action::History,
+        Action::Back,
     ];
 
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
@@ -142,17 +143,20 @@ impl Editor {
 
     fn draw_footer(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
         let theme = app.settings.theme;
-        if let Some(find) = self.find.as_ref().filter(|_| app.note.is_none()) {
+        if let Some(find) = &self.find {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
-            draw_input(
-                frame,
-                Rect { x: area.x + 7, width: area.width.saturating_sub(30), ..area },
-                find,
-                Style::new(),
-            );
-            let hint = "Enter next   Esc close";
-            let x = area.right().saturating_sub(text::width(hint) as u16 + 1);
-            put(frame.buffer_mut(), (x, area.y), area.width, hint, theme.quiet());
+            // A note stands beside what is being typed, not instead of it.
+            let (hint, style) = match &app.note {
+                _ if self.missed => ("no task has this   Esc close", theme.warning()),
+                Some((note, _)) => (note.text.as_str(), theme.warning()),
+                None => ("Enter next   Esc close", theme.quiet()),
+            };
+            let hint = text::cut(hint, usize::from(area.width / 2));
+            let columns = text::width(&hint) as u16;
+            let x = area.right().saturating_sub(columns + 1);
+            let typed = Rect { x: area.x + 7, width: area.width.saturating_sub(columns + 10), ..area };
+            draw_input(frame, typed, find, Style::new());
+            put(frame.buffer_mut(), (x, area.y), columns, &hint, style);
         } else if self.picker.is_some() {
             footer(app, frame, area, &[Action::Toggle, Action::Accept, Action::Back]);
         } else if self.form.is_some() {
@@ -258,7 +262,7 @@ impl Editor {
             (true, false) => "▾",
             (false, _) => " ",
         };
-        let name = format!("{}{fold}{}", " ".repeat(indent(row)), spec.id);
+        let name = format!("{}{fold}{}", indentation(row), spec.id);
         let name_style =
             if spec.skip { theme.quiet().add_modifier(Modifier::CROSSED_OUT) } else { theme.accent() };
         put(buffer, (line.x + 3, line.y), name_columns as u16, &text::cut(&name, name_columns), name_style);
@@ -294,11 +298,16 @@ impl Editor {
         let title = format!("{} · {word}{complexity}", row.id());
         let within = framed(theme, frame, area, &title, false);
         let mut y = within.y;
+        let mut hidden: Vec<&str> = Vec::new();
         for (label, value, style) in details(sheet, at, theme) {
             let columns = usize::from(within.width.saturating_sub(2));
             let label_columns = if label.is_empty() { 0 } else { text::width(label) + 2 };
             let room = usize::from(within.bottom().saturating_sub(y));
-            let lines = text::wrap(&value, columns.saturating_sub(label_columns), room);
+            let columns = columns.saturating_sub(label_columns);
+            if text::wrap(&value, columns, room + 1).len() > room {
+                hidden.push(if label.is_empty() { "description" } else { label });
+            }
+            let lines = text::wrap(&value, columns, room);
             for (number, line) in lines.iter().enumerate() {
                 if number == 0 && !label.is_empty() {
                     let label = format!("{label}:");
@@ -309,11 +318,27 @@ impl Editor {
                 y += 1;
             }
         }
+        if !hidden.is_empty() {
+            let more = format!(" {} more: {} ", text::CUT, hidden.join(", "));
+            let columns = area.width.saturating_sub(4);
+            let more = text::cut(&more, usize::from(columns));
+            put(frame.buffer_mut(), (area.x + 2, within.bottom()), columns, &more, theme.warning());
+        }
     }
 }
 
 fn indent(row: &Row) -> usize {
     (usize::from(row.depth) * 2).min(INDENT_MAX)
+}
+
+/// The spaces before a task. One that is deeper than is drawn says how deep.
+fn indentation(row: &Row) -> String {
+    let columns = indent(row);
+    if usize::from(row.depth) * 2 > columns {
+        text::fit_right(&format!("{}›", row.depth), columns)
+    } else {
+        " ".repeat(columns)
+    }
 }
 
 fn complexity(complexity: Option<Complexity>) -> &'static str {

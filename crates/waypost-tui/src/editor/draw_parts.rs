@@ -83,8 +83,8 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
     let columns = usize::from(place.width);
     let at = (place.x, place.y);
     match field {
-        Field::Description => draw_text(&form.description, focused, frame, place),
-        Field::Notes => draw_text(&form.notes, focused, frame, place),
+        Field::Description => draw_text(&form.description, focused, theme.warning(), frame, place),
+        Field::Notes => draw_text(&form.notes, focused, theme.warning(), frame, place),
         Field::Tools if focused => draw_input(frame, place, &form.tools, Style::new()),
         Field::Tools => {
             put(frame.buffer_mut(), at, place.width, &text::cut(form.tools.text(), columns), theme.text())
@@ -106,8 +106,9 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
     }
 }
 
-/// Text of several lines, broken where the field ends, scrolled so that the cursor is seen.
-fn draw_text(input: &Input, focused: bool, frame: &mut Frame<'_>, place: Rect) {
+/// Text of several lines, broken where the field ends, scrolled so that the cursor is seen. Arrows in this style say that there
+/// is more of it.
+fn draw_text(input: &Input, focused: bool, style: Style, frame: &mut Frame<'_>, place: Rect) {
     if place.is_empty() {
         return;
     }
@@ -147,9 +148,19 @@ fn draw_text(input: &Input, focused: bool, frame: &mut Frame<'_>, place: Rect) {
     for (row, line) in (place.y..place.bottom()).zip(lines.iter().skip(top)) {
         put(frame.buffer_mut(), (place.x, row), place.width, line, Style::new());
     }
-    if !focused && lines.len() > rows {
-        let end = (place.right() - 1, place.bottom() - 1);
-        put(frame.buffer_mut(), end, 1, text::CUT, Style::new());
+    // Beside the text, where no character has to give way.
+    let (above, below) = (top > 0, lines.len() > top + rows);
+    let mut mark = |row: u16, sign: &str| put(frame.buffer_mut(), (place.right(), row), 1, sign, style);
+    match rows {
+        1 if above && below => mark(place.y, "↕"),
+        _ => {
+            if above {
+                mark(place.y, "↑");
+            }
+            if below {
+                mark(place.bottom() - 1, "↓");
+            }
+        }
     }
     if focused {
         let x = place.x + cursor.1.min(columns - 1) as u16;

@@ -49,8 +49,8 @@ impl Field {
 pub(crate) enum Target {
     /// A task that is there.
     Task(TaskId),
-    /// A new one, behind that at a place.
-    New(Option<usize>),
+    /// A new one, behind another.
+    New(Option<TaskId>),
 }
 
 /// The form.

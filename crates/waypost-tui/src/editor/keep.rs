@@ -12,11 +12,20 @@ use crate::app::{
 use crate::browser::told;
 use crate::dialog::{Button, Choice, Dialog};
 use crate::history::History;
-use crate::sheet::Sheet;
+use crate::sheet::{Rebased, Sheet};
 use crate::text;
 
 /// Differences that a conflict shows; the others are counted.
 const DIFFERENCES_MAX: usize = 12;
+
+/// What is said above the places where both sides changed the same.
+const MET_INTRODUCTION: &str = "Nothing is saved yet; undo shows the plan without your edits.";
+/// Columns of a line there.
+const MET_COLUMNS_MAX: usize = 90;
+/// Lines that one such place takes at most.
+const MET_ROWS_MAX: usize = 4;
+/// Rows that are not for them: the edge of the dialog, its buttons, what is said above.
+const MET_ROWS_TAKEN: usize = 8;
 
 /// What comes after the edits have been written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,15 +58,16 @@ impl Editor {
         match answer {
             Answer::Plan { plan, loaded } if *plan == self.plan => {
                 self.reading = false;
+                let mut flow = Flow::Stay;
                 match loaded {
-                    Ok(loaded) => self.take(loaded, context),
+                    Ok(loaded) => flow = self.take(loaded, context),
                     Err(trouble) if self.sheet.is_none() => self.trouble = Some(trouble.clone()),
                     Err(trouble) => context.say(NoteKind::Wrong, told(trouble)),
                 }
                 if std::mem::take(&mut self.stale) {
                     self.read(context);
                 }
-                Flow::Stay
+                flow
             }
             Answer::Saved { plan, saved } if *plan == self.plan => self.saved(plan, saved, context),
             Answer::Edited { purpose: Purpose::Plan(plan), text } if *plan == self.plan => match text {
@@ -78,30 +88,36 @@ impl Editor {
     }
 
     /// The plan as the store has it. Edits stay: they are made on it if it says what it said before, and kept apart from
-    /// it if not.
-    fn take(&mut self, loaded: &Loaded, context: &mut Context<'_>) {
+    /// it if not. What is being typed or chosen counts as an edit: it was begun on what was read before.
+    fn take(&mut self, loaded: &Loaded, context: &mut Context<'_>) -> Flow {
         self.awaits_approval = loaded.awaits_approval;
         self.trouble = None;
         let look = self.selected_task().cloned();
         let Some(sheet) = &mut self.sheet else {
             self.sheet = Some(Sheet::new(loaded.clone()));
             self.refold();
-            return;
+            return Flow::Stay;
         };
         let version = loaded.draft.version;
         if version < sheet.base().version {
-            return;
+            return Flow::Stay;
         }
-        if std::mem::take(&mut self.rebasing) {
-            *sheet = sheet.rebased(loaded.clone());
+        let mut flow = Flow::Stay;
+        if sheet.adopt(loaded).is_some() {
             self.theirs = None;
-            context.say(
-                NoteKind::Warning,
-                format!("your edits stand on version {version} now; look, then save"),
-            );
-        } else if sheet.adopt(loaded).is_some() {
-            self.theirs = None;
-        } else if sheet.is_changed() && self.written != Some(version) {
+            if std::mem::take(&mut self.rebasing) {
+                context.say(NoteKind::Good, format!("your edits stand on version {version} now"));
+            }
+        } else if self.saving.is_some() {
+            // It may be what is being saved; that is known when the answer is there.
+            self.overtaken = true;
+        } else if self.form.is_some() || self.picker.is_some() {
+            self.theirs = Some(Box::new(loaded.clone()));
+            let said = format!("somebody else wrote version {version}; what you do here is kept");
+            context.say(NoteKind::Warning, said);
+        } else if self.rebasing || sheet.is_changed() && self.written == Some(version) {
+            flow = self.rebase(loaded, context);
+        } else if sheet.is_changed() {
             self.theirs = Some(Box::new(loaded.clone()));
             context.say(
                 NoteKind::Warning,
@@ -112,16 +128,73 @@ impl Editor {
             self.theirs = None;
         }
         self.look_at(look.as_ref());
+        flow
+    }
+
+    /// Makes the edits on what others made of the plan, and says where the two met.
+    fn rebase(&mut self, loaded: &Loaded, context: &mut Context<'_>) -> Flow {
+        let Some(sheet) = &mut self.sheet else { return Flow::Stay };
+        let version = loaded.draft.version;
+        let Rebased { sheet: rebased, met } = sheet.rebased(loaded.clone());
+        let is_changed = rebased.is_changed();
+        *sheet = rebased;
+        (self.theirs, self.rebasing) = (None, false);
+        let said = if is_changed {
+            format!("your edits stand on version {version} now; look, then save")
+        } else {
+            format!("version {version} has all of your edits")
+        };
+        context.say(NoteKind::Warning, said);
+        let columns = usize::from(context.area.width).saturating_sub(8).clamp(1, MET_COLUMNS_MAX);
+        self.met = met.iter().flat_map(|met| text::wrap(met, columns, MET_ROWS_MAX)).collect();
+        self.show_met(context)
+    }
+
+    /// What both sides changed, as much as there is room for.
+    fn show_met(&mut self, context: &Context<'_>) -> Flow {
+        if self.met.is_empty() {
+            return Flow::Stay;
+        }
+        let room = usize::from(context.area.height).saturating_sub(MET_ROWS_TAKEN).max(1);
+        let rest = self.met.split_off(room.min(self.met.len()));
+        let mut lines = vec![MET_INTRODUCTION.to_owned(), String::new()];
+        lines.append(&mut self.met);
+        self.met = rest;
+        let mut buttons = vec![Button::close('b', "back to the edits")];
+        if !self.met.is_empty() {
+            let left = text::count(self.met.len(), "more line");
+            buttons.insert(0, Button::new('m', left, Choice::More));
+        }
+        Flow::Ask(Dialog { marked: 0, ..Dialog::new("Where your edits met theirs", lines, buttons) })
+    }
+
+    /// When a form or a choice is closed: what others wrote meanwhile, unless there are edits that are made on what was before.
+    pub(super) fn catch_up(&mut self, context: &mut Context<'_>) -> Flow {
+        let is_changed = self.sheet.as_ref().is_some_and(Sheet::is_changed);
+        if self.form.is_some() || self.picker.is_some() || is_changed && !self.rebasing {
+            return Flow::Stay;
+        }
+        match self.theirs.take() {
+            Some(theirs) => self.take(&theirs, context),
+            None => Flow::Stay,
+        }
     }
 
     pub(super) fn save(&mut self, afterwards: Afterwards, context: &mut Context<'_>) -> Flow {
         let Some(sheet) = &mut self.sheet else { return Flow::Stay };
         sheet.check();
         let problems = sheet.problems().all();
-        if self.saving.is_some() {
+        if let Some(saving) = &mut self.saving {
+            if afterwards != Afterwards::Stay {
+                *saving = afterwards;
+            }
             return Flow::Stay;
         }
         if !sheet.is_changed() {
+            // The question may have stood there while the edits were being saved.
+            if matches!(afterwards, Afterwards::Leave | Afterwards::Quit) {
+                return self.leave(afterwards);
+            }
             context.say(NoteKind::Good, "nothing to save: the store has it all");
             return Flow::Stay;
         }
@@ -134,7 +207,7 @@ impl Editor {
             context.say(NoteKind::Wrong, format!("not saved: {first}{more}; {}", first.hint()));
             return Flow::Stay;
         }
-        let commands = sheet.commands();
+        let commands = sheet.send();
         let (plan, version) = (self.plan.clone(), sheet.base().version);
         self.saving = Some(afterwards);
         context.effects.push(Effect::Save { plan, version, commands });
@@ -143,14 +216,30 @@ impl Editor {
 
     fn saved(&mut self, plan: &PlanKey, saved: &Result<u64, NotSaved>, context: &mut Context<'_>) -> Flow {
         let Some(afterwards) = self.saving.take() else { return Flow::Stay };
+        let overtaken = std::mem::take(&mut self.overtaken);
+        match (saved, &mut self.sheet) {
+            (Ok(version), Some(sheet)) => sheet.stored(*version),
+            (Err(_), Some(sheet)) => sheet.not_stored(),
+            (_, None) => {}
+        }
         match saved {
             Ok(version) => {
                 self.written = Some(*version);
                 context.say(NoteKind::Good, format!("saved as version {version} of {}", plan.id));
                 match afterwards {
                     Afterwards::Stay => self.read(context),
-                    Afterwards::Leave => return Flow::Pop,
-                    Afterwards::Quit => return Flow::Quit,
+                    Afterwards::Leave | Afterwards::Quit => {
+                        // Keys that came before the answer may have made more edits.
+                        if self.is_typing() {
+                            self.read(context);
+                            return Flow::Stay;
+                        }
+                        let flow = self.leave(afterwards);
+                        if matches!(flow, Flow::Ask(_)) {
+                            self.read(context);
+                        }
+                        return flow;
+                    }
                     Afterwards::Execute => {
                         self.read(context);
                         context.effects.push(Effect::Execute(self.plan.clone()));
@@ -158,11 +247,18 @@ impl Editor {
                 }
                 Flow::Stay
             }
-            Err(NotSaved::Refused(trouble)) => {
-                let lines = vec![trouble.what.clone(), trouble.hint.clone()];
-                Flow::Ask(Dialog::new("Not saved", lines, vec![Button::close('b', "back to the edits")]))
+            Err(not_saved) => {
+                if overtaken {
+                    self.read(context);
+                }
+                Flow::Ask(match not_saved {
+                    NotSaved::Refused(trouble) => {
+                        let lines = vec![trouble.what.clone(), trouble.hint.clone()];
+                        Dialog::new("Not saved", lines, vec![Button::close('b', "back to the edits")])
+                    }
+                    NotSaved::Conflict(conflict) => conflict_dialog(conflict),
+                })
             }
-            Err(NotSaved::Conflict(conflict)) => Flow::Ask(conflict_dialog(conflict)),
         }
     }
 
@@ -212,11 +308,12 @@ impl Editor {
             Choice::Execute => context.effects.push(Effect::Execute(self.plan.clone())),
             Choice::Discard if self.leaving == Afterwards::Quit => return Flow::Quit,
             Choice::Discard => return Flow::Pop,
-            Choice::Delete => self.remove(context),
+            Choice::Delete(said) => return self.delete_as_said(said, context),
+            Choice::More => return self.show_met(context),
             Choice::Rebase => {
                 self.rebasing = true;
                 match self.theirs.take() {
-                    Some(theirs) => self.take(&theirs, context),
+                    Some(theirs) => return self.take(&theirs, context),
                     None => self.read(context),
                 }
             }
@@ -226,8 +323,7 @@ impl Editor {
                 return Flow::Push(Screen::History(Box::new(history)));
             }
             Choice::TakeTheirs => {
-                self.sheet = None;
-                self.theirs = None;
+                (self.sheet, self.theirs, self.rebasing) = (None, None, false);
                 self.read(context);
             }
             Choice::EditAgain => {
@@ -328,7 +424,7 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
     }
     let buttons = vec![
         Button::new('r', "mine on top", Choice::Rebase),
-        Button::new('v', "see both", Choice::Compare),
+        Button::new('v', "see theirs", Choice::Compare),
         Button::new('d', "discard", Choice::TakeTheirs),
         Button::close('b', "back"),
     ];

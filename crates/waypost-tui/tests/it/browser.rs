@@ -220,8 +220,8 @@ fn a_click_selects_a_second_one_opens_and_the_wheel_scrolls() {
     assert!(matches!(world.app.top(), Some(Screen::Editor(_))));
     world.press("esc");
     let footer = world.screen().lines().last().unwrap().to_owned();
-    world.click(footer.find("h history").unwrap() as u16, 23);
-    assert!(matches!(world.app.top(), Some(Screen::History(_))), "the footer can be clicked: {footer}");
+    world.click(footer.find("w run view").unwrap() as u16, 23);
+    assert!(matches!(world.app.top(), Some(Screen::Run(_))), "the footer can be clicked: {footer}");
 }
 
 #[test]

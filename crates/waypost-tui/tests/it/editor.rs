@@ -301,3 +301,62 @@ fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
     world.press("x");
     assert!(world.screen().contains("the plan is cancelled: nothing would run"), "{}", world.screen());
 }
+
+#[test]
+fn details_that_do_not_fit_are_named() {
+    let mut draft = example();
+    draft.tasks[0].spec.description = "one\ntwo\nthree".to_owned();
+    draft.tasks[0].spec.notes = "four".to_owned();
+    let mut world = World::editor(draft, (60, 15));
+    golden("details-60x15", &world.screen());
+    world.resize(80, 40);
+    assert!(!world.screen().contains("… more"), "{}", world.screen());
+}
+
+#[test]
+fn tasks_deeper_than_is_drawn_say_how_deep() {
+    let mut draft = waypost_core::Draft::new("deep");
+    for depth in 0..12 {
+        let mut spec = waypost_testkit::task(&format!("t{depth}"), &[]);
+        spec.parent = (depth > 0).then(|| waypost_testkit::id(&format!("t{}", depth - 1)));
+        draft.tasks.push(waypost_core::Task::new(spec));
+    }
+    let mut world = World::editor(draft, (80, 24));
+    golden("deep-80x24", &world.screen());
+}
+
+#[test]
+fn a_field_with_lines_above_or_below_says_so() {
+    let mut draft = example();
+    draft.tasks[0].spec.notes = "one\ntwo\nthree\nfour\nfive".to_owned();
+    let mut world = World::editor(draft, (60, 15));
+    world.press("enter");
+    assert_eq!(world.lines_with("↓").len(), 1, "{}", world.screen());
+    world.press("tab up up");
+    golden("form-scrolled-60x15", &world.screen());
+    assert_eq!((world.lines_with("↑").len(), world.lines_with("↓").len()), (1, 1), "{}", world.screen());
+}
+
+#[test]
+fn what_is_to_be_found_stays_in_sight_when_no_task_has_it() {
+    let mut world = World::editor(example(), (80, 24));
+    world.press("/").type_text("zz");
+    assert_eq!(world.lines_with("find: zz").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("no task has this").len(), 1, "{}", world.screen());
+    world.press("backspace backspace").type_text("t5");
+    assert!(world.lines_with("no task has this").is_empty(), "{}", world.screen());
+    assert_eq!(selected(&world), "t5");
+}
+
+#[test]
+fn every_footer_names_the_way_back() {
+    for (columns, rows) in crate::SIZES {
+        let mut worlds =
+            [World::editor(example(), (columns, rows)), World::browser(Vec::new(), (columns, rows))];
+        for world in &mut worlds {
+            let screen = world.screen();
+            let footer = screen.lines().last().unwrap();
+            assert!(footer.contains("Esc back") && footer.contains("? help"), "{screen}");
+        }
+    }
+}

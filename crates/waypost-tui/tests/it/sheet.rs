@@ -132,7 +132,7 @@ fn edits_made_on_another_version_keep_both_sides() {
             let events = stored.decide(&person(), now(), &command).unwrap();
             stored.advance(&events, now());
         }
-        let rebased = mine.rebased(Loaded::of(&stored));
+        let rebased = mine.rebased(Loaded::of(&stored)).sheet;
         assert_eq!(rebased.base().version, stored.version());
         // What I described last stands, where the task is still there.
         for row in mine.rows() {
@@ -143,7 +143,18 @@ fn edits_made_on_another_version_keep_both_sides() {
                 assert_eq!(rebased.rows()[at].spec().description, row.spec().description, "seed {seed}");
             }
         }
+        // Whatever I wrote is in, also where they took the task out or gave its id to another.
+        for row in mine.rows() {
+            let base = plan.task(row.id().as_str()).map(|task| &task.spec.description);
+            let words = &row.spec().description;
+            let kept = rebased.rows().iter().filter(|other| other.spec().description == *words).count();
+            let written = mine.rows().iter().filter(|other| other.spec().description == *words).count();
+            assert!(base == Some(words) || kept >= written, "seed {seed}: {} {words}", row.id());
+        }
         // What I took out is out; what only they added is in.
+        for (task, _) in stored.tasks().filter(|(task, _)| plan.task(task.spec.id.as_str()).is_none()) {
+            assert!(rebased.place(&task.spec.id).is_some(), "seed {seed}: {}", task.spec.id);
+        }
         for task in &plan.to_draft().tasks {
             if mine.place(&task.spec.id).is_none() {
                 assert!(rebased.place(&task.spec.id).is_none(), "seed {seed}: {}", task.spec.id);
