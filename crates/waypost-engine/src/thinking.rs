@@ -81,7 +81,7 @@ pub enum Steps {
     One,
 }
 
-/// What the price of a question is, if anybody knows.
+/// What a question costs at the most, whoever answers it, if that is known of all who may.
 pub type Prices<'a> = &'a (dyn Fn(&Ask) -> Option<Price> + Sync);
 
 /// Everything that thinking about a plan needs.

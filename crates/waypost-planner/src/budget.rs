@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::tokens::estimate_ask;
-use crate::{Answer, Ask};
+use crate::Ask;
 
 /// An answer shorter than this is not worth asking for.
 pub const ANSWER_TOKENS_MIN: u32 = 256;
@@ -27,9 +27,12 @@ impl Price {
         u64::try_from(micros.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// What an answer has cost, in millionths.
-    pub fn cost_of(&self, answer: &Answer) -> u64 {
-        self.cost(answer.tokens_in, answer.tokens_out)
+    /// What a question costs at the most when either of two may answer it.
+    pub fn dearer(self, other: Self) -> Self {
+        Self {
+            micros_in: self.micros_in.max(other.micros_in),
+            micros_out: self.micros_out.max(other.micros_out),
+        }
     }
 }
 
@@ -138,7 +141,7 @@ pub enum Broken {
         needed: u64,
     },
     /// There is a bound of money, and nobody knows what the question would cost.
-    #[error("cost_budget is set, but the model that would be asked has no price")]
+    #[error("cost_budget is set, but a model that may be asked has no price")]
     Unpriced {},
 }
 
@@ -158,7 +161,7 @@ impl Broken {
                 format!("raise {bound} and continue: nothing that was answered is lost")
             }
             Self::Unpriced {} => {
-                "give the model a price in the configuration, or leave cost_budget out".to_owned()
+                "give every model that may be asked, fallbacks included, a price in the configuration, or leave cost_budget out".to_owned()
             }
         }
     }
@@ -242,20 +245,19 @@ impl Budget {
         Ok(Reserve { amount, answer_tokens_max: u32::try_from(answer).unwrap_or(ask.tokens_max) })
     }
 
-    /// The answer is there: what it has cost takes the place of what was set aside.
-    pub fn settle(&mut self, reserve: Reserve, answer: &Answer, price: Option<Price>) {
+    /// The call is over: what it has cost takes the place of what was set aside.
+    pub fn settle(&mut self, reserve: Reserve, tokens: u64, cost_micros: u64) {
         self.release(reserve);
-        self.charge(answer, price);
+        self.charge(tokens, cost_micros);
     }
 
-    /// No answer came, and none was paid for.
+    /// Nobody was asked.
     pub fn release(&mut self, reserve: Reserve) {
         self.reserved = self.reserved.minus(&reserve.amount);
     }
 
-    /// An answer that was paid for, without anything set aside: one that an earlier process had got.
-    pub fn charge(&mut self, answer: &Answer, price: Option<Price>) {
-        let cost_micros = price.unwrap_or_default().cost_of(answer);
-        self.spent = self.spent.plus(&Spent { calls: 1, tokens: answer.tokens(), cost_micros, seconds: 0 });
+    /// A call for which nothing was set aside.
+    pub fn charge(&mut self, tokens: u64, cost_micros: u64) {
+        self.spent = self.spent.plus(&Spent { calls: 1, tokens, cost_micros, seconds: 0 });
     }
 }

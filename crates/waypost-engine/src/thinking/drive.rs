@@ -193,10 +193,11 @@ impl Thinker<'_> {
         };
         match answer {
             Ok(reply) => {
+                let (tokens, cost) = (reply.answer.tokens(), reply.cost.unwrap_or_default().0);
                 match reserve {
-                    Some(reserve) => run.budget.settle(reserve, &reply.answer, (self.prices)(&ask)),
+                    Some(reserve) => run.budget.settle(reserve, tokens, cost),
                     None if reply.recalled => {}
-                    None => run.budget.charge(&reply.answer, (self.prices)(&ask)),
+                    None => run.budget.charge(tokens, cost),
                 }
                 *run.heard.entry(ask.slot.clone()).or_default() += 1;
                 if reply.recalled {

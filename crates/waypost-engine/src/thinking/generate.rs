@@ -69,7 +69,7 @@ pub fn generate(
             error => NoDraft::Trouble(error),
         })?;
         if let Some(reserve) = reserve {
-            budget.settle(reserve, &reply.answer, price);
+            budget.settle(reserve, reply.answer.tokens(), reply.cost.unwrap_or_default().0);
         }
         if reply.recalled {
             recalled += 1;

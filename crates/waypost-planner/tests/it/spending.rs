@@ -2,8 +2,6 @@ use waypost_planner::budget::ANSWER_TOKENS_MIN;
 use waypost_planner::tokens::estimate_ask;
 use waypost_planner::{Ask, Bound, Broken, Budget, Generate, Limits, Manner, Price, Spent, Wanted};
 
-use crate::kit::answer;
-
 fn ask() -> Ask {
     Generate::new(Manner::default(), Wanted::new("Build it"), "generate").unwrap().next().unwrap().clone()
 }
@@ -80,8 +78,8 @@ fn questions_under_way_count_until_they_are_settled_or_released() {
     assert!(budget.reserve(&ask(), None).is_err());
     budget.release(two);
     let two = budget.reserve(&ask(), None).unwrap();
-    budget.settle(one, &answer("x"), Some(PRICE));
-    budget.settle(two, &answer("x"), Some(PRICE));
+    budget.settle(one, 110, PRICE.cost(100, 10));
+    budget.settle(two, 110, PRICE.cost(100, 10));
     assert_eq!(budget.spent(), Spent { calls: 2, tokens: 220, cost_micros: 2 * (300 + 150), seconds: 0 });
     budget.set_seconds(7);
     assert_eq!(budget.spent().seconds, 7);

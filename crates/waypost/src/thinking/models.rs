@@ -50,10 +50,12 @@ impl Chosen {
         Box::new(Recorded::new(Arc::clone(&self.model), Arc::clone(journal)))
     }
 
-    /// What a question costs, if anybody knows.
+    /// What a question costs at the most, whoever answers it; nothing if that is not known of all who may.
     pub(crate) fn price(&self, ask: &Ask) -> Option<Price> {
         let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
-        self.prices.get(clients.first()?.name()).copied()
+        let mut prices = clients.iter().map(|client| self.prices.get(client.name()).copied());
+        let first = prices.next()??;
+        prices.try_fold(first, |dearest, price| Some(dearest.dearer(price?)))
     }
 
     /// How sessions ask.
