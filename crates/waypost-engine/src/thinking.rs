@@ -10,10 +10,8 @@ mod drive;
 mod generate;
 mod order;
 mod outdated;
+mod purse;
 mod session;
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use waypost_core::{Actor, PlanId, Refinement, Refusal};
 use waypost_planner::{Ask, Broken, Limits, Meaning, Price, Repair};
@@ -28,21 +26,7 @@ pub use order::{Extent, Order, OrderError, Orders, Stand, Text, Want};
 pub use outdated::forget_outdated;
 pub use session::Session;
 
-/// Told to end after what is under way. Clones are one.
-#[derive(Clone, Debug, Default)]
-pub struct Halt(Arc<AtomicBool>);
-
-impl Halt {
-    /// Ask nothing new.
-    pub fn say(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether it was said.
-    pub fn is_said(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
+pub use crate::models::Halt;
 
 /// Who is told how the thinking goes.
 pub trait Watcher: Progress {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tokens::estimate_ask;
 use crate::Ask;
+use crate::tokens::estimate_ask;
 
 /// An answer shorter than this is not worth asking for.
 pub const ANSWER_TOKENS_MIN: u32 = 256;
@@ -205,9 +205,25 @@ impl Budget {
         self.spent.seconds = seconds;
     }
 
+    /// What there is to say when the time was up while a question was under way.
+    pub fn out_of_time(&self) -> Broken {
+        let max = self.limits.seconds_max.unwrap_or(self.spent.seconds);
+        Broken::Over { bound: Bound::Seconds, max, spent: max.max(self.spent.seconds), needed: 1 }
+    }
+
     /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
     /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
     pub fn reserve(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+        self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
+    }
+
+    /// The same for a question that is asked once more: its answer is not cut any further.
+    pub fn reserve_again(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+        self.reserve_for(ask, price, ask.tokens_max)
+    }
+
+    /// Sets aside what a question may cost whose answer may have so many tokens at the least.
+    fn reserve_for(&mut self, ask: &Ask, price: Option<Price>, least: u32) -> Result<Reserve, Broken> {
         let used = self.spent.plus(&self.reserved);
         let over = |bound, max, spent, needed| Err(Broken::Over { bound, max, spent, needed });
         if let Some(max) = self.limits.seconds_max.filter(|max| used.seconds >= *max) {
@@ -217,7 +233,6 @@ impl Budget {
             return over(Bound::Calls, max, used.calls, 1);
         }
         let tokens_in = estimate_ask(ask);
-        let least = ask.tokens_max.min(ANSWER_TOKENS_MIN);
         let mut answer = u64::from(ask.tokens_max);
         if let Some(max) = self.limits.tokens_max {
             let needed = tokens_in.saturating_add(u64::from(least));
