@@ -82,7 +82,7 @@ pub struct Thinker<'a> {
     pub journal: &'a Journal,
     /// Calls that the plan was charged with before this journal was begun.
     pub calls_before: u64,
-    /// What may be spent; a budget of tokens that the plan has itself takes the place of the one here.
+    /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
     pub limits: Limits,
     /// What questions cost.
     pub prices: Prices<'a>,

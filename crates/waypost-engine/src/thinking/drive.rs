@@ -97,7 +97,8 @@ impl Thinker<'_> {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
         let totals = self.journal.totals();
-        let tokens_max = own.or(self.limits.tokens_max);
+        // Whoever wrote the plan may spend less than the operator allows, and not more.
+        let tokens_max = own.into_iter().chain(self.limits.tokens_max).min();
         let limits = Limits { tokens_max, ..self.limits };
         let (calls, cost_micros) = (totals.attempts(), totals.all.cost.0);
         let spent = Spent { calls, tokens: used, cost_micros, seconds: 0 };

@@ -40,7 +40,7 @@ impl GoOn {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
         let room = Room::enter(context)?;
         let mut order = self.find(context, &room)?;
-        order.extent = self.bounds.over(order.extent)?;
+        order.extent = self.bounds.over(room.held_to(order.extent))?;
         order.stand = Stand::Open;
         order.model = self.asked.model.take().or(order.model);
         self.asked.model.clone_from(&order.model);

@@ -87,3 +87,30 @@ fn the_time_that_was_said_ends_calls_and_waits() {
         assert!(begun.elapsed() < PATIENCE / 2, "a wait beyond the end is not begun");
     }
 }
+
+#[test]
+fn a_plan_cannot_raise_what_the_operator_allows() {
+    let stage = Stage::configured(ModelServer::directed(machine), "retries = 0\n", "token_budget = 3000\n");
+    let plan = json!({ "title": "Spends", "token_budget": 100_000_000, "tasks": [{ "id": "goal", "description": MACHINE }] });
+    let file = stage.workspace.work().join("plan.json");
+    fs::write(&file, plan.to_string()).unwrap();
+    stage.does(&["import", "plan.json"]);
+    let id = stage.only();
+    assert_eq!(stage.plan(&id).spec().token_budget, Some(100_000_000));
+    let error = stage.fails(1, &["decompose", &id]);
+    assert_eq!(error["bound"], "token_budget", "{error}");
+    assert!(stage.tokens_are_true(&id) <= 3000);
+    let error = stage.fails(1, &["continue", &id]);
+    assert_eq!(error["bound"], "token_budget", "{error}");
+    // A person who says so may.
+    let used = stage.tokens_are_true(&id);
+    let error = stage.fails(1, &["continue", &id, "--budget", "5000"]);
+    assert_eq!(error["bound"], "token_budget", "{error}");
+    let more = stage.tokens_are_true(&id);
+    assert!(more > used.max(3000) && more <= 5000, "{used} and then {more}");
+    // But only for that command.
+    stage.fails(1, &["continue", &id]);
+    assert_eq!(stage.tokens_are_true(&id), more);
+    let answer = stage.does(&["continue", &id, "--budget", "1000000"]);
+    assert_eq!(answer["ending"], "over");
+}
