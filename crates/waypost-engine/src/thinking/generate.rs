@@ -56,7 +56,11 @@ pub fn generate(
             return Err(NoDraft::Halted);
         }
         let Some(mut ask) = session.next().cloned() else {
-            return Err(NoDraft::GaveUp(GaveUp { problems: Vec::new(), answers: Vec::new() }));
+            return Err(NoDraft::GaveUp(GaveUp {
+                problems: Vec::new(),
+                answers: Vec::new(),
+                broke_off: false,
+            }));
         };
         purse.budget().set_seconds(begun.elapsed().as_secs());
         let price = prices(&ask);

@@ -114,3 +114,25 @@ fn a_plan_cannot_raise_what_the_operator_allows() {
     let answer = stage.does(&["continue", &id, "--budget", "1000000"]);
     assert_eq!(answer["ending"], "over");
 }
+
+#[test]
+fn answers_that_are_always_cut_off_are_told_as_such_and_never_saved() {
+    let whole = three().to_string();
+    let cut = whole[..whole.find("Test the logins").unwrap()].to_owned();
+    let stage = Stage::directed(move |_| Play::SayCut(cut.clone()));
+    let error = stage.fails(4, &["plan", GOAL]);
+    assert_eq!(stage.server.asked(), 3);
+    let problem = error["problems"][0].as_str().unwrap();
+    assert!(problem.contains("cut off") && problem.contains("after 2 whole tasks"), "{error}");
+    assert!(error["hint"].as_str().unwrap().contains("max_tokens"), "{error}");
+    assert!(told(&stage.server.seen()[1]).contains("cut off"), "the model is told as well");
+    assert_eq!(stage.does(&["list", "--all"])["total"], 0);
+}
+
+#[test]
+fn an_answer_may_be_as_long_as_the_configuration_says() {
+    let server = ModelServer::playing([say(three())]);
+    let stage = Stage::configured(server, "retries = 0\nmax_tokens = 20000\n", "");
+    stage.does(&["plan", GOAL]);
+    assert_eq!(stage.server.seen()[0].json()["max_tokens"], 20_000);
+}
