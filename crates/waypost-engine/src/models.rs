@@ -12,11 +12,11 @@ mod patience;
 mod probe;
 mod recorded;
 mod redact;
+mod stop;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 use waypost_planner::{Answer, Ask};
 
 pub use choose::{ByRole, InOrder, secrets_of};
@@ -28,6 +28,7 @@ pub use journal::{
 pub use probe::{Finding, Probed, Verdict};
 pub use recorded::{Recorded, Replayed};
 pub use redact::Redactor;
+pub use stop::{Halt, Stop};
 
 /// Somebody who answers questions.
 pub trait Model: Send + Sync {
@@ -52,6 +53,29 @@ pub struct Reply {
     pub cost: Option<Cost>,
     /// Whether it was in a journal already, so that nobody was asked and nothing is to be paid now.
     pub recalled: bool,
+}
+
+/// What a call has cost that ended without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The name of the model in the configuration.
+    pub from: String,
+    /// Tokens of the question.
+    pub tokens_in: u64,
+    /// Tokens of what came of an answer.
+    pub tokens_out: u64,
+    /// Whether they are estimated, because the server had not said yet.
+    pub estimated: bool,
+    /// What it cost, in millionths; nothing where the configuration has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "cost_millionths")]
+    pub cost: Option<Cost>,
+}
+
+impl Lost {
+    /// Tokens both ways.
+    pub fn tokens(&self) -> u64 {
+        self.tokens_in.saturating_add(self.tokens_out)
+    }
 }
 
 /// Money, in millionths of whatever the prices of the configuration are in.
@@ -103,6 +127,13 @@ pub enum Moment<'a> {
         /// Its tokens so far, estimated.
         tokens: u64,
     },
+    /// A call has ended without an answer. Whether another follows is told next.
+    Failed {
+        /// What happened.
+        why: &'a ModelError,
+        /// What it has cost all the same; nothing where the question was never taken.
+        lost: Option<&'a Lost>,
+    },
     /// It did not work, and will be tried again.
     Waits {
         /// Its name in the configuration.
@@ -135,38 +166,4 @@ pub enum Moment<'a> {
         /// All of it.
         reply: &'a Reply,
     },
-}
-
-/// By which somebody who asks is told to stop asking. Clones are one.
-#[derive(Clone, Debug)]
-pub struct Stop(Arc<watch::Sender<bool>>);
-
-impl Stop {
-    /// Nobody is told so far.
-    pub fn new() -> Self {
-        Self(Arc::new(watch::Sender::new(false)))
-    }
-
-    /// Stop: calls that are under way are given up.
-    pub fn now(&self) {
-        self.0.send_replace(true);
-    }
-
-    /// Whether it was said.
-    pub fn is_said(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns when it is said.
-    pub(crate) async fn said(&self) {
-        // The sender is ours, so the wait can end in no other way.
-        let mut told = self.0.subscribe();
-        let _said = told.wait_for(|said| *said).await;
-    }
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        Self::new()
-    }
 }

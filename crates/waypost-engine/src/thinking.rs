@@ -10,10 +10,8 @@ mod drive;
 mod generate;
 mod order;
 mod outdated;
+mod purse;
 mod session;
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use waypost_core::{Actor, PlanId, Refinement, Refusal};
 use waypost_planner::{Ask, Broken, Limits, Meaning, Price, Repair};
@@ -28,21 +26,7 @@ pub use order::{Extent, Order, OrderError, Orders, Stand, Text, Unfinished, Want
 pub use outdated::forget_outdated;
 pub use session::Session;
 
-/// Told to end after what is under way. Clones are one.
-#[derive(Clone, Debug, Default)]
-pub struct Halt(Arc<AtomicBool>);
-
-impl Halt {
-    /// Ask nothing new.
-    pub fn say(&self) {
-        self.0.store(true, Ordering::Release);
-    }
-
-    /// Whether it was said.
-    pub fn is_said(&self) -> bool {
-        self.0.load(Ordering::Acquire)
-    }
-}
+pub use crate::models::Halt;
 
 /// Who is told how the thinking goes.
 pub trait Watcher: Progress {
@@ -81,7 +65,7 @@ pub enum Steps {
     One,
 }
 
-/// What the price of a question is, if anybody knows.
+/// What a question costs at the most, whoever answers it, if that is known of all who may.
 pub type Prices<'a> = &'a (dyn Fn(&Ask) -> Option<Price> + Sync);
 
 /// Everything that thinking about a plan needs.
@@ -98,7 +82,7 @@ pub struct Thinker<'a> {
     pub journal: &'a Journal,
     /// Calls that the plan was charged with before this journal was begun.
     pub calls_before: u64,
-    /// What may be spent; a budget of tokens that the plan has itself takes the place of the one here.
+    /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
     pub limits: Limits,
     /// What questions cost.
     pub prices: Prices<'a>,

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Ask;
 use crate::tokens::estimate_ask;
-use crate::{Answer, Ask};
 
 /// An answer shorter than this is not worth asking for.
 pub const ANSWER_TOKENS_MIN: u32 = 256;
@@ -27,9 +27,12 @@ impl Price {
         u64::try_from(micros.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
-    /// What an answer has cost, in millionths.
-    pub fn cost_of(&self, answer: &Answer) -> u64 {
-        self.cost(answer.tokens_in, answer.tokens_out)
+    /// What a question costs at the most when either of two may answer it.
+    pub fn dearer(self, other: Self) -> Self {
+        Self {
+            micros_in: self.micros_in.max(other.micros_in),
+            micros_out: self.micros_out.max(other.micros_out),
+        }
     }
 }
 
@@ -138,7 +141,7 @@ pub enum Broken {
         needed: u64,
     },
     /// There is a bound of money, and nobody knows what the question would cost.
-    #[error("cost_budget is set, but the model that would be asked has no price")]
+    #[error("cost_budget is set, but a model that may be asked has no price")]
     Unpriced {},
 }
 
@@ -158,7 +161,7 @@ impl Broken {
                 format!("raise {bound} and continue: nothing that was answered is lost")
             }
             Self::Unpriced {} => {
-                "give the model a price in the configuration, or leave cost_budget out".to_owned()
+                "give every model that may be asked, fallbacks included, a price in the configuration, or leave cost_budget out".to_owned()
             }
         }
     }
@@ -202,9 +205,25 @@ impl Budget {
         self.spent.seconds = seconds;
     }
 
+    /// What there is to say when the time was up while a question was under way.
+    pub fn out_of_time(&self) -> Broken {
+        let max = self.limits.seconds_max.unwrap_or(self.spent.seconds);
+        Broken::Over { bound: Bound::Seconds, max, spent: max.max(self.spent.seconds), needed: 1 }
+    }
+
     /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
     /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
     pub fn reserve(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+        self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
+    }
+
+    /// The same for a question that is asked once more: its answer is not cut any further.
+    pub fn reserve_again(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+        self.reserve_for(ask, price, ask.tokens_max)
+    }
+
+    /// Sets aside what a question may cost whose answer may have so many tokens at the least.
+    fn reserve_for(&mut self, ask: &Ask, price: Option<Price>, least: u32) -> Result<Reserve, Broken> {
         let used = self.spent.plus(&self.reserved);
         let over = |bound, max, spent, needed| Err(Broken::Over { bound, max, spent, needed });
         if let Some(max) = self.limits.seconds_max.filter(|max| used.seconds >= *max) {
@@ -214,7 +233,6 @@ impl Budget {
             return over(Bound::Calls, max, used.calls, 1);
         }
         let tokens_in = estimate_ask(ask);
-        let least = ask.tokens_max.min(ANSWER_TOKENS_MIN);
         let mut answer = u64::from(ask.tokens_max);
         if let Some(max) = self.limits.tokens_max {
             let needed = tokens_in.saturating_add(u64::from(least));
@@ -242,20 +260,19 @@ impl Budget {
         Ok(Reserve { amount, answer_tokens_max: u32::try_from(answer).unwrap_or(ask.tokens_max) })
     }
 
-    /// The answer is there: what it has cost takes the place of what was set aside.
-    pub fn settle(&mut self, reserve: Reserve, answer: &Answer, price: Option<Price>) {
+    /// The call is over: what it has cost takes the place of what was set aside.
+    pub fn settle(&mut self, reserve: Reserve, tokens: u64, cost_micros: u64) {
         self.release(reserve);
-        self.charge(answer, price);
+        self.charge(tokens, cost_micros);
     }
 
-    /// No answer came, and none was paid for.
+    /// Nobody was asked.
     pub fn release(&mut self, reserve: Reserve) {
         self.reserved = self.reserved.minus(&reserve.amount);
     }
 
-    /// An answer that was paid for, without anything set aside: one that an earlier process had got.
-    pub fn charge(&mut self, answer: &Answer, price: Option<Price>) {
-        let cost_micros = price.unwrap_or_default().cost_of(answer);
-        self.spent = self.spent.plus(&Spent { calls: 1, tokens: answer.tokens(), cost_micros, seconds: 0 });
+    /// A call for which nothing was set aside.
+    pub fn charge(&mut self, tokens: u64, cost_micros: u64) {
+        self.spent = self.spent.plus(&Spent { calls: 1, tokens, cost_micros, seconds: 0 });
     }
 }

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use waypost_core::{Command, Plan, Refinement, Task, TaskId, TaskSpec};
 
 use crate::budget::Bound;
-use crate::manner::{Tries, slot_name};
+use crate::manner::{Tries, cut_first, slot_name};
 use crate::repair::Repair;
 use crate::words::cut;
 use crate::{Answer, Ask, Manner, Purpose};
@@ -197,13 +197,12 @@ impl Decompose {
         if stage.is_none_or(|stage| stage.purpose() != ask.purpose) || *open != ask.slot {
             return stale;
         }
-        let tries = self.tries.entry(slot.clone()).or_insert_with(|| Tries::new(ask.clone()));
-        let last = tries.is_last(&self.manner);
+        self.tries.entry(slot.clone()).or_insert_with(|| Tries::new(ask.clone()));
         let heard = match ask.purpose {
-            Purpose::Atomicity => self.hear_atomicity(plan, task, ask, answer),
-            Purpose::Decompose => self.hear_children(plan, task, ask, answer, last),
-            Purpose::Dependencies => self.hear_dependencies(plan, task, ask, answer),
-            Purpose::Refine => self.hear_rest(plan, task, ask, answer),
+            Purpose::Atomicity => self.hear_atomicity(plan, task, answer),
+            Purpose::Decompose => self.hear_children(plan, task, answer),
+            Purpose::Dependencies => self.hear_dependencies(plan, task, answer),
+            Purpose::Refine => self.hear_rest(plan, task, answer),
             Purpose::Generate | Purpose::Digest | Purpose::Examine | Purpose::Sit | Purpose::Mark => {
                 return stale;
             }
@@ -213,7 +212,7 @@ impl Decompose {
                 self.tries.remove(&slot);
                 heard
             }
-            Err(problems) => self.unusable(task, ask, answer, problems),
+            Err(problems) => self.unusable(task, ask, answer, cut_first(answer, problems)),
         }
     }
 

@@ -9,13 +9,13 @@ mod original;
 use serde_json::Value;
 use waypost_core::{Command, Digest, Plan, TaskId};
 
-use crate::manner::{Tries, slot_name};
+use crate::manner::{Tries, cut_first, slot_name};
 use crate::prompts::{Values, fingerprint};
 use crate::reading::{has_one_of, json_of, kind_of};
 use crate::repair::{Repair, Repairs};
 use crate::tokens::estimate;
 use crate::words::one_line;
-use crate::{Answer, Ask, GaveUp, Manner, Purpose};
+use crate::{Answer, Ask, Ended, GaveUp, Manner, Purpose};
 use exam::{Given, Question};
 
 /// A summary has fewer words than this.
@@ -142,21 +142,20 @@ impl Digesting {
 
     /// What an answer to the open question means.
     pub fn hear(&mut self, answer: &Answer) -> Digested {
-        let ask = self.tries.open.clone();
         let heard = match std::mem::replace(&mut self.stage, Stage::Over) {
-            Stage::Digest => match self.read_digest(&ask, answer) {
+            Stage::Digest => match self.read_digest(answer) {
                 Ok((digest, repairs)) => Ok((self.after_digest(digest), repairs)),
                 Err(problems) => Err((Stage::Digest, problems)),
             },
-            Stage::Examine { digest } => match exam::questions(&ask, answer, self.questions()) {
+            Stage::Examine { digest } => match exam::questions(answer, self.questions()) {
                 Ok((questions, repairs)) => Ok((self.sit(digest, questions), repairs)),
                 Err(problems) => Err((Stage::Examine { digest }, problems)),
             },
-            Stage::Sit { digest, questions } => match exam::given(&ask, answer, &questions) {
+            Stage::Sit { digest, questions } => match exam::given(answer, &questions) {
                 Ok((given, repairs)) => Ok((self.mark(digest, given), repairs)),
                 Err(problems) => Err((Stage::Sit { digest, questions }, problems)),
             },
-            Stage::Mark { mut digest, given } => match exam::agreed(&ask, answer, &given) {
+            Stage::Mark { mut digest, given } => match exam::agreed(answer, &given) {
                 Ok((agreed, repairs)) => {
                     digest.fidelity_score = Some(agreed as f64 / given.len() as f64);
                     Ok((After::Done(digest), repairs))
@@ -171,7 +170,7 @@ impl Digesting {
                 (self.stage, self.tries) = (stage, Tries::new(*ask));
                 Digested::Taken { repairs: repairs.0 }
             }
-            Err((stage, problems)) => self.unusable(stage, answer, problems),
+            Err((stage, problems)) => self.unusable(stage, answer, cut_first(answer, problems)),
         }
     }
 
@@ -182,7 +181,8 @@ impl Digesting {
         }
         match stage {
             Stage::Digest | Stage::Over => {
-                Digested::GaveUp(GaveUp { problems, answers: self.tries.answers.clone() })
+                let broke_off = answer.ended == Ended::Cut;
+                Digested::GaveUp(GaveUp { problems, answers: self.tries.answers.clone(), broke_off })
             }
             // The digest is good; only nobody knows how good.
             Stage::Examine { digest } | Stage::Sit { digest, .. } | Stage::Mark { digest, .. } => {
@@ -237,9 +237,9 @@ impl Digesting {
         After::Ask(stage, Box::new(self.manner.ask(purpose, Some(self.task.clone()), slot, values)))
     }
 
-    fn read_digest(&self, ask: &Ask, answer: &Answer) -> Result<(Digest, Repairs), Vec<String>> {
+    fn read_digest(&self, answer: &Answer) -> Result<(Digest, Repairs), Vec<String>> {
         const SUMMARY: &[&str] = &["summary", "digest"];
-        let (value, mut reading) = json_of(ask, answer, &|value: &Value| has_one_of(value, SUMMARY))?;
+        let (value, mut reading) = json_of(answer, &|value: &Value| has_one_of(value, SUMMARY))?;
         let Some(map) = value.as_object() else {
             return Err(vec![format!(
                 "the answer must be an object with `summary`, not {}",

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use waypost_core::{Draft, Task, TaskId, TaskSpec, validate};
 
-use crate::manner::Tries;
+use crate::manner::{Tries, cut_first};
 use crate::prompts::{Values, data};
 use crate::reading::{Reading, json_of};
 use crate::repair::Repair;
 use crate::textplan::{Order, STEP_COMPLEXITY, steps_of_text};
 use crate::words::{one_line, restates, words};
-use crate::{Answer, Ask, Manner, Purpose};
+use crate::{Answer, Ask, Ended, Manner, Purpose};
 
 /// Tasks that a plan has at the most, unless somebody says otherwise.
 pub const TASKS_MAX: usize = 20;
@@ -121,6 +121,8 @@ pub struct GaveUp {
     pub problems: Vec<String>,
     /// All answers as they came.
     pub answers: Vec<String>,
+    /// Whether the last of them broke off, or was cut off at the most tokens that it may have.
+    pub broke_off: bool,
 }
 
 /// A conversation that ends in a plan or in a refusal.
@@ -170,28 +172,28 @@ impl Generate {
     /// What an answer to the open question means.
     pub fn hear(&mut self, answer: &Answer) -> Generated {
         let (draft, mut reading) = self.understand(answer);
-        // A plan that broke off is incomplete, however sound the rest: taken only when asking again has not helped.
-        let broken_off = reading.repairs.has(Repair::Truncated) && !self.tries.is_last(&self.manner);
-        if broken_off && reading.problems.is_empty() {
-            let tasks = draft.as_ref().map_or(0, |draft| draft.tasks.len());
-            reading.problem(format!(
-                "the answer broke off after {tasks} whole tasks; answer with shorter descriptions or fewer tasks"
-            ));
+        // A plan that broke off is incomplete, however sound the rest: it is never taken for a whole one.
+        let tasks = draft.as_ref().map_or(0, |draft| draft.tasks.len());
+        let broke_off = reading.broke_off(answer, tasks, "tasks");
+        if let Some(problem) = &broke_off {
+            reading.problems.insert(0, problem.clone());
         }
+        let broke_off = broke_off.is_some() || answer.ended == Ended::Cut;
         if let (Some(draft), true) = (draft, reading.problems.is_empty()) {
             self.over = true;
             let returned = self.tries.answers.len();
             return Generated::Plan(Box::new(Planned { draft, repairs: reading.repairs.0, returned }));
         }
-        if self.tries.failed(&self.manner, answer, &reading.problems) {
-            return Generated::Again { problems: reading.problems };
+        let problems = cut_first(answer, reading.problems);
+        if self.tries.failed(&self.manner, answer, &problems) {
+            return Generated::Again { problems };
         }
         self.over = true;
-        Generated::GaveUp(GaveUp { problems: reading.problems, answers: self.tries.answers.clone() })
+        Generated::GaveUp(GaveUp { problems, answers: self.tries.answers.clone(), broke_off })
     }
 
     fn understand(&self, answer: &Answer) -> (Option<Draft>, Reading) {
-        match json_of(&self.tries.open, answer, &read::is_plan) {
+        match json_of(answer, &read::is_plan) {
             Ok((value, mut reading)) => {
                 let tasks = read::tasks(&value, &mut reading);
                 (Some(self.checked(tasks, &mut reading)), reading)

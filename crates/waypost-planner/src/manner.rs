@@ -107,14 +107,24 @@ impl Tries {
     }
 }
 
+/// How an answer is told that had as many tokens as it may have: by the question, the model's `max_tokens` or what is left of a
+/// budget.
+pub(crate) const CUT: &str = "the answer was cut off at the most tokens that it may have (max_tokens)";
+
+/// What is wrong with an answer that was cut off, before everything else that is wrong with it.
+pub(crate) fn cut_first(answer: &Answer, mut problems: Vec<String>) -> Vec<String> {
+    let is_told = problems.iter().any(|problem| problem.starts_with(CUT));
+    if let (Ended::Cut, false, Some(cut)) = (answer.ended, is_told, ended_badly(answer)) {
+        problems.insert(0, cut);
+    }
+    problems
+}
+
 /// What is wrong with an answer as a whole, whatever stands in it.
-pub(crate) fn ended_badly(ask: &Ask, answer: &Answer) -> Option<String> {
+pub(crate) fn ended_badly(answer: &Answer) -> Option<String> {
     match answer.ended {
         Ended::Whole => None,
-        Ended::Cut => Some(format!(
-            "the answer was cut at {} tokens before it was complete; answer with fewer words",
-            ask.tokens_max
-        )),
+        Ended::Cut => Some(format!("{CUT} before it was complete; answer with fewer words")),
         Ended::Refused => {
             Some("the request was declined; it asks only for a plan of work, in JSON".to_owned())
         }

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use waypost_core::Complexity;
 
 use crate::extract::{NoJson, extract};
-use crate::manner::ended_badly;
+use crate::manner::{CUT, ended_badly};
 use crate::repair::{Repair, Repairs};
-use crate::{Answer, Ask};
+use crate::{Answer, Ended};
 
 /// What is read, what was wrong, and what was put right.
 #[derive(Default)]
@@ -126,16 +126,28 @@ pub(crate) fn kind_of(value: &Value) -> &'static str {
 
 /// The JSON of an answer, or everything that is wrong with the answer as a whole.
 pub(crate) fn json_of(
-    ask: &Ask,
     answer: &Answer,
     fits: &dyn Fn(&Value) -> bool,
 ) -> Result<(Value, Reading), Vec<String>> {
-    let bad_end = ended_badly(ask, answer);
+    let bad_end = ended_badly(answer);
     match extract(&answer.text, fits) {
         Ok(found) => Ok((found.value, Reading { problems: Vec::new(), repairs: Repairs(found.repairs) })),
         Err(no @ (NoJson::Empty | NoJson::TooLong(_) | NoJson::None)) => {
             Err(vec![bad_end.unwrap_or_else(|| no.to_string())])
         }
+    }
+}
+
+impl Reading {
+    /// What to say of a list that broke off: what was whole in it is known, what is missing is not.
+    pub(crate) fn broke_off(&self, answer: &Answer, found: usize, what: &str) -> Option<String> {
+        let is_cut = answer.ended == Ended::Cut;
+        let lacks_end = self.repairs.has(Repair::Unclosed) || self.repairs.has(Repair::TextPlan);
+        if !(self.repairs.has(Repair::Truncated) || is_cut && lacks_end) {
+            return None;
+        }
+        let how = if is_cut { CUT } else { "the answer broke off" };
+        Some(format!("{how} after {found} whole {what}; answer with shorter descriptions or fewer {what}"))
     }
 }
 

@@ -107,6 +107,24 @@ pub enum WireError {
     TooMuch(usize),
 }
 
+/// What a call has cost that did not end in an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the question.
+    pub tokens_in: u64,
+    /// Tokens of what came of an answer.
+    pub tokens_out: u64,
+    /// Whether they are estimated, because the server had not said yet.
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// Of a question of which nothing is known but that it was asked.
+    pub fn of_question(ask: &Ask) -> Self {
+        Self { tokens_in: estimate_ask(ask), tokens_out: 0, estimated: true }
+    }
+}
+
 /// What is known of an answer while it comes.
 #[derive(Debug, Default)]
 struct Parts {
@@ -139,17 +157,33 @@ impl Parts {
         new.map(|text| text.chars().count() as u64).sum()
     }
 
-    /// The answer, if it has an end.
-    fn answer(self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+    /// What it has cost so far. Servers count what they have said at the end, so what is there is estimated.
+    fn usage(&self, ask: &Ask) -> Usage {
+        let texts = [Some(&self.text), self.tool.as_ref(), Some(&self.refusal)];
+        let heard: u64 = texts.into_iter().flatten().map(|text| estimate(text)).sum();
+        Usage {
+            tokens_in: self.tokens_in.unwrap_or_else(|| estimate_ask(ask)),
+            tokens_out: self.tokens_out.unwrap_or_default().max(heard),
+            estimated: true,
+        }
+    }
+
+    /// How it has ended, if it has.
+    fn end(&self) -> Result<Ended, WireError> {
         if self.bytes() > ANSWER_BYTES_MAX {
             return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
         }
-        let ended = match self.ended {
-            _ if !self.refusal.is_empty() => Ended::Refused,
-            Some(ended) => ended,
-            None if self.over => Ended::Whole,
-            None => return Err(WireError::BrokeOff),
-        };
+        match self.ended {
+            _ if !self.refusal.is_empty() => Ok(Ended::Refused),
+            Some(ended) => Ok(ended),
+            None if self.over => Ok(Ended::Whole),
+            None => Err(WireError::BrokeOff),
+        }
+    }
+
+    /// The answer, if it has an end.
+    fn answer(self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+        let ended = self.end()?;
         let text = match (ended, self.tool) {
             (Ended::Refused, _) if !self.refusal.is_empty() => self.refusal,
             (_, Some(tool)) => tool,

@@ -91,6 +91,13 @@ impl Room {
         models::extent(&self.config.planner)
     }
 
+    /// How far an earlier order may go on: a budget of tokens that was said then does not raise the configured one now.
+    pub(crate) fn held_to(&self, mut extent: Extent) -> Extent {
+        let configured = self.config.planner.token_budget;
+        extent.limits.tokens_max = extent.limits.tokens_max.into_iter().chain(configured).min();
+        extent
+    }
+
     /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
     pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
         if let Some(to) = &asked.record {

@@ -36,6 +36,9 @@ impl Model for InOrder {
                 return Err(error);
             }
             if let Some(next) = self.0.get(place + 1) {
+                if stop.asks_nothing_new() {
+                    return Err(ModelError::Stopped);
+                }
                 let (from, to) = (client.name(), next.name());
                 progress.told(ask, &Moment::FellBack { from, to, why: &error });
             }

@@ -3,17 +3,18 @@
 //! The key is in the headers of a request and nowhere else. It goes to the configured address only: redirections are not
 //! followed. Everything that a server says comes past the redactor before anybody hears it.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::future::Future;
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use ring::rand::{SecureRandom, SystemRandom};
-use waypost_planner::wire::{ANSWER_BYTES_MAX, Api, Listener, Manner, Said, WireError};
+use waypost_planner::wire::{ANSWER_BYTES_MAX, Api, Listener, Manner, Said, Usage, WireError};
 use waypost_planner::{Answer, Ask, Price};
 
 use super::patience::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
-use super::{Cost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
+use super::{Cost, Lost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
 use crate::config::{Header, ModelServer, is_address};
 use crate::executors::Surroundings;
 use crate::executors::remote::wait_for;
@@ -151,10 +152,38 @@ impl Client {
         self.wait(self.or_stopped(stop, self.list()))
     }
 
-    /// What an answer costs; nothing where the price of either way is not known.
-    fn cost(&self, answer: &Answer) -> Option<Cost> {
+    /// What so many tokens cost; nothing where the price of either way is not known.
+    fn cost(&self, tokens_in: u64, tokens_out: u64) -> Option<Cost> {
         let price = Price { micros_in: self.server.price_in?, micros_out: self.server.price_out? };
-        Some(Cost(price.cost(answer.tokens_in, answer.tokens_out)))
+        Some(Cost(price.cost(tokens_in, tokens_out)))
+    }
+
+    /// What a call has cost that ended so. Servers let nobody pay for a question that they did not take; what was taken and then
+    /// broke off was thought about, whether or not its end has reached us.
+    fn lost(&self, ask: &Ask, error: &ModelError, heard: Option<&Listener>) -> Option<Lost> {
+        let was_taken = match error {
+            ModelError::BrokeOff { .. }
+            | ModelError::Garbled { .. }
+            | ModelError::TooMuch { .. }
+            | ModelError::TooSlow { .. }
+            | ModelError::Silent { .. }
+            | ModelError::OutOfTime { .. }
+            | ModelError::Stopped => true,
+            ModelError::NotConfigured { .. }
+            | ModelError::NotReached { .. }
+            | ModelError::NotAllowed { .. }
+            | ModelError::NotThere { .. }
+            | ModelError::Busy { .. }
+            | ModelError::Refused { .. }
+            | ModelError::NotRecorded { .. }
+            | ModelError::Departed { .. }
+            | ModelError::Journal(_) => false,
+        };
+        let so_far = heard.and_then(|heard| heard.so_far(ask));
+        let Usage { tokens_in, tokens_out, estimated } =
+            so_far.or_else(|| was_taken.then(|| Usage::of_question(ask)))?;
+        let cost = self.cost(tokens_in, tokens_out);
+        Some(Lost { from: self.name.clone(), tokens_in, tokens_out, estimated, cost })
     }
 
     /// Asks, and asks again so often.
@@ -165,7 +194,7 @@ impl Client {
         stop: &Stop,
         retries: u32,
     ) -> Result<Reply, ModelError> {
-        self.wait(self.or_stopped(stop, self.asked(ask, progress, retries)))
+        self.wait(self.asked(ask, progress, stop, retries))
     }
 
     fn wait<T>(&self, work: impl Future<Output = Result<T, ModelError>>) -> Result<T, ModelError> {
@@ -180,21 +209,33 @@ impl Client {
         tokio::select! {
             biased;
             () = stop.said() => Err(ModelError::Stopped),
+            () = stop.time_is_up() => Err(ModelError::OutOfTime { model: self.name.clone() }),
             done = work => done,
         }
     }
 
-    async fn asked(&self, ask: &Ask, progress: &dyn Progress, retries: u32) -> Result<Reply, ModelError> {
-        let model = self.model().await?;
+    async fn asked(
+        &self,
+        ask: &Ask,
+        progress: &dyn Progress,
+        stop: &Stop,
+        retries: u32,
+    ) -> Result<Reply, ModelError> {
+        let model = self.or_stopped(stop, self.model()).await?;
         let ask_here = self.within_bounds(ask);
         let mut manner = self.manner();
         let (mut attempt, mut conceded) = (1, 0);
         loop {
+            if stop.asks_nothing_new() {
+                return Err(ModelError::Stopped);
+            }
             progress.told(ask, &Moment::Asked { model: &self.name, attempt });
-            let error = match self.once(&ask_here, &model, &manner, ask, progress).await {
+            let heard = RefCell::new(None);
+            let once = self.once(&ask_here, (&model, &manner), &heard, (ask, progress, stop));
+            let error = match once.await {
                 Ok(answer) => {
                     *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
-                    let cost = self.cost(&answer);
+                    let cost = self.cost(answer.tokens_in, answer.tokens_out);
                     let reply = Reply { answer, from: self.name.clone(), cost, recalled: false };
                     progress.told(ask, &Moment::Answered { reply: &reply });
                     return Ok(reply);
@@ -208,14 +249,25 @@ impl Client {
                         conceded += 1;
                         continue;
                     }
-                    return Err(self.refused(status, &said));
+                    self.refused(status, &said)
                 }
                 Err(Trouble::Plain(error)) => error,
             };
-            let wait = wait_before_next(attempt, retries, &error).ok_or_else(|| error.clone())?;
+            let lost = self.lost(&ask_here, &error, heard.borrow().as_ref());
+            progress.told(ask, &Moment::Failed { why: &error, lost: lost.as_ref() });
+            // A wait beyond the end is not begun: nothing could come after it.
+            let wait = wait_before_next(attempt, retries, &error).filter(|wait| stop.has_time_for(*wait));
+            let Some(wait) = wait else { return Err(error) };
+            if stop.asks_nothing_new() {
+                return Err(ModelError::Stopped);
+            }
             let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
             progress.told(ask, &Moment::Waits { model: &self.name, milliseconds, why: &error });
-            tokio::time::sleep(wait).await;
+            tokio::select! {
+                biased;
+                () = stop.nothing_new() => return Err(ModelError::Stopped),
+                () = tokio::time::sleep(wait) => {}
+            }
             attempt += 1;
         }
     }
@@ -229,13 +281,13 @@ impl Client {
         }
     }
 
+    /// Asks once. What was heard is kept outside of the call: it says what the call has cost, even if it is given up.
     async fn once(
         &self,
         ask: &Ask,
-        model: &str,
-        manner: &Manner,
-        original: &Ask,
-        progress: &dyn Progress,
+        (model, manner): (&str, &Manner),
+        heard: &RefCell<Option<Listener>>,
+        (original, progress, stop): (&Ask, &dyn Progress, &Stop),
     ) -> Result<Answer, Trouble> {
         let seconds = self.server.timeout_seconds;
         let body = self.server.api.request(ask, model, manner).to_string();
@@ -245,13 +297,19 @@ impl Client {
             let answer = self.checked(answer).await?;
             let streams = answer.header("content-type").is_some_and(|kind| kind.contains("event-stream"));
             match streams {
-                true => self.listen(answer, ask, model, original, progress).await,
+                true => self.listen(answer, (ask, model), heard, (original, progress)).await,
                 false => self.whole(answer, ask, model).await,
             }
         };
-        match tokio::time::timeout(Duration::from_secs(seconds.into()), work).await {
-            Ok(done) => done,
-            Err(_) => Err(Trouble::Plain(ModelError::TooSlow { model: self.name.clone(), seconds })),
+        let model = || self.name.clone();
+        tokio::select! {
+            biased;
+            () = stop.said() => Err(Trouble::Plain(ModelError::Stopped)),
+            done = work => done,
+            () = stop.time_is_up() => Err(Trouble::Plain(ModelError::OutOfTime { model: model() })),
+            () = tokio::time::sleep(Duration::from_secs(seconds.into())) => {
+                Err(Trouble::Plain(ModelError::TooSlow { model: model(), seconds }))
+            }
         }
     }
 
@@ -306,23 +364,31 @@ impl Client {
     async fn listen(
         &self,
         mut answer: Incomplete,
-        ask: &Ask,
-        model: &str,
-        original: &Ask,
-        progress: &dyn Progress,
+        (ask, model): (&Ask, &str),
+        heard: &RefCell<Option<Listener>>,
+        (original, progress): (&Ask, &dyn Progress),
     ) -> Result<Answer, Trouble> {
-        let mut listener = Listener::new(self.server.api);
+        // Nobody else has it while it is being listened with, so it is never borrowed twice.
+        let with = |listen: &mut dyn FnMut(&mut Listener) -> Result<(), WireError>| {
+            let mut heard = heard.borrow_mut();
+            let listener = heard.get_or_insert_with(|| Listener::new(self.server.api));
+            listen(listener).map_err(|error| self.of_wire(error))?;
+            Ok::<_, Trouble>((listener.is_over(), listener.characters()))
+        };
         let (mut told, mut told_at) = (0, None::<Instant>);
-        while !listener.is_over() {
+        let mut is_over = false;
+        while !is_over {
             let Some(bytes) = self.unless_broken(answer.more()).await? else { break };
-            listener.hear(&bytes).map_err(|error| self.of_wire(error))?;
-            let characters = listener.characters();
+            let characters;
+            (is_over, characters) = with(&mut |listener| listener.hear(&bytes))?;
             if characters > told && told_at.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
                 progress.told(original, &Moment::Heard { characters, tokens: characters.div_ceil(4) });
                 (told, told_at) = (characters, Some(Instant::now()));
             }
         }
-        listener.end(ask, model).map_err(|error| self.of_wire(error))
+        let mut whole = None;
+        with(&mut |listener| listener.end(ask, model).map(|answer| whole = Some(answer)))?;
+        whole.ok_or_else(|| self.of_wire(WireError::BrokeOff))
     }
 
     async fn whole(&self, answer: Incomplete, ask: &Ask, model: &str) -> Result<Answer, Trouble> {

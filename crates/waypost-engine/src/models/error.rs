@@ -29,6 +29,12 @@ pub enum ModelError {
         /// `timeout_seconds`.
         seconds: u32,
     },
+    /// The time that there was for everything is up.
+    #[error("the time was up before the model {model} had answered")]
+    OutOfTime {
+        /// Its name in the configuration.
+        model: String,
+    },
     /// Nothing came for too long.
     #[error("the model {model} said nothing for {seconds} s")]
     Silent {
@@ -132,6 +138,7 @@ impl ModelError {
             Self::NotConfigured { .. } => "not_configured",
             Self::NotReached { .. } => "not_reached",
             Self::TooSlow { .. } => "too_slow",
+            Self::OutOfTime { .. } => "out_of_time",
             Self::Silent { .. } => "silent",
             Self::NotAllowed { .. } => "not_allowed",
             Self::NotThere { .. } => "not_there",
@@ -160,6 +167,7 @@ impl ModelError {
             Self::TooSlow { model, .. } => {
                 format!("raise `timeout_seconds` of models.{model}, or ask for less (`max_tokens`)")
             }
+            Self::OutOfTime { .. } => "give it more time (`--time`, or `seconds` in [planner])".to_owned(),
             Self::Silent { model, .. } => format!("raise `silence_seconds` of models.{model}"),
             Self::NotAllowed { model, .. } => {
                 format!("look at `key` of models.{model}, and at what the key may do")
@@ -204,6 +212,7 @@ impl ModelError {
             | Self::NotThere { .. }
             | Self::Refused { .. }
             | Self::TooMuch { .. }
+            | Self::OutOfTime { .. }
             | Self::Stopped
             | Self::NotRecorded { .. }
             | Self::Departed { .. }
@@ -225,7 +234,11 @@ impl ModelError {
             | Self::Garbled { .. }
             | Self::TooMuch { .. }
             | Self::NotConfigured { .. } => true,
-            Self::Stopped | Self::NotRecorded { .. } | Self::Departed { .. } | Self::Journal(_) => false,
+            Self::OutOfTime { .. }
+            | Self::Stopped
+            | Self::NotRecorded { .. }
+            | Self::Departed { .. }
+            | Self::Journal(_) => false,
         }
     }
 }

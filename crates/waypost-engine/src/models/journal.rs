@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use waypost_core::{TaskId, Timestamp};
 use waypost_planner::Ask;
 
-use super::{ModelError, Redactor, Reply};
+use super::{Lost, ModelError, Redactor, Reply};
 
 pub use line::{Entry, JournalLine};
 pub use totals::{Spent, Totals};
@@ -98,7 +98,7 @@ struct Inner {
     file: File,
     by_slot: BTreeMap<String, Entry>,
     totals: Totals,
-    /// What each answer is charged to, in the order in which they came: the first is call 1.
+    /// What each call that has cost something is charged to, in the order in which they ended: the first is call 1.
     charges: Vec<(Option<TaskId>, u64)>,
     /// Bytes that are known to be whole lines.
     bytes: u64,
@@ -161,7 +161,7 @@ impl Journal {
         self.inner().totals.clone()
     }
 
-    /// The answers after the first `calls`: what each is charged to, and with how many tokens.
+    /// The calls that have cost something, after the first `calls` of them: what each is charged to, and with how many tokens.
     pub fn charges_after(&self, calls: u64) -> Vec<(Option<TaskId>, u64)> {
         let calls = usize::try_from(calls).unwrap_or(usize::MAX);
         self.inner().charges.iter().skip(calls).cloned().collect()
@@ -176,9 +176,9 @@ impl Journal {
         Ok(reply)
     }
 
-    /// Keeps that there was no answer.
-    pub fn keep_error(&self, ask: &Ask, error: &ModelError) -> Result<(), JournalError> {
-        self.append(JournalLine::failed(self.now(), ask, error, &self.redactor))
+    /// Keeps that there was no answer, and what that has cost all the same.
+    pub fn keep_error(&self, ask: &Ask, error: &ModelError, lost: Option<&Lost>) -> Result<(), JournalError> {
+        self.append(JournalLine::failed(self.now(), ask, (error, lost), &self.redactor))
     }
 
     /// Forgets the answers that are meant: they will be asked for again. What they cost stays counted.
@@ -261,7 +261,10 @@ impl Inner {
             JournalLine::Forgotten { slots, .. } => {
                 slots.iter().for_each(|slot| drop(self.by_slot.remove(slot)));
             }
-            JournalLine::Begun { .. } | JournalLine::Failed { .. } => {}
+            JournalLine::Failed { task, lost, .. } => {
+                self.charges.extend(lost.map(|lost| (task, lost.tokens())));
+            }
+            JournalLine::Begun { .. } => {}
         }
     }
 }

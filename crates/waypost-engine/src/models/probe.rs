@@ -106,6 +106,7 @@ impl Client {
                     ModelError::NotReached { .. }
                     | ModelError::TooSlow { .. }
                     | ModelError::Silent { .. }
+                    | ModelError::OutOfTime { .. }
                     | ModelError::Stopped
                     | ModelError::NotConfigured { .. }
                     | ModelError::NotRecorded { .. }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use waypost_planner::Ask;
 
@@ -29,14 +29,46 @@ impl<M: Model> Model for Recorded<M> {
             progress.told(ask, &Moment::Answered { reply: &reply });
             return Ok(reply);
         }
-        match self.model.ask(ask, progress, stop) {
-            Ok(reply) => Ok(self.journal.keep(ask, reply)?),
-            Err(ModelError::Stopped) => Err(ModelError::Stopped),
+        let keeping = Keeping { journal: &self.journal, progress, kept: Mutex::new(Ok(0)) };
+        let answer = self.model.ask(ask, &keeping, stop);
+        let kept = keeping.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(reply) => {
+                let reply = self.journal.keep(ask, reply)?;
+                kept?;
+                Ok(reply)
+            }
             Err(error) => {
-                self.journal.keep_error(ask, &error)?;
+                // Whoever was told to stop before anything was asked has nothing to tell.
+                if kept? == 0 && error != ModelError::Stopped {
+                    self.journal.keep_error(ask, &error, None)?;
+                }
                 Err(error)
             }
         }
+    }
+}
+
+/// Keeps every call that ends without an answer, before anybody else is told of it.
+struct Keeping<'a> {
+    journal: &'a Journal,
+    progress: &'a dyn Progress,
+    /// How many were kept.
+    kept: Mutex<Result<u32, JournalError>>,
+}
+
+impl Progress for Keeping<'_> {
+    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+        if let Moment::Failed { why, lost } = moment {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(count) = &mut *kept {
+                match self.journal.keep_error(ask, why, *lost) {
+                    Ok(()) => *count += 1,
+                    Err(error) => *kept = Err(error),
+                }
+            }
+        }
+        self.progress.told(ask, moment);
     }
 }
 

@@ -6,13 +6,14 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use waypost_core::{Command, Phase, Plan, Refusal, Task};
-use waypost_planner::{Ask, Broken, Budget, Heard, Meaning, Reserve, Spent};
+use waypost_planner::{Ask, Broken, Budget, Heard, Limits, Meaning, Reserve, Spent};
 use waypost_store::{WriteError, WriteRequest};
 
 use super::charges::{charge, lacking};
 use super::outdated::{changed_since, forget_outdated};
+use super::purse::{Paying, Purse};
 use super::{Ending, Session, Step, Steps, ThinkError, Thinker, Thought};
-use crate::models::{ModelError, Reply};
+use crate::models::{Halt, ModelError, Reply, Stop};
 
 /// How often it is looked whether somebody has paused the plan or asked to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -21,22 +22,24 @@ const CONFLICTS_MAX: usize = 100;
 /// How often the answer to one question may be heard: what is of no use twice is of no use.
 const HEARD_MAX: u32 = 3;
 
-type Told = (Ask, Result<Reply, ModelError>);
-
-/// A question that is under way. What is in the journal already costs nothing, and nothing is set aside for it.
-struct UnderWay {
-    reserve: Option<Reserve>,
-    /// The version of the plan that it is about.
-    version: u64,
+/// What came of a question.
+struct Told {
+    ask: Ask,
+    answer: Result<Reply, ModelError>,
+    /// Whether it was given up only because one more call could not be paid.
+    broke: bool,
 }
 
 /// What changes while thinking.
 struct Run<'a, S> {
     session: &'a mut S,
-    budget: Budget,
-    under_way: BTreeMap<String, UnderWay>,
+    purse: &'a Purse,
+    /// Questions that are under way, with the version of the plan that each is about.
+    under_way: BTreeMap<String, u64>,
     heard: BTreeMap<String, u32>,
     ending: Option<Ending>,
+    /// Said when there is an ending: then nothing is asked anew either.
+    over: Halt,
     thought: Thought,
 }
 
@@ -45,12 +48,17 @@ impl Thinker<'_> {
     pub fn think<S: Session>(&self, session: &mut S) -> Result<Thought, ThinkError> {
         charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before)?;
         let begun = Instant::now();
+        let over = Halt::default();
+        let stop = self.stop.clone().or_after(&self.halt).or_after(&over);
+        let stop = stop.or_at(end_of(begun, &self.limits));
+        let purse = Purse::new(self.budget()?);
         let mut run = Run {
             session,
-            budget: self.budget()?,
+            purse: &purse,
             under_way: BTreeMap::new(),
             heard: BTreeMap::new(),
             ending: None,
+            over,
             thought: Thought {
                 ending: Ending::Over,
                 asked: 0,
@@ -64,10 +72,13 @@ impl Thinker<'_> {
         thread::scope(|scope| {
             let (tell, heard) = mpsc::channel();
             loop {
-                run.budget.set_seconds(begun.elapsed().as_secs());
+                purse.budget().set_seconds(begun.elapsed().as_secs());
                 self.look(&mut run, &mut version)?;
                 if run.ending.is_none() {
-                    self.ask_what_can_be(&mut run, scope, &tell)?;
+                    self.ask_what_can_be(&mut run, scope, (&tell, &stop, &purse))?;
+                }
+                if run.ending.is_some() {
+                    run.over.say();
                 }
                 if run.under_way.is_empty() {
                     break;
@@ -85,10 +96,12 @@ impl Thinker<'_> {
         let (used, own) = self.plans.look(&self.plan, |plan| {
             (u64::try_from(plan.state().tokens_used).unwrap_or(0), plan.spec().token_budget)
         })?;
-        let totals = self.journal.totals().all;
-        let tokens_max = own.or(self.limits.tokens_max);
-        let limits = waypost_planner::Limits { tokens_max, ..self.limits };
-        let spent = Spent { calls: totals.calls, tokens: used, cost_micros: totals.cost.0, seconds: 0 };
+        let totals = self.journal.totals();
+        // Whoever wrote the plan may spend less than the operator allows, and not more.
+        let tokens_max = own.into_iter().chain(self.limits.tokens_max).min();
+        let limits = Limits { tokens_max, ..self.limits };
+        let (calls, cost_micros) = (totals.attempts(), totals.all.cost.0);
+        let spent = Spent { calls, tokens: used, cost_micros, seconds: 0 };
         Ok(Budget::new(limits, spent))
     }
 
@@ -119,7 +132,7 @@ impl Thinker<'_> {
         &'scope self,
         run: &mut Run<'_, S>,
         scope: &'scope Scope<'scope, '_>,
-        tell: &Sender<Told>,
+        (tell, stop, purse): (&Sender<Told>, &Stop, &'scope Purse),
     ) -> Result<(), ThinkError> {
         let (version, asks) = self.plans.look(&self.plan, |plan| (plan.version(), run.session.next(plan)))?;
         for mut ask in asks {
@@ -145,12 +158,14 @@ impl Thinker<'_> {
             if let Some(reserve) = &reserve {
                 ask.tokens_max = ask.tokens_max.min(reserve.answer_tokens_max);
             }
-            run.under_way.insert(ask.slot.clone(), UnderWay { reserve, version });
-            let tell = tell.clone();
+            run.under_way.insert(ask.slot.clone(), version);
+            let paying = Paying::new(purse, (self.prices)(&ask), reserve, self.watcher);
+            let (tell, stop) = (tell.clone(), stop.clone().or_after(paying.broke()));
             scope.spawn(move || {
-                let answer = self.model.ask(&ask, self.watcher, &self.stop);
+                let answer = self.model.ask(&ask, &paying, &stop);
+                let broke = paying.end(&answer);
                 // Whoever wanted to know has failed meanwhile: the journal has it.
-                let _gone = tell.send((ask, answer));
+                let _gone = tell.send(Told { ask, answer, broke });
             });
         }
         if run.under_way.is_empty() && run.ending.is_none() {
@@ -169,35 +184,30 @@ impl Thinker<'_> {
             return Ok(Ok(None));
         }
         let price = (self.prices)(ask);
-        let broken = match run.budget.reserve(ask, price) {
+        let reserved = run.purse.budget().reserve(ask, price);
+        let broken = match reserved {
             Ok(reserve) => return Ok(Ok(Some(reserve))),
             Err(broken) if !run.under_way.is_empty() => return Ok(Err(broken)),
             Err(broken) => broken,
         };
         // Somebody may have raised the plan's budget meanwhile.
-        let seconds = run.budget.spent().seconds;
-        run.budget = self.budget()?;
-        run.budget.set_seconds(seconds);
-        Ok(run.budget.reserve(ask, price).map(Some).map_err(|_| broken))
+        let again = self.budget()?;
+        let mut budget = run.purse.budget();
+        let seconds = budget.spent().seconds;
+        *budget = again;
+        budget.set_seconds(seconds);
+        Ok(budget.reserve(ask, price).map(Some).map_err(|_| broken))
     }
 
     /// Waits for an answer, or for the time to look again.
     fn hear_one<S: Session>(&self, run: &mut Run<'_, S>, heard: &Receiver<Told>) -> Result<(), ThinkError> {
-        let (ask, answer) = match heard.recv_timeout(LOOK_AGAIN) {
+        let Told { ask, answer, broke } = match heard.recv_timeout(LOOK_AGAIN) {
             Ok(told) => told,
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return Ok(()),
         };
-        let (reserve, version) = match run.under_way.remove(&ask.slot) {
-            Some(UnderWay { reserve, version }) => (reserve, version),
-            None => (None, 0),
-        };
+        let version = run.under_way.remove(&ask.slot).unwrap_or(0);
         match answer {
             Ok(reply) => {
-                match reserve {
-                    Some(reserve) => run.budget.settle(reserve, &reply.answer, (self.prices)(&ask)),
-                    None if reply.recalled => {}
-                    None => run.budget.charge(&reply.answer, (self.prices)(&ask)),
-                }
                 *run.heard.entry(ask.slot.clone()).or_default() += 1;
                 if reply.recalled {
                     run.thought.recalled += 1;
@@ -211,15 +221,31 @@ impl Thinker<'_> {
                 self.take(run, &ask, &reply)
             }
             Err(error) => {
-                if let Some(reserve) = reserve {
-                    run.budget.release(reserve);
+                self.charge_lost(run)?;
+                if broke && !self.halt.is_said() {
+                    // It is asked for again if others give back what they do not need; otherwise the bound is told.
+                    return Ok(());
                 }
                 run.ending.get_or_insert(match error {
+                    // Whoever asked to end it need not be told what went wrong then: it is in the journal.
+                    _ if self.halt.is_said() => Ending::Halted,
                     ModelError::Stopped => Ending::Halted,
+                    ModelError::OutOfTime { .. } => Ending::Bound(run.purse.budget().out_of_time()),
                     error => Ending::Trouble(error),
                 });
                 Ok(())
             }
+        }
+    }
+
+    /// Charges the plan with calls that broke off.
+    fn charge_lost<S: Session>(&self, run: &mut Run<'_, S>) -> Result<(), ThinkError> {
+        match charge(self.plans, &self.plan, &self.by, self.journal, self.calls_before) {
+            Err(WriteError::Refused(Refusal::Archived {}) | WriteError::NotFound(_)) => {
+                run.ending.get_or_insert(Ending::Gone);
+                Ok(())
+            }
+            charged => Ok(charged.map(drop)?),
         }
     }
 
@@ -327,6 +353,11 @@ impl Thinker<'_> {
         // A plan that is gone is noticed when it is looked at next.
         let _gone = told;
     }
+}
+
+/// When the thinking that has begun then is to end.
+pub(super) fn end_of(begun: Instant, limits: &Limits) -> Option<Instant> {
+    begun.checked_add(Duration::from_secs(limits.seconds_max?))
 }
 
 /// How many goals stand above one.

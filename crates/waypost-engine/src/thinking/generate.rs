@@ -4,6 +4,8 @@ use std::time::Instant;
 
 use waypost_planner::{Ask, Broken, Budget, GaveUp, Generate, Generated, Limits, Planned, Spent};
 
+use super::drive::end_of;
+use super::purse::{Paying, Purse};
 use super::{Halt, Prices};
 use crate::models::{Journal, Model, ModelError, Progress, Stop};
 
@@ -43,34 +45,47 @@ pub fn generate(
     progress: &dyn Progress,
     mut returned: impl FnMut(&Ask, &[String]),
 ) -> Result<Drafted, NoDraft> {
-    let totals = journal.totals().all;
-    let tokens = totals.tokens();
-    let spent = Spent { calls: totals.calls, tokens, cost_micros: totals.cost.0, seconds: 0 };
-    let (mut budget, begun) = (Budget::new(limits, spent), Instant::now());
+    let totals = journal.totals();
+    let (calls, tokens) = (totals.attempts(), totals.all.tokens());
+    let spent = Spent { calls, tokens, cost_micros: totals.all.cost.0, seconds: 0 };
+    let (purse, begun) = (Purse::new(Budget::new(limits, spent)), Instant::now());
+    let stop = &stop.clone().or_after(halt).or_at(end_of(begun, &limits));
     let (mut asked, mut recalled) = (0, 0);
     loop {
         if halt.is_said() || stop.is_said() {
             return Err(NoDraft::Halted);
         }
         let Some(mut ask) = session.next().cloned() else {
-            return Err(NoDraft::GaveUp(GaveUp { problems: Vec::new(), answers: Vec::new() }));
+            return Err(NoDraft::GaveUp(GaveUp {
+                problems: Vec::new(),
+                answers: Vec::new(),
+                broke_off: false,
+            }));
         };
-        budget.set_seconds(begun.elapsed().as_secs());
+        purse.budget().set_seconds(begun.elapsed().as_secs());
         let price = prices(&ask);
         let reserve = match journal.find(&ask.slot) {
             Some(_) => None,
-            None => Some(budget.reserve(&ask, price).map_err(NoDraft::Bound)?),
+            None => Some(purse.budget().reserve(&ask, price).map_err(NoDraft::Bound)?),
         };
         if let Some(reserve) = &reserve {
             ask.tokens_max = ask.tokens_max.min(reserve.answer_tokens_max);
         }
-        let reply = model.ask(&ask, progress, stop).map_err(|error| match error {
-            ModelError::Stopped => NoDraft::Halted,
-            error => NoDraft::Trouble(error),
-        })?;
-        if let Some(reserve) = reserve {
-            budget.settle(reserve, &reply.answer, price);
-        }
+        let paying = Paying::new(&purse, price, reserve, progress);
+        let answer = model.ask(&ask, &paying, &stop.clone().or_after(paying.broke()));
+        let broke = paying.end(&answer);
+        let reply = match answer {
+            Ok(reply) => reply,
+            // Whoever asked to end it need not be told what went wrong then: it is in the journal.
+            Err(_) if halt.is_said() => return Err(NoDraft::Halted),
+            // Either there is enough for a shorter answer, or the bound is told.
+            Err(ModelError::Stopped) if broke => continue,
+            Err(ModelError::Stopped) => return Err(NoDraft::Halted),
+            Err(ModelError::OutOfTime { .. }) => {
+                return Err(NoDraft::Bound(purse.budget().out_of_time()));
+            }
+            Err(error) => return Err(NoDraft::Trouble(error)),
+        };
         if reply.recalled {
             recalled += 1;
         } else {

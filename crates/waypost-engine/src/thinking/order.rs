@@ -97,7 +97,7 @@ pub struct Extent {
     pub parallel_max: usize,
     /// Whether the rest is looked at again when a part has been thought through.
     pub refine: bool,
-    /// What may be spent. The budget of tokens stands on the plan, as soon as there is one.
+    /// What may be spent. The budget of tokens stands on the plan as well, as soon as there is one.
     #[serde(default)]
     pub limits: Limits,
 }

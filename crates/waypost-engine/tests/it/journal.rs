@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use waypost_core::Timestamp;
 use waypost_engine::models::{
-    Cost, Journal, JournalError, JournalLine, Model, ModelError, Progress, Quiet, Recorded, Redactor,
+    Cost, Journal, JournalError, JournalLine, Lost, Model, ModelError, Progress, Quiet, Recorded, Redactor,
     Replayed, Reply, Stop, Totals, read_journal,
 };
 use waypost_planner::{Answer, Ask, Ended, Purpose, Speaker, Turn};
@@ -102,6 +102,26 @@ fn an_error_is_kept_and_its_question_is_asked_again() {
     assert!(put(&model, &failing).is_err());
     assert_eq!((echo.0.load(Ordering::SeqCst), journal.totals().failed), (2, 2));
     assert!(!fs::read_to_string(folder.file()).unwrap().contains(KEY));
+}
+
+#[test]
+fn calls_that_broke_off_are_charged_and_counted_as_far_as_they_cost_something() {
+    let folder = Folder::new("lost");
+    let journal = open(&folder).unwrap();
+    let asked = of(Purpose::Atomicity, "t1", "atomicity/t1");
+    let broke_off = ModelError::BrokeOff { model: "echo".to_owned() };
+    let lost = Lost { from: "echo".to_owned(), tokens_in: 10, tokens_out: 2, estimated: true, cost: None };
+    journal.keep_error(&asked, &broke_off, Some(&lost)).unwrap();
+    journal.keep_error(&asked, &broke_off, None).unwrap();
+    journal.keep(&asked, put(&Echo::default(), &asked).unwrap()).unwrap();
+    let totals = journal.totals();
+    assert_eq!((totals.all.calls, totals.failed, totals.attempts()), (2, 2, 3));
+    assert_eq!((totals.all.tokens(), totals.all.estimated, totals.all.unpriced), (27, 1, 1));
+    assert_eq!(totals.by_model["echo"].tokens(), 27);
+    let charges = vec![(Some(id("t1")), 12), (Some(id("t1")), 15)];
+    assert_eq!(journal.charges_after(0), charges);
+    drop(journal);
+    assert_eq!(open(&folder).unwrap().charges_after(0), charges, "the same after a restart");
 }
 
 #[test]
@@ -246,7 +266,10 @@ fn the_lines_of_a_journal_are_a_promise() {
     let journal = open(&folder).unwrap();
     let asked = of(Purpose::Decompose, "t3", "decompose/t3");
     journal.keep(&asked, put(&Echo::default(), &asked).unwrap()).unwrap();
-    journal.keep_error(&ask(), &ModelError::BrokeOff { model: "echo".to_owned() }).unwrap();
+    journal.keep_error(&ask(), &ModelError::BrokeOff { model: "echo".to_owned() }, None).unwrap();
+    let (from, cost) = ("echo".to_owned(), Some(Cost(7)));
+    let lost = Lost { from, tokens_in: 10, tokens_out: 2, estimated: true, cost };
+    journal.keep_error(&asked, &ModelError::Stopped, Some(&lost)).unwrap();
     journal.forget("rolled back", |_| true).unwrap();
     drop(journal);
     let text = fs::read_to_string(folder.file()).unwrap();
@@ -258,7 +281,7 @@ fn the_lines_of_a_journal_are_a_promise() {
     assert_eq!(
         text.collect::<String>(),
         format!(
-            "{}\n{}\n{}\n{}\n",
+            "{}\n{}\n{}\n{}\n{}\n",
             r#"{"kind":"begun","format":"waypost planning journal","version":1}"#,
             format_args!(
                 r#"{{"kind":"answered","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","prompt":"generate/1","fingerprint":"{}","from":"echo","cost_millionths":70,"answer":{{"text":"Move to JWT","ended":"whole","model":"m","tokens_in":10,"tokens_out":5,"estimated":false}},"system":"You plan.","turns":[{{"by":"user","text":"Move to JWT"}}]}}"#,
@@ -267,6 +290,10 @@ fn the_lines_of_a_journal_are_a_promise() {
             format_args!(
                 r#"{{"kind":"failed","at":"MOMENT","slot":"generate/1","purpose":"generate","fingerprint":"{}","code":"broke_off","error":"the answer of the model echo broke off before its end"}}"#,
                 ask().fingerprint()
+            ),
+            format_args!(
+                r#"{{"kind":"failed","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","fingerprint":"{}","code":"stopped","error":"the question was given up, as was asked","lost":{{"from":"echo","tokens_in":10,"tokens_out":2,"estimated":true,"cost_millionths":7}}}}"#,
+                asked.fingerprint()
             ),
             r#"{"kind":"forgotten","at":"MOMENT","slots":["decompose/t3"],"why":"rolled back"}"#,
         )

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 use waypost_engine::models::{
-    ByRole, Client, Cost, Model, ModelError, Moment, Progress, Quiet, Reply, Stop, Verdict,
+    ByRole, Client, Cost, Halt, Lost, Model, ModelError, Moment, Progress, Quiet, Reply, Stop, Verdict,
 };
 use waypost_engine::{Config, Layer, Origin, Surroundings};
 use waypost_planner::wire::Structured;
@@ -188,7 +188,7 @@ fn a_stream_that_closes_half_way_is_no_answer_and_is_asked_for_again() {
         let server = ModelServer::playing([Play::HalfClose(PLAN.to_owned()), Play::Say(PLAN.to_owned())]);
         let (answer, told) = asked(&client(api, &server, ""));
         assert_eq!(answer.unwrap().answer.text, PLAN);
-        assert_eq!(told.count("BrokeOff"), 1, "{}", told.all());
+        assert_eq!((told.count("Failed { why: BrokeOff"), told.count("Waits")), (1, 1), "{}", told.all());
         let server = ModelServer::playing([Play::HalfClose(PLAN.to_owned())]);
         let answer = asked(&client(api, &server, "retries = 0\n")).0;
         assert_eq!(answer, Err(ModelError::BrokeOff { model: "it".to_owned() }));
@@ -245,7 +245,7 @@ fn errors_inside_a_stream_are_heard() {
     let server = ModelServer::playing([Play::Stream(vec![overloaded.to_vec()]), Play::Say("yes".to_owned())]);
     let (answer, told) = asked(&client("anthropic", &server, ""));
     assert_eq!(answer.unwrap().answer.text, "yes");
-    assert_eq!(told.count("Busy"), 1, "{}", told.all());
+    assert_eq!(told.count("Failed { why: Busy"), 1, "{}", told.all());
 }
 
 #[test]
@@ -313,6 +313,90 @@ fn whoever_asks_can_be_stopped_at_once() {
         });
         assert_eq!(answer, Err(ModelError::Stopped));
         assert!(begun.elapsed() < Duration::from_secs(15), "long before the silence would end it");
+    }
+}
+
+#[test]
+fn whoever_is_to_ask_nothing_new_neither_waits_nor_asks_again() {
+    let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+    let server = ModelServer::directed(move |_| busy.clone());
+    let text = [
+        described("first", "openai", &server.openai(), ""),
+        described("second", "openai", &server.openai(), ""),
+        "[planner]\nplanner = \"first\"\nfallback = [\"second\"]\n".to_owned(),
+    ];
+    let models = ByRole::new(&config(&text.concat()), &around(&[]), None).unwrap();
+    let halt = Halt::default();
+    let begun = Instant::now();
+    let stop = Stop::new().or_after(&Halt::default()).or_after(&halt);
+    let answer = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| models.ask(&ask(), &Quiet, &stop));
+        while server.asked() == 0 {
+            assert!(begun.elapsed() < PATIENCE);
+            std::thread::yield_now();
+        }
+        halt.say();
+        asking.join().unwrap()
+    });
+    assert_eq!(answer, Err(ModelError::Stopped));
+    assert!(begun.elapsed() < Duration::from_secs(15), "long before the wait would end");
+    assert_eq!(server.asked(), 1, "neither the same nor another model is asked");
+    assert_eq!(models.ask(&ask(), &Quiet, &stop), Err(ModelError::Stopped));
+    assert_eq!(server.asked(), 1, "and nothing is begun");
+}
+
+#[test]
+fn the_time_that_there_is_bounds_calls_and_waits() {
+    let soon = || Stop::new().or_at(Some(Instant::now() + Duration::from_millis(300)));
+    let out_of_time = Err(ModelError::OutOfTime { model: "it".to_owned() });
+    for play in [Play::Hang, Play::FallSilent(PLAN.to_owned())] {
+        let server = ModelServer::playing([play]);
+        let begun = Instant::now();
+        assert_eq!(client("openai", &server, "").ask(&ask(), &Quiet, &soon()), out_of_time);
+        assert!(begun.elapsed() < Duration::from_secs(15), "long before the silence would end it");
+    }
+    let busy = Play::status(429, "busy", "later").with_header("retry-after", "100");
+    let server = ModelServer::playing([busy]);
+    let begun = Instant::now();
+    let answer = client("openai", &server, "").ask(&ask(), &Quiet, &soon());
+    assert!(matches!(answer, Err(ModelError::Busy { .. })), "{answer:?}");
+    assert!(begun.elapsed() < Duration::from_secs(15), "a wait beyond the end is not begun");
+}
+
+/// Keeps what was lost.
+#[derive(Default)]
+struct Losses(Mutex<Vec<Option<Lost>>>);
+
+impl Progress for Losses {
+    fn told(&self, _ask: &Ask, moment: &Moment<'_>) {
+        if let Moment::Failed { lost, .. } = moment {
+            self.0.lock().unwrap().push(lost.cloned());
+        }
+    }
+}
+
+#[test]
+fn what_a_call_has_cost_that_broke_off_is_told() {
+    let lost = |api: &str, play: Play| {
+        let server = ModelServer::playing([play]);
+        let keys = "retries = 0\nprice_in = 1\nprice_out = 2\ntimeout_seconds = 1\n";
+        let losses = Losses::default();
+        assert!(client(api, &server, keys).ask(&ask(), &losses, &Stop::new()).is_err());
+        let mut all = losses.0.into_inner().unwrap();
+        assert_eq!(all.len(), 1);
+        (all.remove(0), server.seen()[0].body.len() as u64 / 4 + 1)
+    };
+    let (known, counted) = lost("anthropic", Play::HalfClose(PLAN.to_owned()));
+    let known = known.unwrap();
+    assert_eq!((known.from.as_str(), known.tokens_in), ("it", counted), "the server has said so");
+    assert!(known.tokens_out > 1 && known.estimated, "{known:?}");
+    assert_eq!(known.cost, Some(Cost(known.tokens_in + 2 * known.tokens_out)));
+    for play in [Play::HalfClose(PLAN.to_owned()), Play::FallSilent(PLAN.to_owned()), Play::Hang] {
+        let lost = lost("openai", play).0.unwrap();
+        assert!(lost.tokens_in > 0 && lost.estimated, "{lost:?}");
+    }
+    for status in [401, 429, 500] {
+        assert_eq!(lost("openai", Play::status(status, "no", "no")).0, None, "nobody pays for {status}");
     }
 }
 

@@ -5,10 +5,10 @@ use waypost_core::{Plan, Refinement, Task};
 
 use super::context::ancestors;
 use super::{Decompose, GIVEN_UP, Heard, Meaning, marked};
+use crate::Answer;
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of};
 use crate::repair::{Repair, Repairs};
-use crate::{Answer, Ask};
 
 const IS_ATOMIC: &[&str] = &["is_atomic", "atomic", "isAtomic"];
 
@@ -21,10 +21,9 @@ impl Decompose {
         &mut self,
         plan: &Plan,
         task: &Task,
-        ask: &Ask,
         answer: &Answer,
     ) -> Result<Heard, Vec<String>> {
-        let (atomic, reasoning, repairs) = verdict(ask, answer)?;
+        let (atomic, reasoning, repairs) = verdict(answer)?;
         let reasoning = reasoning.unwrap_or_else(|| "The model gave no reason.".to_owned());
         // A model must not be able to give a goal up by its choice of words.
         let reasoning = reasoning.strip_prefix(GIVEN_UP).unwrap_or(&reasoning);
@@ -53,8 +52,8 @@ pub(super) fn capital(text: &str) -> String {
 }
 
 /// What an answer says: whether the goal is atomic, and why.
-fn verdict(ask: &Ask, answer: &Answer) -> Result<(bool, Option<String>, Repairs), Vec<String>> {
-    let (value, mut reading) = match json_of(ask, answer, &|value: &Value| has_one_of(value, IS_ATOMIC)) {
+fn verdict(answer: &Answer) -> Result<(bool, Option<String>, Repairs), Vec<String>> {
+    let (value, mut reading) = match json_of(answer, &|value: &Value| has_one_of(value, IS_ATOMIC)) {
         Ok(found) => found,
         Err(problems) => {
             let atomic = in_words(&answer.text).ok_or(problems)?;

@@ -6,12 +6,12 @@ use waypost_core::{Plan, Refinement, Task, TaskId, TaskSpec};
 use super::atomicity::capital;
 use super::context::{ancestors, siblings};
 use super::{Decompose, Heard, Held, Meaning, Stopped, marked, reasoning_of};
+use crate::Answer;
 use crate::budget::Bound;
 use crate::prompts::Values;
 use crate::reading::{Reading, json_of, kind_of};
 use crate::repair::Repair;
 use crate::words::{cut, one_line, restates, same};
-use crate::{Answer, Ask};
 
 const CHILDREN: &[&str] = &["sub_goals", "subgoals", "children", "goals", "tasks", "subtasks", "sub_tasks"];
 const DESCRIPTION: &[&str] = &["description", "title", "name", "goal"];
@@ -30,20 +30,16 @@ impl Decompose {
         &mut self,
         plan: &Plan,
         task: &Task,
-        ask: &Ask,
         answer: &Answer,
-        last: bool,
     ) -> Result<Heard, Vec<String>> {
-        let (value, mut reading) = json_of(ask, answer, &is_children)?;
+        let (value, mut reading) = json_of(answer, &is_children)?;
         let (specs, reasoning) = read(&value, &mut reading);
         if reading.problems.is_empty() {
             self.judge(plan, task, &specs, &mut reading);
         }
-        // A list that broke off leaves a part of the goal out: taken only when asking again has not helped.
-        if reading.repairs.has(Repair::Truncated) && !last && reading.problems.is_empty() {
-            let found = specs.len();
-            reading
-                .problem(format!("the answer broke off after {found} whole goals; answer with fewer words"));
+        // A list that broke off leaves a part of the goal out: it is never taken for a whole one.
+        if let Some(problem) = reading.broke_off(answer, specs.len(), "goals") {
+            reading.problems.insert(0, problem);
         }
         if !reading.problems.is_empty() {
             return Err(reading.problems);

@@ -10,10 +10,10 @@ use super::children::CHILD_CHARACTERS_MAX;
 use super::context::{SIBLINGS_TOLD_MAX, digest_text, line, siblings, waits_for};
 use super::view::is_untouched;
 use super::{ADDED, Decompose, Heard, Meaning, REASONING_CHARACTERS_MAX};
+use crate::Answer;
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of, kind_of};
 use crate::words::{cut, one_line, restates, same};
-use crate::{Answer, Ask};
 
 /// Goals that one answer may add.
 pub(super) const ADDED_MAX: usize = 3;
@@ -94,10 +94,9 @@ impl Decompose {
         &mut self,
         plan: &Plan,
         task: &Task,
-        ask: &Ask,
         answer: &Answer,
     ) -> Result<Heard, Vec<String>> {
-        let (value, mut reading) = json_of(ask, answer, &|value: &Value| has_one_of(value, FIELDS))?;
+        let (value, mut reading) = json_of(answer, &|value: &Value| has_one_of(value, FIELDS))?;
         let parts = Rest::of(plan, task);
         let changes = match value.as_object() {
             Some(map) => self.read_changes(plan, task, map, &parts, &mut reading),

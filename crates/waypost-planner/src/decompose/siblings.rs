@@ -7,11 +7,11 @@ use waypost_core::{Command, Dependency, Plan, Problem, Task, TaskId, TaskSpec, W
 
 use super::context::goal_text;
 use super::{Decompose, Heard, Held, Meaning, REASONING_CHARACTERS_MAX};
+use crate::Answer;
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of, kind_of};
 use crate::repair::Repair;
 use crate::words::{cut, one_line};
-use crate::{Answer, Ask};
 
 const DEPENDENCIES: &[&str] = &["dependencies", "depends_on"];
 const GOAL: &[&str] = &["goal_id", "id", "goal", "task"];
@@ -50,13 +50,12 @@ impl Decompose {
         &mut self,
         _plan: &Plan,
         task: &Task,
-        ask: &Ask,
         answer: &Answer,
     ) -> Result<Heard, Vec<String>> {
         let Some(held) = self.held.get(&task.spec.id) else {
             return Ok(Heard { commands: Vec::new(), meaning: Meaning::Stale, repairs: Vec::new() });
         };
-        let (value, mut reading) = json_of(ask, answer, &|value: &Value| is_edges(value, &held.children))?;
+        let (value, mut reading) = json_of(answer, &|value: &Value| is_edges(value, &held.children))?;
         let edges = read(&value, &held.children, &mut reading);
         if let Some(path) = ring(&held.children, &edges) {
             let problem = Problem::plan(Wrong::Cycle { path });

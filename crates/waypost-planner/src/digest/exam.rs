@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::QUESTIONS_MAX;
+use crate::Answer;
 use crate::reading::{Reading, has_one_of, json_of};
 use crate::repair::{Repair, Repairs};
 use crate::words::{one_line, same};
-use crate::{Answer, Ask};
 
 /// Characters of a question or an answer.
 const CHARACTERS_MAX: usize = 500;
@@ -32,8 +32,8 @@ type Items = Vec<Map<String, Value>>;
 type Read<T> = Result<(T, Repairs), Vec<String>>;
 
 /// The questions of an exam: at least one, at most as many as were wanted.
-pub(super) fn questions(ask: &Ask, answer: &Answer, wanted: usize) -> Read<Vec<Question>> {
-    let (list, mut reading) = items(ask, answer, "questions", &["question"])?;
+pub(super) fn questions(answer: &Answer, wanted: usize) -> Read<Vec<Question>> {
+    let (list, mut reading) = items(answer, "questions", &["question"])?;
     let mut questions: Vec<Question> = Vec::new();
     for (place, item) in list.iter().enumerate() {
         let number = place + 1;
@@ -55,8 +55,8 @@ pub(super) fn questions(ask: &Ask, answer: &Answer, wanted: usize) -> Read<Vec<Q
 }
 
 /// The answers that were given; a question without one has none.
-pub(super) fn given(ask: &Ask, answer: &Answer, questions: &[Question]) -> Read<Vec<Given>> {
-    let (list, mut reading) = items(ask, answer, "answers", &["answer"])?;
+pub(super) fn given(answer: &Answer, questions: &[Question]) -> Read<Vec<Given>> {
+    let (list, mut reading) = items(answer, "answers", &["answer"])?;
     let by_number = numbered(&list, questions.len(), &mut reading, |item, reading| {
         Some(text(item, &["answer"], reading)).filter(|text| !text.is_empty())
     });
@@ -69,9 +69,9 @@ pub(super) fn given(ask: &Ask, answer: &Answer, questions: &[Question]) -> Read<
 }
 
 /// How many answers agree. Every question must have its mark.
-pub(super) fn agreed(ask: &Ask, answer: &Answer, given: &[Given]) -> Read<usize> {
+pub(super) fn agreed(answer: &Answer, given: &[Given]) -> Read<usize> {
     const AGREES: &[&str] = &["agrees", "agree", "correct"];
-    let (list, mut reading) = items(ask, answer, "marks", AGREES)?;
+    let (list, mut reading) = items(answer, "marks", AGREES)?;
     let marks = numbered(&list, given.len(), &mut reading, |item, reading| {
         let value = reading.field(item, AGREES)?;
         reading.boolean(value)
@@ -99,14 +99,14 @@ fn text(item: &Map<String, Value>, names: &[&str], reading: &mut Reading) -> Str
 }
 
 /// The objects of the list that an answer is.
-fn items(ask: &Ask, answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading), Vec<String>> {
+fn items(answer: &Answer, name: &str, fields: &[&str]) -> Result<(Items, Reading), Vec<String>> {
     let is_list = |value: &Value| {
         value
             .as_array()
             .is_some_and(|list| !list.is_empty() && list.iter().all(|item| has_one_of(item, fields)))
     };
     let fits = |value: &Value| has_one_of(value, &[name]) || is_list(value);
-    let (value, mut reading) = json_of(ask, answer, &fits)?;
+    let (value, mut reading) = json_of(answer, &fits)?;
     let list = match &value {
         Value::Array(list) => {
             reading.repairs.note(Repair::BareList);

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::sse::Events;
-use super::{ANSWER_BYTES_MAX, Api, Parts, STREAM_BYTES_MAX, Said, WireError, anthropic, openai, said};
+use super::{
+    ANSWER_BYTES_MAX, Api, Parts, STREAM_BYTES_MAX, Said, Usage, WireError, anthropic, openai, said,
+};
 use crate::{Answer, Ask};
 
 /// What ends a stream of OpenAI's kind.
@@ -50,8 +52,14 @@ impl Listener {
         self.characters
     }
 
+    /// What was heard so far has cost, if anything was heard.
+    pub fn so_far(&self, ask: &Ask) -> Option<Usage> {
+        let has_begun = self.parts.tokens_in.is_some() || self.parts.bytes() > 0;
+        has_begun.then(|| self.parts.usage(ask))
+    }
+
     /// The answer, now that the stream is over or closed.
-    pub fn end(mut self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+    pub fn end(&mut self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
         let events = std::mem::take(&mut self.events);
         if !self.parts.over
             && let Some(event) = events.end()
@@ -64,7 +72,9 @@ impl Listener {
                 }
             }
         }
-        self.parts.answer(ask, model)
+        // What broke off stays here: somebody may ask what it has cost.
+        self.parts.end()?;
+        std::mem::take(&mut self.parts).answer(ask, model)
     }
 
     fn event(&mut self, data: &str) -> Result<(), WireError> {

@@ -190,7 +190,7 @@ fn after_the_last_repair_it_is_given_up_with_all_answers_kept() {
         assert_eq!(conversation.next().unwrap().turns.len(), if place == 0 { 1 } else { 3 });
         match conversation.hear(&answer(text)) {
             Generated::Again { .. } => assert!(place < 2),
-            Generated::GaveUp(GaveUp { problems, answers }) => {
+            Generated::GaveUp(GaveUp { problems, answers, .. }) => {
                 assert_eq!((place, answers), (2, texts.map(str::to_owned).to_vec()));
                 assert_eq!(problems, ["the answer is empty"]);
             }
@@ -201,7 +201,7 @@ fn after_the_last_repair_it_is_given_up_with_all_answers_kept() {
 }
 
 #[test]
-fn a_plan_that_broke_off_is_asked_for_again_before_its_rest_is_taken() {
+fn a_plan_that_broke_off_is_asked_for_again_and_never_taken() {
     let cut = r#"{"goal": "g", "tasks": [{"id": "t1", "description": "Read it", "depends_on": []},
         {"id": "t2", "description": "Write it", "depends_on": ["t1"]}, {"id": "t3", "descr"#;
     let mut conversation = conversation(Wanted::new(GOAL));
@@ -209,13 +209,42 @@ fn a_plan_that_broke_off_is_asked_for_again_before_its_rest_is_taken() {
         let Generated::Again { problems } = conversation.hear(&answer(cut)) else { panic!("it was taken") };
         assert!(problems[0].contains("broke off after 2 whole tasks"), "{problems:?}");
     }
-    let Generated::Plan(planned) = conversation.hear(&answer(cut)) else { panic!("it was not taken") };
-    assert_eq!((planned.draft.tasks.len(), planned.repairs), (2, vec![Repair::Truncated]));
+    let Generated::GaveUp(gave_up) = conversation.hear(&answer(cut)) else { panic!("it was taken") };
+    assert!(
+        gave_up.broke_off && gave_up.problems[0].contains("broke off after 2 whole tasks"),
+        "{gave_up:?}"
+    );
+}
+
+#[test]
+fn that_an_answer_was_cut_off_is_told_before_everything_else() {
+    let texts = [
+        (r#"{"tasks": [{"id": "t1", "description": "Read it"}, {"id": "t2", "descr"#, "only one task"),
+        (r#"{"tasks": [{"id": "t1", "description": "Read it"}"#, "only one task"),
+        (r#"{"tasks": [{"id": "t1", "description": "Read it", "depends_on": ["t9"]}]}"#, "unknown task t9"),
+    ];
+    for (text, also) in texts {
+        let mut conversation = conversation(Wanted::new(GOAL));
+        let mut cut = answer(text);
+        cut.ended = Ended::Cut;
+        let Generated::Again { problems } = conversation.hear(&cut) else { panic!("{text} was taken") };
+        assert!(problems[0].contains("cut off") && problems[0].contains("max_tokens"), "{problems:?}");
+        assert!(problems.iter().any(|problem| problem.contains(also)), "{problems:?}");
+        assert!(said(conversation.next().unwrap()).contains(&problems[0]), "and the model is told");
+    }
+    let mut whole = answer(GOOD);
+    whole.ended = Ended::Cut;
+    let heard = conversation(Wanted::new(GOAL)).hear(&whole);
+    assert!(matches!(heard, Generated::Plan(_)), "what was cut off after its end is whole: {heard:?}");
+    let mut prose = answer("1. Read the module\n2. Write the code\n3. Test");
+    prose.ended = Ended::Cut;
+    let wanted = Wanted { text_plans: TextPlans::Taken, ..Wanted::new(GOAL) };
+    assert!(matches!(conversation(wanted).hear(&prose), Generated::Again { .. }));
 }
 
 #[test]
 fn an_answer_that_was_cut_or_refused_is_told_so() {
-    for (ended, word) in [(Ended::Cut, "cut at 4096 tokens"), (Ended::Refused, "declined")] {
+    for (ended, word) in [(Ended::Cut, "cut off at the most tokens"), (Ended::Refused, "declined")] {
         let mut conversation = conversation(Wanted::new(GOAL));
         let mut bad = answer("I would");
         bad.ended = ended;

@@ -2,8 +2,6 @@ use waypost_planner::budget::ANSWER_TOKENS_MIN;
 use waypost_planner::tokens::estimate_ask;
 use waypost_planner::{Ask, Bound, Broken, Budget, Generate, Limits, Manner, Price, Spent, Wanted};
 
-use crate::kit::answer;
-
 fn ask() -> Ask {
     Generate::new(Manner::default(), Wanted::new("Build it"), "generate").unwrap().next().unwrap().clone()
 }
@@ -80,10 +78,30 @@ fn questions_under_way_count_until_they_are_settled_or_released() {
     assert!(budget.reserve(&ask(), None).is_err());
     budget.release(two);
     let two = budget.reserve(&ask(), None).unwrap();
-    budget.settle(one, &answer("x"), Some(PRICE));
-    budget.settle(two, &answer("x"), Some(PRICE));
+    budget.settle(one, 110, PRICE.cost(100, 10));
+    budget.settle(two, 110, PRICE.cost(100, 10));
     assert_eq!(budget.spent(), Spent { calls: 2, tokens: 220, cost_micros: 2 * (300 + 150), seconds: 0 });
     budget.set_seconds(7);
     assert_eq!(budget.spent().seconds, 7);
     assert!(budget.reserve(&ask(), None).is_err());
+}
+
+#[test]
+fn a_question_that_is_asked_once_more_needs_as_much_as_before() {
+    let whole = estimate_ask(&ask()) + u64::from(ask().tokens_max);
+    let limits = Limits { tokens_max: Some(whole), ..Limits::default() };
+    let mut budget = Budget::new(limits, Spent::default());
+    let first = budget.reserve(&ask(), None).unwrap();
+    budget.settle(first, 0, 0);
+    let again = budget.reserve_again(&ask(), None).unwrap();
+    assert_eq!(again.answer_tokens_max, ask().tokens_max);
+    budget.settle(again, 1, 0);
+    assert_eq!(budget.reserve_again(&ask(), None).unwrap_err().bound(), Bound::Tokens);
+    assert!(budget.reserve(&ask(), None).is_ok(), "a shorter answer would still fit");
+}
+
+#[test]
+fn the_dearer_of_two_is_dearer_in_both_ways() {
+    let (one, other) = (Price { micros_in: 1, micros_out: 9 }, Price { micros_in: 5, micros_out: 2 });
+    assert_eq!(one.dearer(other), Price { micros_in: 5, micros_out: 9 });
 }

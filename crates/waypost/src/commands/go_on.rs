@@ -46,7 +46,7 @@ impl GoOn {
         {
             return written_before(context, room, order);
         }
-        order.extent = self.bounds.over(order.extent)?;
+        order.extent = self.bounds.over(room.held_to(order.extent))?;
         order.stand = Stand::Open;
         order.model = self.asked.model().or(order.model);
         self.asked.model.clone_from(&order.model);

@@ -175,8 +175,13 @@ fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
                     print_text("answered", &entry.answer.text, out);
                 }
             }
-            JournalLine::Failed { at, slot, error, .. } => {
-                let words = format!("{} UTC  {slot}  no answer: {error}", text::moment(*at));
+            JournalLine::Failed { at, slot, error, lost, .. } => {
+                let lost = lost.as_ref().map(|lost| {
+                    let cost = lost.cost.map(|cost| format!(", cost {cost}")).unwrap_or_default();
+                    format!("  about {} + {} tokens{cost}", lost.tokens_in, lost.tokens_out)
+                });
+                let lost = lost.unwrap_or_default();
+                let words = format!("{} UTC  {slot}  no answer: {error}{lost}", text::moment(*at));
                 let words = out.paint(&words, Look::Red);
                 out.line(words);
             }

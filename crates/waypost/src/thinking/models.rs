@@ -65,10 +65,12 @@ impl Chosen {
         Box::new(Recorded::new(Arc::clone(&self.model), Arc::clone(journal)))
     }
 
-    /// What a question costs, if anybody knows.
+    /// What a question costs at the most, whoever answers it; nothing if that is not known of all who may.
     pub(crate) fn price(&self, ask: &Ask) -> Option<Price> {
         let clients = self.by_role.as_ref()?.of(ask.purpose.role())?.clients();
-        self.prices.get(clients.first()?.name()).copied()
+        let mut prices = clients.iter().map(|client| self.prices.get(client.name()).copied());
+        let first = prices.next()??;
+        prices.try_fold(first, |dearest, price| Some(dearest.dearer(price?)))
     }
 
     /// What may be spent. Nobody is paid for a replay, so it has no bound of money.
@@ -114,6 +116,10 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
     let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
+    // Each client keeps to its own `max_tokens`; the questions must not ask for less than the largest.
+    let clients = Role::ALL.iter().filter_map(|role| by_role.of(*role)).flat_map(|order| order.clients());
+    let tokens_max = clients.map(|client| client.server().tokens_max).max().unwrap_or(manner.tokens_max);
+    let manner = Manner { tokens_max, ..manner };
     let price = |server: &waypost_engine::config::ModelServer| {
         Some(Price { micros_in: server.price_in?, micros_out: server.price_out? })
     };

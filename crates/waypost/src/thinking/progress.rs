@@ -99,6 +99,12 @@ impl Progress for Talk {
                 state.under_way.insert(ask.slot.clone(), *tokens);
                 self.draw(&mut state, false);
             }
+            Moment::Failed { lost, .. } => {
+                let lost = lost.map_or(0, |lost| lost.tokens());
+                state.tokens = state.tokens.saturating_add(lost);
+                state.under_way.remove(&ask.slot);
+                self.draw(&mut state, true);
+            }
             Moment::Waits { milliseconds, why, .. } => {
                 let words = format!("{}: {why}; again in {} s", ask.slot, milliseconds.div_ceil(1000));
                 self.say(Look::Yellow, "waits", &words);

@@ -1,6 +1,7 @@
 //! Models that write plans, break goals down and digest work, played by a scripted server: whatever it says, there is a sound
 //! plan or a bounded refusal, and nothing is paid for twice.
 
+mod accounts;
 mod crash;
 mod decompose;
 mod digest;
@@ -109,11 +110,16 @@ impl Stage {
     #[track_caller]
     fn tokens_are_true(&self, id: &str) -> i64 {
         let plan = self.plan(id);
-        let answered = self.journal(id).into_iter().filter(|line| line["kind"] == "answered");
-        let tokens = |line: &Value| {
-            line["answer"]["tokens_in"].as_i64().unwrap() + line["answer"]["tokens_out"].as_i64().unwrap()
+        // What an answer has cost, or a call that broke off.
+        let spent = |line: &Value| match line["kind"].as_str() {
+            Some("answered") => line["answer"].clone(),
+            _ => line["lost"].clone(),
         };
-        let lines: Vec<Value> = answered.collect();
+        let tokens = |line: &Value| {
+            spent(line)["tokens_in"].as_i64().unwrap() + spent(line)["tokens_out"].as_i64().unwrap()
+        };
+        let mut lines = self.journal(id);
+        lines.retain(|line| spent(line).is_object());
         let sum: i64 = lines.iter().map(tokens).sum();
         assert_eq!(plan.state().tokens_used, sum, "the plan was charged with what was spent");
         assert_eq!(plan.state().calls, lines.len() as u64);

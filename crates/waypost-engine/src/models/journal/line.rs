@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{TaskId, Timestamp};
 use waypost_planner::{Answer, Ask, Purpose, Turn};
 
-use crate::models::{Cost, ModelError, Redactor, Reply};
+use crate::models::{Cost, Lost, ModelError, Redactor, Reply};
 
 /// What the first line of every journal says.
 const FORMAT: &str = "waypost planning journal";
@@ -64,7 +64,7 @@ pub enum JournalLine {
         /// What it was asked, without secrets.
         turns: Vec<Turn>,
     },
-    /// No model answered.
+    /// A call has ended without an answer.
     Failed {
         /// When.
         at: Timestamp,
@@ -81,6 +81,9 @@ pub enum JournalLine {
         code: String,
         /// What happened.
         error: String,
+        /// What it has cost all the same, if anything.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lost: Option<Lost>,
     },
     /// Answers do not count any more.
     Forgotten {
@@ -128,7 +131,12 @@ impl JournalLine {
         }
     }
 
-    pub(super) fn failed(at: Timestamp, ask: &Ask, error: &ModelError, redactor: &Redactor) -> Self {
+    pub(super) fn failed(
+        at: Timestamp,
+        ask: &Ask,
+        (error, lost): (&ModelError, Option<&Lost>),
+        redactor: &Redactor,
+    ) -> Self {
         Self::Failed {
             at,
             slot: ask.slot.clone(),
@@ -137,6 +145,7 @@ impl JournalLine {
             fingerprint: ask.fingerprint(),
             code: error.code().to_owned(),
             error: redactor.clean(&error.to_string()),
+            lost: lost.cloned(),
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::models::Cost;
 /// What some calls came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Answers.
+    /// Calls: answers, and what broke off after it had begun to cost something.
     pub calls: u64,
     /// Tokens of the questions.
     pub tokens_in: u64,
@@ -19,9 +19,9 @@ pub struct Spent {
     pub tokens_out: u64,
     /// Money, as far as prices were known.
     pub cost: Cost,
-    /// Answers whose price was not known.
+    /// Calls whose price was not known.
     pub unpriced: u64,
-    /// Answers whose tokens were estimated.
+    /// Calls whose tokens were estimated.
     pub estimated: u64,
 }
 
@@ -54,6 +54,8 @@ pub struct Totals {
     pub by_model: BTreeMap<String, Spent>,
     /// Calls without an answer.
     pub failed: u64,
+    /// Those of them that have cost nothing, and are not among `all`.
+    pub free: u64,
 }
 
 impl Totals {
@@ -75,13 +77,37 @@ impl Totals {
                     unpriced: u64::from(entry.cost.is_none()),
                     estimated: u64::from(entry.answer.estimated),
                 };
-                self.all.add(&one);
-                self.by_task.entry(entry.task.clone()).or_default().add(&one);
-                self.by_purpose.entry(entry.purpose).or_default().add(&one);
-                self.by_model.entry(entry.from.clone()).or_default().add(&one);
+                self.add_one(&one, &entry.task, entry.purpose, &entry.from);
             }
-            JournalLine::Failed { .. } => self.failed += 1,
+            JournalLine::Failed { task, purpose, lost: Some(lost), .. } => {
+                self.failed += 1;
+                let one = Spent {
+                    calls: 1,
+                    tokens_in: lost.tokens_in,
+                    tokens_out: lost.tokens_out,
+                    cost: lost.cost.unwrap_or_default(),
+                    unpriced: u64::from(lost.cost.is_none()),
+                    estimated: u64::from(lost.estimated),
+                };
+                self.add_one(&one, task, *purpose, &lost.from);
+            }
+            JournalLine::Failed { lost: None, .. } => {
+                self.failed += 1;
+                self.free += 1;
+            }
             JournalLine::Begun { .. } | JournalLine::Forgotten { .. } => {}
         }
+    }
+
+    fn add_one(&mut self, one: &Spent, task: &Option<TaskId>, purpose: Purpose, from: &str) {
+        self.all.add(one);
+        self.by_task.entry(task.clone()).or_default().add(one);
+        self.by_purpose.entry(purpose).or_default().add(one);
+        self.by_model.entry(from.to_owned()).or_default().add(one);
+    }
+
+    /// How often models were asked, whatever came of it.
+    pub fn attempts(&self) -> u64 {
+        self.all.calls.saturating_add(self.free)
     }
 }

@@ -115,7 +115,12 @@ impl Making {
                 let path = keep_answers(&self.journal, &gave_up)?;
                 let count = text::count(gave_up.answers.len(), "answer");
                 let message = format!("the model wrote no plan that can be used: {count}, {spent}");
-                let hint = "say the goal otherwise, allow more tasks, or take another model (--model)";
+                let hint = match gave_up.broke_off {
+                    true => {
+                        "raise `max_tokens` of the model in the configuration, ask for fewer tasks (--max-tasks), or take another model (--model)"
+                    }
+                    false => "say the goal otherwise, allow more tasks, or take another model (--model)",
+                };
                 let mut failure = Failure::new(Exit::Invalid, message, hint)
                     .with_fact("problems", gave_up.problems.clone())
                     .with_fact("returned", gave_up.answers.len().saturating_sub(1))

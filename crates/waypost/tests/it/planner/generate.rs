@@ -196,6 +196,35 @@ fn a_budget_is_looked_at_before_a_call() {
     assert_eq!(stage.server.asked(), 0);
 }
 
+/// A stage whose model does not let anybody in, so that a dear one is asked in its place.
+fn with_a_dear_stand_in(prices: &str) -> Stage {
+    let server = ModelServer::directed(|seen| match seen.json()["model"].as_str() {
+        Some("dear") => say(three()),
+        _ => Play::status(401, "invalid_api_key", "who are you?"),
+    });
+    let dear = format!(
+        "retries = 0\n[models.dear]\napi = \"openai\"\nbase_url = {:?}\nmodel = \"dear\"\nretries = 0\n{prices}",
+        server.openai()
+    );
+    Stage::configured(server, &dear, "planner = \"scripted\"\nfallback = [\"dear\"]\n")
+}
+
+#[test]
+fn the_dearest_model_that_may_answer_is_what_a_budget_of_money_is_looked_at_with() {
+    let stage = with_a_dear_stand_in("price_in = 1000.0\nprice_out = 1000.0\n");
+    let error = stage.fails(1, &["plan", GOAL, "--cost", "0.01"]);
+    assert_eq!((error["code"].as_str(), error["bound"].as_str()), (Some("bound"), Some("cost_budget")));
+    assert_eq!(stage.server.asked(), 0, "nobody is asked whose stand-in could not be paid");
+    stage.does(&["plan", GOAL, "--cost", "100"]);
+    let cost = stage.does(&["cost", &stage.only()]);
+    assert_eq!(cost["by_model"]["dear"]["cost"], cost["cost"]);
+    assert_ne!(cost["cost"], "0.000000", "and it is paid at the price of the one who answered");
+    let stage = with_a_dear_stand_in("");
+    let error = stage.fails(1, &["plan", GOAL, "--cost", "100"]);
+    assert!(error["message"].as_str().unwrap().contains("may be asked has no price"), "{error}");
+    assert_eq!(stage.server.asked(), 0);
+}
+
 #[test]
 fn a_record_can_be_replayed_without_a_model() {
     let bad = Play::Say("nothing".to_owned());
