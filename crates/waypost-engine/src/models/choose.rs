@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use waypost_planner::{Ask, Role};
 
+use super::client::secrets;
 use super::{Client, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
-use crate::config::{Config, ENVIRONMENT_MODELS, Header, ModelServer, Secret, nearest};
+use crate::config::{Config, ENVIRONMENT_MODELS, ModelServer, Secret, nearest};
 use crate::executors::Surroundings;
 
 /// Models of which the first that answers is heard.
@@ -53,7 +54,6 @@ impl Model for InOrder {
 #[derive(Clone, Debug)]
 pub struct ByRole {
     roles: BTreeMap<Role, InOrder>,
-    redactor: Redactor,
 }
 
 impl ByRole {
@@ -82,43 +82,25 @@ impl ByRole {
             }
             roles.insert(role, InOrder(order));
         }
-        Ok(Self { roles, redactor: secrets_of(config, around) })
+        Ok(Self { roles })
     }
 
     /// Who is asked in this role.
     pub fn of(&self, role: Role) -> Option<&InOrder> {
         self.roles.get(&role)
     }
-
-    /// Takes the secrets of all of them out of texts, and those of the environment.
-    pub fn redactor(&self) -> &Redactor {
-        &self.redactor
-    }
 }
 
 /// Knows the secrets of all models that a configuration describes, as far as they are there, and those of the environment.
 pub fn secrets_of(config: &Config, around: &Surroundings) -> Redactor {
-    let secret =
-        |path: String, secret| around.secret(&path, secret).ok().map(|secret| secret.trim().to_owned());
-    let known = config.models.iter().flat_map(|(name, server)| {
-        let headers = server.headers.iter().filter_map(move |(header, value)| match value {
-            Header::Secret(value) => secret(format!("models.{name}.headers.{header}"), value),
-            Header::Text(_) => None,
-        });
-        headers.chain(server.key.iter().filter_map(move |key| secret(format!("models.{name}.key"), key)))
-    });
+    let known = config.models.iter().flat_map(|(name, server)| secrets(name, server, around));
     Redactor::together([&Redactor::new(known), &Redactor::of_variables(&around.variables)])
 }
 
 impl Model for ByRole {
     fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         match self.of(ask.purpose.role()) {
-            // A model that was told a key, or guesses one, may say it: what it says goes into plans.
-            Some(model) => model.ask(ask, progress, stop).map(|mut reply| {
-                reply.answer.text = self.redactor.clean_of_known(&reply.answer.text);
-                reply.answer.model = self.redactor.clean_of_known(&reply.answer.model);
-                reply
-            }),
+            Some(model) => model.ask(ask, progress, stop),
             None => Err(no_model(ask.purpose.role())),
         }
     }

@@ -53,6 +53,21 @@ impl fmt::Debug for Client {
     }
 }
 
+/// The secrets with which a model is asked, as far as they are there.
+pub(super) fn secrets<'a>(
+    name: &'a str,
+    server: &'a ModelServer,
+    around: &'a Surroundings,
+) -> impl Iterator<Item = String> + 'a {
+    let headers = server.headers.iter().filter_map(move |(header, value)| match value {
+        Header::Secret(secret) => Some((format!("models.{name}.headers.{header}"), secret)),
+        Header::Text(_) => None,
+    });
+    let key = server.key.iter().map(move |key| (format!("models.{name}.key"), key));
+    let found = headers.chain(key).filter_map(move |(path, secret)| around.secret(&path, secret).ok());
+    found.map(|secret| secret.trim().to_owned())
+}
+
 impl Client {
     /// For the model of this name, with the secrets and the proxy that are found around.
     pub fn new(name: &str, server: &ModelServer, around: &Surroundings) -> Result<Self, ModelError> {
@@ -63,20 +78,17 @@ impl Client {
             return Err(not_configured(format!("the address of the model {name} cannot be used"), hint));
         }
         let mut headers = Vec::new();
-        let mut secrets = Vec::new();
         for (header, value) in &server.headers {
             let value = match value {
                 Header::Text(text) => text.clone(),
                 Header::Secret(secret) => {
                     let path = format!("models.{name}.headers.{header}");
-                    let value = around.secret(&path, secret).map_err(|what| {
+                    around.secret(&path, secret).map_err(|what| {
                         not_configured(
                             what,
                             "set the variable, or write the file, that the configuration names".to_owned(),
                         )
-                    })?;
-                    secrets.push(value.clone());
-                    value
+                    })?
                 }
             };
             headers.push((header.clone(), value));
@@ -93,9 +105,8 @@ impl Client {
             })?;
             headers.push(match server.api {
                 Api::OpenAi => ("authorization".to_owned(), format!("Bearer {key}")),
-                Api::Anthropic => ("x-api-key".to_owned(), key.clone()),
+                Api::Anthropic => ("x-api-key".to_owned(), key),
             });
-            secrets.push(key);
         }
         if server.api == Api::Anthropic {
             headers.push(("anthropic-version".to_owned(), ANTHROPIC_VERSION.to_owned()));
@@ -114,7 +125,7 @@ impl Client {
         Ok(Self {
             name: name.to_owned(),
             headers,
-            redactor: Redactor::new(secrets),
+            redactor: Redactor::new(secrets(name, server, around)),
             route,
             manner: Mutex::new(Manner { structured: server.structured, ..Manner::default() }),
             model,
@@ -135,11 +146,6 @@ impl Client {
     /// The proxy on the way, without a password.
     pub fn proxy(&self) -> Option<&str> {
         self.route.proxy()
-    }
-
-    /// Takes the secrets that it knows out of texts.
-    pub fn redactor(&self) -> &Redactor {
-        &self.redactor
     }
 
     /// How the server wants to be asked, as far as it has said.
@@ -233,7 +239,10 @@ impl Client {
             let heard = RefCell::new(None);
             let once = self.once(&ask_here, (&model, &manner), &heard, (ask, progress, stop));
             let error = match once.await {
-                Ok(answer) => {
+                Ok(mut answer) => {
+                    // A server may say the key that it was sent, and what it says goes into plans.
+                    answer.text = self.redactor.clean_of_known(&answer.text);
+                    answer.model = self.redactor.clean_of_known(&answer.model);
                     *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
                     let cost = self.cost(answer.tokens_in, answer.tokens_out);
                     let reply = Reply { answer, from: self.name.clone(), cost, recalled: false };

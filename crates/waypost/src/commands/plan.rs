@@ -156,12 +156,12 @@ pub(crate) fn read_goal(word: &str) -> Outcome<String> {
 
 /// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.
 fn texts(paths: &[String], room: &Room, context: &mut Context) -> Outcome<Vec<Text>> {
-    let redactor = if paths.is_empty() { None } else { Some(room.redactor()) };
+    let redactor = room.redactor();
     let mut texts = Vec::new();
     let mut bytes = 0;
     for path in paths {
         let whole = files::read(path)?;
-        let text = redactor.as_ref().map_or_else(|| whole.clone(), |redactor| redactor.clean(&whole));
+        let text = redactor.clean(&whole);
         if text != whole {
             context.out.note(format!("{path} holds secrets: the model is given it without them"));
         }
