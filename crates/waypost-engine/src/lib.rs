@@ -39,7 +39,7 @@ pub use executors::{Surroundings, log_path, log_tail, look_at_slurm};
 pub use identity::worker_name;
 pub use logs::{FoundLog, NoLog, find_log};
 pub use observe::{Happened, News, Observer, happened_since};
-pub use preview::{Disclosure, disclosure, preview, preview_of_check, preview_of_work};
+pub use preview::{Disclosure, disclosure, is_to_be_run, preview, preview_of_check, preview_of_work};
 pub use proof::CHECK_ATTEMPTS;
 pub use reporters::{
     REPORT_BYTES_MAX, REPORTS_WAITING_MAX, Relay, WEBHOOK_AGE_SECONDS_MAX, payload, reporter_owner, reports,

@@ -1,18 +1,27 @@
 //! What a task's work comes to by the configuration, in words: the program as a person would type it. Runs nothing.
 
-use waypost_core::{TaskSpec, Work};
+use waypost_core::{Task, TaskSpec, Work};
 
 use crate::config::{Config, Executor, Process, PromptTo, Worker};
 
 /// What stands in place of a program.
 const FOR_NO_MACHINE: &str = "(for an agent or a person)";
 
-/// The program of a task, as a person would type it.
+/// The program of a task and that of its check, as a person would type them.
 pub fn preview(config: &Config, spec: &TaskSpec) -> String {
-    let work = spec.work.as_deref();
-    let work = work.map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(config, work));
-    let Some(check) = &spec.check else { return work };
-    format!("{work}, then check: {}", preview_of_check(config, check))
+    let program = program(config, spec);
+    let Some(check) = &spec.check else { return program };
+    format!("{program}, then check: {}", preview_of_check(config, check))
+}
+
+fn program(config: &Config, spec: &TaskSpec) -> String {
+    spec.work.as_deref().map_or_else(|| FOR_NO_MACHINE.to_owned(), |work| preview_of_work(config, work))
+}
+
+/// Whether something would still be run for a task, so that whoever approves the plan has to see it.
+pub fn is_to_be_run(task: &Task) -> bool {
+    let spec = &task.spec;
+    !spec.skip && (spec.work.is_some() || spec.check.is_some()) && !task.state.status.is_finished()
 }
 
 /// What whoever approves a task has to see of it: the program, and everything that the author of the plan says to it. The
@@ -27,10 +36,6 @@ pub struct Disclosure {
 
 /// What whoever approves a task has to see of it.
 pub fn disclosure(config: &Config, spec: &TaskSpec) -> Disclosure {
-    let program = match spec.work.as_deref() {
-        Some(work) => preview_of_work(config, work),
-        None => FOR_NO_MACHINE.to_owned(),
-    };
     let inputs = |work: &Work| match work.inputs.as_str() {
         "{}" | "null" => String::new(),
         inputs => inputs.to_owned(),
@@ -45,7 +50,7 @@ pub fn disclosure(config: &Config, spec: &TaskSpec) -> Disclosure {
         ("check's inputs", check.map(inputs).unwrap_or_default()),
     ];
     let particulars = particulars.into_iter().filter(|(_, text)| !text.trim().is_empty()).collect();
-    Disclosure { program, particulars }
+    Disclosure { program: program(config, spec), particulars }
 }
 
 /// The program of a check.

@@ -6,10 +6,8 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{
-    Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, TaskSpec, differences,
-};
-use waypost_engine::{Config, admit, disclosure, preview};
+use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
+use waypost_engine::{Disclosure, admit, disclosure, is_to_be_run};
 
 use super::answer::{Problem, Told};
 use super::approvals::approval as approval_of;
@@ -195,20 +193,21 @@ pub(crate) async fn approval(
     aside(api, move |api| {
         let mut value = approval_of(api, &id)?;
         let (draft, version) = api.plans.look(&id, |plan| (plan.to_draft(), plan.version()))?;
-        let runs = || {
-            let tasks = draft.tasks.iter().filter(|task| !task.state.status.is_finished());
-            tasks.filter(|task| task.spec.work.is_some() || task.spec.check.is_some())
-        };
+        let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
         let told: Vec<Value> = runs()
             .take(RUNS_MAX)
             .map(|task| {
                 let work = task.spec.work.as_ref();
+                let Disclosure { program, particulars } = disclosure(&api.config, &task.spec);
+                // These have a field of their own, in which they are JSON.
+                let particulars = particulars.iter().filter(|(name, _)| *name != "inputs");
+                let named = |(name, text): &(&str, String)| json!({ "name": name, "text": text });
                 json!({
                     "task": task.spec.id,
                     "executor": work.map(|work| work.executor.clone()).unwrap_or_default(),
-                    "commands": [preview(&api.config, &task.spec)],
+                    "commands": [program],
                     "inputs": work.map(|work| work.inputs.value()),
-                    "particulars": particulars(&api.config, &task.spec),
+                    "particulars": particulars.map(named).collect::<Vec<_>>(),
                 })
             })
             .collect();
@@ -229,12 +228,6 @@ pub(crate) async fn approval(
         Ok(Told::at(value, version))
     })
     .await
-}
-
-/// Everything else that the plan's author says to the programs of a task.
-fn particulars(config: &Config, spec: &TaskSpec) -> Vec<Value> {
-    let said = disclosure(config, spec).particulars.into_iter().filter(|(name, _)| *name != "inputs");
-    said.map(|(name, text)| json!({ "name": name, "text": text })).collect()
 }
 
 /// Whether a difference is only that work went on.

@@ -1,7 +1,7 @@
 //! What the run view asks the loop for, and what it is told.
 
-use waypost_core::{Command, Plan, TaskId, TaskSpec};
-use waypost_engine::{Config, Control, Disclosure, disclosure, is_for_people};
+use waypost_core::{Command, Plan, TaskId};
+use waypost_engine::{Config, Control, Disclosure, disclosure, is_for_people, is_to_be_run};
 
 use super::{PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, Standings};
 use crate::app::{PlanKey, Trouble};
@@ -123,9 +123,7 @@ impl PreviewedTask {
 impl Preview {
     /// What a plan would have done: the programs, and what its author says to them.
     pub fn of(config: &Config, plan: &Plan) -> Self {
-        let is_run = |spec: &TaskSpec| !spec.skip && (spec.work.is_some() || spec.check.is_some());
-        let tasks = plan.tasks().map(|(task, _)| task);
-        let tasks = tasks.filter(|task| is_run(&task.spec) && !task.state.status.is_finished());
+        let tasks = plan.tasks().map(|(task, _)| task).filter(|task| is_to_be_run(task));
         let mut preview = Self { version: plan.version(), ..Self::default() };
         let (mut bytes, mut is_full) = (0, false);
         for task in tasks {

@@ -260,3 +260,19 @@ fn texts_of_a_plan_steer_no_terminal() {
         );
     }
 }
+
+#[test]
+fn whoever_looks_before_approving_reads_all_that_the_author_says_to_a_program() {
+    let workspace = Workspace::new();
+    configure(&workspace, "[executors.sh]\nkind = \"process\"\ncommand = [\"/bin/sh\"]\n");
+    let long = format!("{} rm -rf HOME", "harmless ".repeat(60));
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "long", "title": "x", "tasks": [
+        { "id": "a", "description": "first", "work": { "executor": "sh", "inputs": { "say": long } } },
+        { "id": "b", "description": "passed over", "skip": true, "work": { "executor": "sh", "inputs": {} } },
+    ] });
+    fs::write(workspace.work().join("long.json"), plan.to_string()).unwrap();
+    let output = workspace.waypost(&["run", "long.json", "--dry-run"]);
+    let (shown, _) = text(&output);
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    assert!(words.join(" ").contains("rm -rf HOME"), "{shown}");
+}

@@ -5,11 +5,10 @@ use waypost_core::{
     ActorKind, Command, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong,
 };
 use waypost_engine::submit::{self, Entered as Entry, NotEntered, Start};
-use waypost_engine::{Config, admit};
+use waypost_engine::{Config, Disclosure, admit, disclosure, is_to_be_run};
 use waypost_store::{Plans, WriteRequest};
 
 use super::super::tui;
-use super::dry;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
@@ -166,19 +165,24 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
         .out
         .say(format!("plan {id} ({}) gives work to machines:", text::count(draft.tasks.len(), "task")));
     // The program is the operator's; what it is told, the plan's author says.
-    let said = |line: &str, indent: usize| {
-        let line = text::short(line, context.out.columns.saturating_sub(indent));
-        context.out.say(format!("{:indent$}{line}", ""));
+    let mut is_cut = false;
+    let mut said = |line: &str, indent: usize| {
+        let shown = text::short(line, context.out.columns.saturating_sub(indent));
+        is_cut |= shown.ends_with('…');
+        context.out.say(format!("{:indent$}{shown}", ""));
     };
-    for (task, disclosed) in dry::disclosed(config, draft).take(TASKS_NAMED_MAX) {
-        said(&format!("{task}: {}", disclosed.program), 2);
-        for (name, words) in &disclosed.particulars {
+    let mut tasks = draft.tasks.iter().filter(|task| is_to_be_run(task));
+    for task in tasks.by_ref().take(TASKS_NAMED_MAX) {
+        let Disclosure { program, particulars } = disclosure(config, &task.spec);
+        said(&format!("{}: {program}", task.spec.id), 2);
+        for (name, words) in &particulars {
             said(&format!("{name}: {words}"), 6);
         }
     }
-    let more = dry::disclosed(config, draft).count().saturating_sub(TASKS_NAMED_MAX);
-    if more > 0 {
-        context.out.say(format!("  … and {more} more (--dry-run shows all)"));
+    match (tasks.count(), is_cut) {
+        (0, false) => {}
+        (0, true) => context.out.say("  what ends in … goes on: --dry-run shows all of it"),
+        (more, _) => context.out.say(format!("  … and {more} more (--dry-run shows all of it)")),
     }
 }
 

@@ -1,8 +1,8 @@
 //! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
 
 use serde_json::json;
-use waypost_core::{Draft, Status, TaskId, TaskSpec, Work, levels, seemly};
-use waypost_engine::{Config, Disclosure, disclosure, preview};
+use waypost_core::{Draft, Status, Work, levels, seemly};
+use waypost_engine::{Config, disclosure, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
@@ -11,16 +11,6 @@ use crate::view::text;
 
 /// Before what belongs to a task.
 const INDENT: &str = "      ";
-
-/// What would be run for each task with work, and what the plan's author says to it.
-pub(super) fn disclosed<'a>(
-    config: &'a Config,
-    draft: &'a Draft,
-) -> impl Iterator<Item = (&'a TaskId, Disclosure)> {
-    let is_run = |spec: &TaskSpec| spec.work.is_some() || spec.check.is_some();
-    let tasks = draft.tasks.iter().filter(move |task| is_run(&task.spec) && !task.state.status.is_finished());
-    tasks.map(|task| (&task.spec.id, disclosure(config, &task.spec)))
-}
 
 /// Prints the whole of it.
 pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs: Option<u32>) -> Outcome {
@@ -75,9 +65,10 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
                 if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
             let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
             context.out.line(text::short_line(&seemly(&line), columns));
+            // In full: whoever is asked to approve the plan is sent here to read it.
             for (name, said) in disclosure(config, &task.spec).particulars {
-                if name.ends_with("inputs") {
-                    let line = text::short(&format!("{name}: {said}"), columns.saturating_sub(INDENT.len()));
+                let said = format!("{name}: {said}");
+                for line in text::wrapped(&said, columns.saturating_sub(INDENT.len()).max(20)) {
                     let line = context.out.paint(&line, Look::Dim);
                     context.out.line(format!("{INDENT}{line}"));
                 }
