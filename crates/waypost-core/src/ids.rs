@@ -1,8 +1,9 @@
 //! The names of things: plans, tasks, and who asks. Knows nothing of where they are stored.
 
 use std::fmt;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::limits;
 
@@ -25,26 +26,14 @@ pub enum BadId {
     TaskCharacter(char),
 }
 
-/// The name of a plan: safe as a file name and as a word on a command line.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
-#[serde(try_from = "String", into = "String")]
-pub struct PlanId(Box<str>);
+/// The name of a plan: safe as a file name and as a word on a command line. A copy costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[serde(try_from = "String")]
+pub struct PlanId(Arc<str>);
 
 impl PlanId {
     /// Checks `text` and takes it as a plan's id.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, BadId> {
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, BadId> {
         let text = text.into();
         if text.is_empty() {
             return Err(BadId::Empty);
@@ -68,26 +57,14 @@ impl PlanId {
     }
 }
 
-/// The name of a task, unique within its plan.
-#[derive(
-    Clone,
-    Debug,
-    PartialEq,
-    Eq,
-    Hash,
-    PartialOrd,
-    Ord,
-    Serialize,
-    Deserialize,
-    bitcode::Encode,
-    bitcode::Decode,
-)]
-#[serde(try_from = "String", into = "String")]
-pub struct TaskId(Box<str>);
+/// The name of a task, unique within its plan. A copy costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[serde(try_from = "String")]
+pub struct TaskId(Arc<str>);
 
 impl TaskId {
     /// Checks `text` and takes it as a task's id.
-    pub fn new(text: impl Into<Box<str>>) -> Result<Self, BadId> {
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, BadId> {
         let text = text.into();
         if text.is_empty() {
             return Err(BadId::Empty);
@@ -122,7 +99,12 @@ macro_rules! text_id {
         }
         impl From<$name> for String {
             fn from(id: $name) -> String {
-                id.0.into_string()
+                id.as_str().to_owned()
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
             }
         }
         impl std::str::FromStr for $name {

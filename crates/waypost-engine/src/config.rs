@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use waypost_core::Retry;
 
@@ -444,7 +445,7 @@ impl Config {
                 if let Prompt::File { file, .. } = &agent.prompt {
                     self.read_from.push(PathBuf::from(file));
                 }
-                problems.extend(agents::read_prompt(&mut agent.prompt, read));
+                problems.extend(agents::read_prompt(&mut Arc::make_mut(agent).prompt, read));
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(BadConfig { problems }) }

@@ -48,7 +48,7 @@ pub use roster::{no_worker, worker_state, workers_of};
 pub use run::{Controller, Follow, Options, Patience, Remark, RunError, Runner, Summary, View, Watcher};
 pub use scheduler::{
     Action, AfterFailure, AttemptKey, Bounds, Control, Ending, Force, Input, LOST_ATTEMPTS_MIN, Loss, Notice,
-    Rest, Scheduler, SlotKeeper, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
+    Rest, Scheduler, SlotKeeper, Start, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
 pub use told::{cut_text, task_row, whole_task};

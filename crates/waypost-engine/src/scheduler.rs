@@ -20,7 +20,7 @@ use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusa
 use waypost_store::Entry;
 
 pub(crate) use ahead::AHEAD_FEW;
-pub use live::{AttemptKey, Ending, Force};
+pub use live::{AttemptKey, Ending, Force, Start};
 pub use notice::Notice;
 pub(crate) use notice::of as notices_of;
 pub use slots::{SlotKeeper, Unshared};
@@ -169,6 +169,8 @@ struct Pending {
 #[derive(Debug)]
 struct Followed {
     plan: Plan,
+    /// The name of its queue, for all its attempts.
+    queue: Arc<str>,
     pending: Option<Pending>,
     /// The copy cannot be trusted: it has to be read again.
     stale: bool,
@@ -202,7 +204,7 @@ pub struct Scheduler {
     takes: Takes,
     mates: shared::Mates,
     /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
-    waiting: BTreeMap<String, VecDeque<AttemptKey>>,
+    waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
     pace: ahead::Pace,
     draining: bool,
     stopping: bool,
@@ -379,6 +381,7 @@ impl Scheduler {
             None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
         };
         let mut followed = Followed {
+            queue: Config::queue_name(&plan.spec().queue).into(),
             plan,
             pending: None,
             stale: false,
@@ -447,12 +450,18 @@ impl Scheduler {
     }
 
     fn release(&mut self, key: &AttemptKey, live: &Live) {
-        self.locks.release(&holder(&key.plan, &key.task), &live.locks);
+        self.release_locks(key, &live.locks);
         if live.has_slot() {
             self.slots.give(&live.queue);
         }
         if let Some(followed) = self.plans.get_mut(&key.plan) {
             followed.running = followed.running.saturating_sub(1);
+        }
+    }
+
+    fn release_locks(&mut self, key: &AttemptKey, locks: &[waypost_core::Lock]) {
+        if !locks.is_empty() {
+            self.locks.release(&holder(&key.plan, &key.task), locks);
         }
     }
 

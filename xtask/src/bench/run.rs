@@ -19,7 +19,7 @@ const INSTANTS: usize = 100_000;
 /// Tasks of a chain.
 const CHAIN: usize = 1_000;
 /// Measurements of each, turn by turn.
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 7;
 /// Processes at the same time.
 const WIDTH: usize = 2;
 

@@ -12,6 +12,7 @@ mod index;
 mod read;
 mod ripple;
 mod snapshot;
+mod stored;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -307,7 +308,10 @@ impl Plan {
     }
 
     fn task_id(&self, number: u32) -> TaskId {
-        TaskId::trusted(self.id_of(number))
+        match self.slot(number).task.get() {
+            Some(task) => task.spec.id.clone(),
+            None => TaskId::trusted(self.id_of(number)),
+        }
     }
 
     fn number(&self, task: &TaskId) -> Result<u32, Refusal> {

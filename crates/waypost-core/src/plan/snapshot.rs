@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bitcode::{Decode, Encode};
 
-use super::{NONE, Plan, Slot};
+use super::{NONE, Plan, Slot, stored};
 use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
-const SNAPSHOT_FORMAT: u32 = 6;
+const SNAPSHOT_FORMAT: u32 = 7;
 /// Before everything else: the format, the length of the graph, and a sum over all that follows.
 const HEADER_BYTES: usize = 16;
 
@@ -59,13 +59,10 @@ fn sum(bytes: &[u8]) -> u64 {
 
 /// The task that stands in a snapshot's bytes at `place`.
 pub(super) fn task(bytes: &[u8], (start, length): (u32, u32), id: &str) -> Task {
-    let found = bytes.get(start as usize..start as usize + length as usize).map(bitcode::decode::<Task>);
-    match found {
-        Some(Ok(task)) => task,
-        // The sum over all tasks was right when the plan was loaded, so this is unreachable; a task that says so is
-        // still better than the end of the process.
-        Some(Err(_)) | None => Task::new(TaskSpec::new(TaskId::trusted(id), "(damaged)")),
-    }
+    let found = bytes.get(start as usize..start as usize + length as usize).and_then(stored::read);
+    // The sum over all tasks was right when the plan was loaded, so there is always one; a task that says so is still
+    // better than the end of the process.
+    found.unwrap_or_else(|| Task::new(TaskSpec::new(TaskId::trusted(id), "(damaged)")))
 }
 
 impl Plan {
@@ -80,12 +77,12 @@ impl Plan {
         let (mut ids, mut before, mut elsewhere) = (String::new(), Vec::new(), Vec::new());
         let (mut tasks, mut task_lengths): (Vec<u8>, Vec<u32>) =
             (Vec::new(), Vec::with_capacity(order.len()));
-        let mut buffer = bitcode::Buffer::new();
+        let mut writer = stored::Writer::default();
         for (place, &number) in order.iter().enumerate() {
             let slot = self.slot(number);
             let start = tasks.len();
             match slot.task.get() {
-                Some(task) if !slot.stored => tasks.extend_from_slice(buffer.encode(&**task)),
+                Some(task) if !slot.stored => writer.put(task, &mut tasks),
                 Some(_) | None => {
                     let (start, length) = slot.bytes;
                     tasks.extend_from_slice(&self.bytes[start as usize..start as usize + length as usize]);

@@ -1,6 +1,7 @@
 //! The part of a configuration file that says who dispatched work goes to: programs, containers, jobs of a cluster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toml::de::DeValue;
 
@@ -33,17 +34,17 @@ impl Reader<'_> {
             let found = match target {
                 "container" => {
                     let container = self.container(&path, at, &mut worker);
-                    container.map(|container| Worker::Container(Box::new(container)))
+                    container.map(|container| Worker::Container(Arc::new(container)))
                 }
                 "kubernetes" => {
                     let kubernetes = self.kubernetes(&path, at, &mut worker);
-                    kubernetes.map(|kubernetes| Worker::Kubernetes(Box::new(kubernetes)))
+                    kubernetes.map(|kubernetes| Worker::Kubernetes(Arc::new(kubernetes)))
                 }
                 "slurm" => {
                     let slurm = self.slurm(&path, at, &mut worker);
-                    slurm.map(|slurm| Worker::Slurm(Box::new(slurm)))
+                    slurm.map(|slurm| Worker::Slurm(Arc::new(slurm)))
                 }
-                _ => self.process(&path, at, &mut worker).map(Worker::Process),
+                _ => self.process(&path, at, &mut worker).map(|process| Worker::Process(Arc::new(process))),
             };
             workers.extend(found.map(|worker| (name, worker)));
             worker.end(self);

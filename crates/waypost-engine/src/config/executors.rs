@@ -1,6 +1,7 @@
 //! The part of a configuration file that says what executors are.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use toml::de::DeTable;
 
@@ -18,14 +19,14 @@ impl Reader<'_> {
             Some("noop") => Some(Executor::Noop),
             Some("human") => Some(Executor::Human),
             Some("process") => {
-                self.process(path, at, &mut table).map(|process| Executor::Worker(Worker::Process(process)))
+                self.process(path, at, &mut table).map(|process| Executor::Worker(Worker::Process(Arc::new(process))))
             }
             Some("agent") => {
                 let agent = self.agent(path, at, &mut table);
-                agent.map(|agent| Executor::Worker(Worker::Agent(Box::new(agent))))
+                agent.map(|agent| Executor::Worker(Worker::Agent(Arc::new(agent))))
             }
             Some("http") => {
-                self.http(path, at, &mut table).map(|http| Executor::Worker(Worker::Http(Box::new(http))))
+                self.http(path, at, &mut table).map(|http| Executor::Worker(Worker::Http(Arc::new(http))))
             }
             Some("dispatch") => self.dispatch(path, at, &mut table).map(Executor::Dispatch),
             Some(other) => {

@@ -6,6 +6,7 @@ mod shapes;
 mod tui;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -60,7 +61,7 @@ pub(super) fn apply(
         let path = format!("checks.{name}");
         let mut table = reader.table(&path, table);
         if let Some(process) = reader.process(&path, at, &mut table) {
-            config.checks.insert(name, Worker::Process(process));
+            config.checks.insert(name, Worker::Process(Arc::new(process)));
         }
         table.end(&mut reader);
     }

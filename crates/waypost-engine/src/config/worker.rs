@@ -1,6 +1,7 @@
 //! Those who do the work of tasks, as the configuration describes them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Template;
 
@@ -33,21 +34,21 @@ pub struct Process {
 /// Variables that a process sees unless its configuration names others.
 pub const ENVIRONMENT_DEFAULT: [&str; 8] = ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "TERM"];
 
-/// Somebody who does the work of a task.
+/// Somebody who does the work of a task. Every attempt has its own, so that a copy must cost nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Worker {
     /// A program on this machine.
-    Process(Process),
+    Process(Arc<Process>),
     /// An agent on this machine.
-    Agent(Box<Agent>),
+    Agent(Arc<Agent>),
     /// Somebody who is called over HTTP.
-    Http(Box<Http>),
+    Http(Arc<Http>),
     /// A container on this machine.
-    Container(Box<Container>),
+    Container(Arc<Container>),
     /// A Job of a Kubernetes cluster.
-    Kubernetes(Box<Kubernetes>),
+    Kubernetes(Arc<Kubernetes>),
     /// A job of a Slurm cluster.
-    Slurm(Box<Slurm>),
+    Slurm(Arc<Slurm>),
 }
 
 impl Worker {

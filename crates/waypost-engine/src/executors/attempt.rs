@@ -2,7 +2,7 @@
 //!
 //! Does not know how any kind of worker works; each has its own file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use waypost_core::Json;
 
 use super::Surroundings;
 use super::job::{Job, Part};
-use super::log::{Log, log_path, without_secrets};
+use super::log::{Log, without_secrets};
 use super::process;
 use super::{agent, container, http, kubernetes, slurm};
 use crate::config::{Secret, Worker};
@@ -76,8 +76,10 @@ impl Handle {
 pub(super) struct Attempt<'a> {
     pub(super) job: &'a Job,
     pub(super) around: &'a Surroundings,
+    /// The folder that we are in ourselves.
+    pub(super) here: Option<&'a Path>,
     pub(super) state: &'a Mutex<State>,
-    pub(super) log: Log,
+    pub(super) log: Log<'a>,
     sender: &'a Sender<Message>,
 }
 
@@ -99,12 +101,12 @@ impl Attempt<'_> {
 pub(super) fn run(
     job: &Job,
     around: &Surroundings,
+    here: Option<&Path>,
     state: &Mutex<State>,
     sender: &Sender<Message>,
 ) -> Ending {
-    let path = log_path(&around.logs, &job.key.plan, &job.key.task, job.key.attempt);
-    let log = Log::new(path, job.log_bytes_max);
-    let mut attempt = Attempt { job, around, state, log, sender };
+    let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
+    let mut attempt = Attempt { job, around, here, state, log, sender };
     let reported = job.check.as_ref().and_then(|check| check.reported.clone());
     let is_reported = reported.is_some();
     let mut claim = reported.unwrap_or_default();

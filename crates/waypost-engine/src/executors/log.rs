@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use waypost_core::{PlanId, TaskId};
 
+use crate::scheduler::AttemptKey;
+
 /// Bytes of a line; a longer one is broken.
 const LINE_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of a file's name that stand for a task.
@@ -71,8 +73,9 @@ pub(crate) fn without_secrets(text: &str, secrets: &[String]) -> String {
 }
 
 /// The log of one attempt. Its file is made when there is something to write.
-pub(super) struct Log {
-    path: PathBuf,
+pub(super) struct Log<'a> {
+    logs: &'a Path,
+    key: &'a AttemptKey,
     file: Option<BufWriter<File>>,
     broken: bool,
     bytes_left: u64,
@@ -88,12 +91,24 @@ pub(super) struct Log {
     pub(super) tail: String,
 }
 
-impl Log {
-    pub(super) fn new(path: PathBuf, bytes_max: u64) -> Self {
+impl<'a> Log<'a> {
+    pub(super) fn new(logs: &'a Path, key: &'a AttemptKey, bytes_max: u64) -> Self {
         let (last, line) = (String::new(), Vec::new());
         let (progress, question, tail) = (None, None, String::new());
         let (file, broken, bytes_left) = (None, false, bytes_max);
-        Self { path, file, broken, bytes_left, line, last, last_is_ours: false, progress, question, tail }
+        Self {
+            logs,
+            key,
+            file,
+            broken,
+            bytes_left,
+            line,
+            last,
+            last_is_ours: false,
+            progress,
+            question,
+            tail,
+        }
     }
 
     /// Another program begins to write.
@@ -170,10 +185,11 @@ impl Log {
 
     fn write(&mut self, text: &str) -> io::Result<()> {
         if self.file.is_none() {
-            if let Some(folder) = self.path.parent() {
+            let path = log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
+            if let Some(folder) = path.parent() {
                 fs::create_dir_all(folder)?;
             }
-            self.file = Some(BufWriter::new(File::create(&self.path)?));
+            self.file = Some(BufWriter::new(File::create(path)?));
         }
         match &mut self.file {
             Some(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
@@ -195,7 +211,8 @@ mod tests {
     #[test]
     fn what_we_note_is_not_taken_for_the_last_word_of_a_worker() {
         let folder = std::env::temp_dir().join(format!("waypost-log-{}", std::process::id()));
-        let mut log = Log::new(folder.join("a.log"), 1_000);
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let mut log = Log::new(&folder, &key, 1_000);
         log.say("waypost: job 1", &[]);
         log.say("waypost: job 1 is on node1", &[]);
         assert_eq!(log.last, "waypost: job 1 is on node1", "nobody else has said anything");

@@ -31,6 +31,8 @@ const LOOK_MILLIS: i64 = 50;
 const INPUT_BYTES_AT_ONCE: usize = 4096;
 /// Reads of what a program that has ended left in its pipes, which others may still write to.
 const LAST_READS_MAX: usize = 256;
+/// Bytes that are read from a pipe at a time.
+const READ_BYTES_MAX: usize = 8 * 1024;
 /// Between two words about how far a task is.
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -131,7 +133,10 @@ fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Ve
         Command::new(&process.command[0])
     };
     command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
-    command.current_dir(directory);
+    // To be sent to where one is already takes as long as some of what else it takes to start a program.
+    if attempt.here != Some(directory.as_path()) {
+        command.current_dir(directory);
+    }
     command.env_clear();
     for name in &process.environment {
         if let Some(value) = attempt.around.variables.get(name) {
@@ -214,7 +219,8 @@ fn converse(
     let mut has_ended_now = false;
     let mut last_reads = 0;
     let mut told: Option<Instant> = None;
-    let mut buffer = [0u8; 8 * 1024];
+    // Made when there is something to read: most programs of which there are many say nothing.
+    let mut buffer = Vec::new();
     while stdout.is_some() || stderr.is_some() {
         if let Some(pipe) = &mut stdin {
             match pipe.write(talk.input) {
@@ -242,8 +248,8 @@ fn converse(
             ],
             patience,
         )?;
-        if let Some(pipe) = stdout.as_mut().filter(|_| can_read) {
-            match pipe.read(&mut buffer) {
+        if let Some(pipe) = stdout.as_mut().filter(|_| can_read.any()) {
+            match can_read.read(pipe, &mut buffer) {
                 Ok(0) => stdout = None,
                 Ok(count) if (talk.output.len() + count) as u64 > attempt.job.output_bytes_max => {
                     talk.too_much = true
@@ -253,8 +259,8 @@ fn converse(
                 Err(error) => return Err(error),
             }
         }
-        if let Some(pipe) = stderr.as_mut().filter(|_| can_log) {
-            match pipe.read(&mut buffer) {
+        if let Some(pipe) = stderr.as_mut().filter(|_| can_log.any()) {
+            match can_log.read(pipe, &mut buffer) {
                 Ok(0) => stderr = None,
                 Ok(count) => attempt.log.take(&buffer[..count], secrets),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -267,13 +273,13 @@ fn converse(
                 attempt.progressed(&progress);
             }
         }
-        if ended {
+        if ended.any() {
             (held, stdin, has_ended_now) = (None, None, true);
             continue;
         }
         // Others may hold the pipes open when the program itself has long ended.
         last_reads += usize::from(has_ended_now);
-        let is_quiet = !(can_write || can_read || can_log);
+        let is_quiet = !(can_write.any() || can_read.any() || can_log.any());
         if has_ended_now && (is_quiet || last_reads > LAST_READS_MAX) {
             return Ok(Followed::ToItsEnd);
         }
@@ -300,7 +306,7 @@ fn end_of(_child: &Child) -> Option<OwnedFd> {
 fn ready<const COUNT: usize>(
     places: [(Option<BorrowedFd<'_>>, PollFlags); COUNT],
     patience: Option<i64>,
-) -> io::Result<[bool; COUNT]> {
+) -> io::Result<[Ready; COUNT]> {
     let mut watched = Vec::with_capacity(COUNT);
     let mut at = [None; COUNT];
     for (place, (pipe, flags)) in places.into_iter().enumerate() {
@@ -314,7 +320,27 @@ fn ready<const COUNT: usize>(
         Ok(_) | Err(rustix::io::Errno::INTR) => {}
         Err(error) => return Err(error.into()),
     }
-    Ok(at.map(|at| at.is_some_and(|at| !watched[at].revents().is_empty())))
+    Ok(at.map(|at| Ready(at.map_or(PollFlags::empty(), |at| watched[at].revents()))))
+}
+
+/// What a pipe is ready for.
+#[derive(Clone, Copy)]
+struct Ready(PollFlags);
+
+impl Ready {
+    /// Whether it can go on.
+    fn any(self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Reads what there is. One that was only closed is known to be at its end, and need not be asked.
+    fn read(self, pipe: &mut PipeReader, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        if self.0 == PollFlags::HUP {
+            return Ok(0);
+        }
+        buffer.resize(READ_BYTES_MAX, 0);
+        pipe.read(buffer)
+    }
 }
 
 /// Whether a program has ended. Its number stays its own until [`end`] takes note.

@@ -1,5 +1,6 @@
 //! Where attempts are made: threads, and the line of those who wait for a slot.
 
+use std::path::PathBuf;
 use std::sync::mpsc::{Sender, SyncSender};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -38,11 +39,14 @@ pub(crate) struct Workshop {
     sender: Sender<Message>,
     /// Rung when the loop is wanted at once even if it lingers.
     bell: SyncSender<()>,
+    /// The folder that we are in ourselves, where programs start unless they are told otherwise.
+    here: Option<PathBuf>,
 }
 
 impl Workshop {
     pub(crate) fn new(around: Surroundings, sender: Sender<Message>, bell: SyncSender<()>) -> Self {
-        Self { around, line: Line::default(), threads: Threads::default(), sender, bell }
+        let here = std::env::current_dir().ok();
+        Self { around, line: Line::default(), threads: Threads::default(), sender, bell, here }
     }
 
     /// Tells the loop that an attempt has ended, and who has its slot now.
@@ -69,7 +73,8 @@ impl Workshop {
                 let has_slot = !matches!(*lock(&attempt.state), State::Stopped);
                 let begun = Instant::now();
                 meters().attempts_started.with([&job.executor], |started| started.add(1));
-                let ending = run(&job, &workshop.around, &attempt.state, &workshop.sender);
+                let here = workshop.here.as_deref();
+                let ending = run(&job, &workshop.around, here, &attempt.state, &workshop.sender);
                 meters().attempts_ended.with([&job.executor, ending.word()], |ended| ended.add(1));
                 let took = begun.elapsed();
                 meters().attempt_times.with([&job.executor], |times| times.took(took));

@@ -11,15 +11,15 @@ use super::live::{AttemptKey, Ending, Stage};
 use super::{Action, Scheduler, earlier};
 
 /// Attempts that may wait for a slot.
-pub(super) const AHEAD_MAX: usize = 64;
+pub(super) const AHEAD_MAX: usize = 96;
 /// When so few are left that wait for a slot, more are to be started.
-pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 4;
+pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 6;
 /// Microseconds that attempts take on average where starting ahead is worth its while.
 const SHORT_MICROS: i64 = 20_000;
 /// Attempts that have to end before anything is known about the average.
 const KNOWN_MIN: u32 = 8;
 /// Microseconds for which the end of an attempt may wait for others to be written with it.
-const LINGER_MICROS: i64 = 10_000;
+const LINGER_MICROS: i64 = 20_000;
 
 /// How long attempts take on average, the latest counting most.
 #[derive(Debug, Default)]
@@ -100,7 +100,7 @@ impl Scheduler {
     /// Gives free slots to those who wait for one.
     pub(super) fn fill_slots(&mut self, now: Timestamp) {
         for (queue, waiting) in &mut self.waiting {
-            let concurrency = self.config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+            let concurrency = self.config.queues.get(&**queue).map_or(0, |queue| queue.concurrency);
             while let Some(key) = waiting.front() {
                 let Some(live) = self.live.get_mut(key).filter(|live| live.stage == Stage::Waiting) else {
                     waiting.pop_front();

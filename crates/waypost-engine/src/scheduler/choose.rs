@@ -12,16 +12,14 @@ use waypost_core::{
 use super::ended::retry_of;
 use super::live::{AttemptKey, Live, Stage};
 use super::slots::Slots;
-use super::{Draft, INSTANT_COMMANDS_MAX, Scheduler, Takes, Whose, earlier, holder};
+use super::{Draft, Followed, INSTANT_COMMANDS_MAX, Scheduler, Takes, Whose, earlier, holder};
 use crate::admit::{Means, resolve, resolve_check};
 use crate::config::Config;
 use crate::proof::{self, Claim, Verdict};
 
 /// A task that is to start.
 struct Chosen {
-    plan: PlanId,
-    task: TaskId,
-    attempt: u32,
+    key: AttemptKey,
     locks: Vec<Lock>,
     timeout_seconds: Option<u32>,
     /// Whether it has no slot yet.
@@ -45,7 +43,7 @@ impl Scheduler {
             let chosen = self.choose(now, writes);
             let mut again = false;
             for one in chosen {
-                let Some(draft) = writes.get_mut(&one.plan) else { continue };
+                let Some(draft) = writes.get_mut(&one.key.plan) else { continue };
                 again |= self.start(now, one, draft);
             }
             for draft in writes.values_mut().filter(|draft| draft.shared) {
@@ -141,9 +139,9 @@ impl Scheduler {
     /// Remembers who waits for locks since when, and lets the one who has waited longest, and long enough, go first.
     fn note_lock_waits(&mut self, now: Timestamp, waits: Vec<(PlanId, TaskId)>, chosen: &[Chosen]) {
         for one in chosen {
-            if let Some(followed) = self.plans.get_mut(&one.plan) {
-                followed.lock_waits.remove(&one.task);
-                followed.parked.remove(&one.task);
+            if let Some(followed) = self.plans.get_mut(&one.key.plan) {
+                followed.lock_waits.remove(&one.key.task);
+                followed.parked.remove(&one.key.task);
             }
         }
         let mut longest: Option<(Timestamp, PlanId, TaskId)> = None;
@@ -186,21 +184,20 @@ impl Scheduler {
 
     /// Writes a start down, and the end of what ends at once. Returns whether something ended.
     fn start(&mut self, now: Timestamp, one: Chosen, draft: &mut Draft) -> bool {
-        let Chosen { plan, task, attempt, locks, timeout_seconds, ahead, instant } = one;
-        let queue = self.plans.get(&plan).map(|followed| queue_of(&followed.plan)).unwrap_or_default();
-        let key = AttemptKey::new(&plan, &task, attempt);
-        let command = Command::StartTask { task: task.clone(), worker: self.worker.clone() };
-        let started = self.apply(now, &plan, command, draft);
+        let Chosen { key, locks, timeout_seconds, ahead, instant } = one;
+        let Some(queue) = self.plans.get_mut(&key.plan).map(Followed::queue) else { return false };
+        let command = Command::StartTask { task: key.task.clone(), worker: self.worker.clone() };
+        let started = self.apply(now, &key.plan, command, draft);
         let has_slot = instant.is_none() && !ahead;
         let Some(instant) = instant.filter(|_| started) else {
             if !started {
-                self.locks.release(&holder(&plan, &task), &locks);
+                self.release_locks(&key, &locks);
                 if has_slot {
                     self.slots.give(&queue);
                 }
                 return false;
             }
-            if let Some(followed) = self.plans.get_mut(&plan) {
+            if let Some(followed) = self.plans.get_mut(&key.plan) {
                 followed.running += 1;
             }
             let live = Live { ahead, ..Live::starting(locks, queue, timeout_seconds, now) };
@@ -208,7 +205,7 @@ impl Scheduler {
             draft.starts.push(key);
             return false;
         };
-        let (of, attempt) = (task.clone(), Some(attempt));
+        let (of, attempt) = (key.task.clone(), Some(key.attempt));
         let end = match instant {
             Instant::Finish(outcome, retry) => {
                 Command::FinishTask { task: of, attempt, outcome, retry: Some(retry) }
@@ -219,9 +216,9 @@ impl Scheduler {
             // It cannot be decided before the start, which this copy does not see.
             draft.commands.push(end);
         } else {
-            self.apply(now, &plan, end, draft);
+            self.apply(now, &key.plan, end, draft);
         }
-        self.locks.release(&holder(&plan, &task), &locks);
+        self.release_locks(&key, &locks);
         // What a shared plan's tasks lead to is seen only once they are written.
         !draft.shared
     }
@@ -231,10 +228,6 @@ impl Scheduler {
 enum Obstacle {
     Queue,
     Locks,
-}
-
-fn queue_of(plan: &Plan) -> String {
-    Config::queue_name(&plan.spec().queue).to_owned()
 }
 
 /// What a run has to do for a ready task.
@@ -310,20 +303,21 @@ fn admit(
         Errand::Instant(instant) => (Some(instant), None),
         Errand::Run(timeout) => (None, timeout),
     };
-    let queue = queue_of(plan);
-    let concurrency = config.queues.get(&queue).map_or(0, |queue| queue.concurrency);
-    let has_slot = instant.is_none() && slots.take(&queue, concurrency);
+    let queue = Config::queue_name(&plan.spec().queue);
+    let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
+    let has_slot = instant.is_none() && slots.take(queue, concurrency);
     let full = instant.is_none() && !has_slot;
     // Where others have all slots, nobody knows when one is free.
-    let soon = *ahead_left > 0 && slots.has_any(&queue) && !slots.are_wanted(&queue);
+    let soon = *ahead_left > 0 && slots.has_any(queue) && !slots.are_wanted(queue);
     // One whose author counts attempts is not started before it can really start: it may have to be given back.
     if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }
-    let name = holder(plan.id(), &task.spec.id);
-    if !task.spec.locks.is_empty() && locks.acquire(&name, &task.spec.locks).is_err() {
+    if !task.spec.locks.is_empty()
+        && locks.acquire(&holder(plan.id(), &task.spec.id), &task.spec.locks).is_err()
+    {
         if has_slot {
-            slots.give(&queue);
+            slots.give(queue);
         }
         return Err(Obstacle::Locks);
     }
@@ -331,10 +325,8 @@ fn admit(
         *ahead_left -= 1;
     }
     Ok(Some(Chosen {
-        plan: plan.id().clone(),
-        task: task.spec.id.clone(),
+        key: AttemptKey::new(plan.id(), &task.spec.id, task.state.attempt.saturating_add(1)),
         ahead: full,
-        attempt: task.state.attempt.saturating_add(1),
         locks: task.spec.locks.clone(),
         timeout_seconds: task.spec.timeout_seconds.or(timeout).or(config.timeout_seconds).filter(|&s| s > 0),
         instant,

@@ -107,7 +107,7 @@ impl Scheduler {
         gone.extend(lost.map(|key| (key, Loss::Died)));
         for (key, loss) in gone {
             let retry = Some(retry_of_lost(&self.config, loss));
-            let command = Command::LoseTask { task: key.task, attempt: key.attempt, retry };
+            let command = Command::LoseTask { task: key.task.clone(), attempt: key.attempt, retry };
             self.apply(now, id, command, draft);
         }
     }

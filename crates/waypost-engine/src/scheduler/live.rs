@@ -1,23 +1,37 @@
 //! Attempts that run in this process, as the scheduler sees them.
 
-use serde::Serialize;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use waypost_core::{Ask, Evidence, Json, Lock, Plan, PlanId, Status, TaskId, Timestamp};
 
-/// One start of one task.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
-pub struct AttemptKey {
-    /// The plan.
-    pub plan: PlanId,
-    /// The task.
+/// What one start of one task is known by.
+#[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Start {
+    /// The task. It comes first because it differs more often than the plan.
     pub task: TaskId,
     /// The number of the start.
     pub attempt: u32,
+    /// The plan.
+    pub plan: PlanId,
 }
+
+/// One start of one task, for all who have to do with it: a copy costs nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AttemptKey(Arc<Start>);
 
 impl AttemptKey {
     /// The key of this attempt.
     pub fn new(plan: &PlanId, task: &TaskId, attempt: u32) -> Self {
-        Self { plan: plan.clone(), task: task.clone(), attempt }
+        Self(Arc::new(Start { plan: plan.clone(), task: task.clone(), attempt }))
+    }
+}
+
+impl Deref for AttemptKey {
+    type Target = Start;
+
+    fn deref(&self) -> &Start {
+        &self.0
     }
 }
 
@@ -102,7 +116,7 @@ pub(super) enum Stage {
 #[derive(Clone, Debug)]
 pub(super) struct Live {
     pub(super) locks: Vec<Lock>,
-    pub(super) queue: String,
+    pub(super) queue: Arc<str>,
     pub(super) since: Timestamp,
     pub(super) timeout_seconds: Option<u32>,
     pub(super) deadline: Option<Timestamp>,
@@ -124,7 +138,7 @@ pub(super) struct Live {
 impl Live {
     pub(super) fn starting(
         locks: Vec<Lock>,
-        queue: String,
+        queue: Arc<str>,
         timeout_seconds: Option<u32>,
         now: Timestamp,
     ) -> Self {

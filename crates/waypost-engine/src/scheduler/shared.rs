@@ -3,6 +3,7 @@
 //! reads a whole plan again because another was faster.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
@@ -12,6 +13,7 @@ use super::{
     Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, PARKED_MICROS, Scheduler, holder, is_failure,
     notice,
 };
+use crate::config::Config;
 
 /// Seconds for which a plan counts as shared after another worker has written it.
 const SHARED_SECONDS: u64 = 10;
@@ -78,6 +80,15 @@ pub(super) struct Offer<'a> {
 }
 
 impl Followed {
+    /// The name of its queue as the plan says it now.
+    pub(super) fn queue(&mut self) -> Arc<str> {
+        let name = Config::queue_name(&self.plan.spec().queue);
+        if *self.queue != *name {
+            self.queue = name.into();
+        }
+        Arc::clone(&self.queue)
+    }
+
     /// Another worker has written the plan.
     pub(super) fn share(&mut self, now: Timestamp) {
         self.shared_until = Some(now.plus_seconds(SHARED_SECONDS));

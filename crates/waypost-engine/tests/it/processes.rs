@@ -272,7 +272,7 @@ fn workers_see_only_what_the_configuration_lets_through_and_secrets_are_never_ke
     let mut config = shell("env >&2; echo \"$TOKEN\"");
     let Some(Executor::Worker(Worker::Process(process))) = config.executors.get_mut("run") else { panic!() };
     let secret = waypost_engine::config::Secret::Variable("SECRET_SOURCE".to_owned());
-    process.secrets.insert("TOKEN".to_owned(), secret);
+    Arc::make_mut(process).secrets.insert("TOKEN".to_owned(), secret);
     let (plan, _, _) = place.run(config, plan_of([job("a", &[], &[])]));
     let log = place.log(&plan, "a");
     assert!(log.contains("PATH=/usr/local/bin") && log.contains("TOKEN=***"), "{log}");
