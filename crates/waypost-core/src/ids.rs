@@ -27,7 +27,9 @@ pub enum BadId {
 }
 
 /// The name of a plan: safe as a file name and as a word on a command line. A copy costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode,
+)]
 #[serde(try_from = "String")]
 pub struct PlanId(Arc<str>);
 
@@ -58,7 +60,9 @@ impl PlanId {
 }
 
 /// The name of a task, unique within its plan. A copy costs nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode)]
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize, bitcode::Encode, bitcode::Decode,
+)]
 #[serde(try_from = "String")]
 pub struct TaskId(Arc<str>);
 

@@ -18,9 +18,9 @@ impl Reader<'_> {
         let executor = match kind.as_ref().map(|(_, kind)| kind.as_str()) {
             Some("noop") => Some(Executor::Noop),
             Some("human") => Some(Executor::Human),
-            Some("process") => {
-                self.process(path, at, &mut table).map(|process| Executor::Worker(Worker::Process(Arc::new(process))))
-            }
+            Some("process") => self
+                .process(path, at, &mut table)
+                .map(|process| Executor::Worker(Worker::Process(Arc::new(process)))),
             Some("agent") => {
                 let agent = self.agent(path, at, &mut table);
                 agent.map(|agent| Executor::Worker(Worker::Agent(Arc::new(agent))))
