@@ -4,6 +4,7 @@ use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
+use crate::slurm::wait_for;
 use crate::transcript::Workspace;
 
 #[test]
@@ -31,11 +32,14 @@ fn ctrl_c_ends_it_as_shells_expect() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let interrupted =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(interrupted.success());
+    // Again and again: as long as it is not yet the program itself, nobody may heed it.
+    let status = wait_for("the end of what was interrupted", || {
+        let number = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &number]).status().unwrap().success());
+        child.try_wait().unwrap()
+    });
     // A shell tells death by signal 2 as exit code 130.
-    assert_eq!(child.wait().unwrap().signal(), Some(2));
+    assert_eq!(status.signal(), Some(2));
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!(said, "");

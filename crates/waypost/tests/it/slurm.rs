@@ -30,7 +30,7 @@ fn shared() -> &'static SlurmCluster {
 }
 
 /// Waits until something is so.
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     // Nobody ever sends: it is waited for and nothing else.
     let (_sender, nothing): (_, Receiver<()>) = channel();
