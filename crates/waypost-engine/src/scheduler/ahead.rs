@@ -85,8 +85,11 @@ impl Scheduler {
         self.live_wake_at = earlier(self.live_wake_at, live.deadline);
         let queue = live.queue.clone();
         if let Some(waiting) = self.waiting.get_mut(&queue) {
-            // Mostly it is the first.
-            waiting.retain(|waiting| waiting != next);
+            if waiting.front() == Some(next) {
+                waiting.pop_front();
+            } else {
+                waiting.retain(|waiting| waiting != next);
+            }
         }
         match self.live.get_mut(ended).filter(|live| live.has_slot()) {
             Some(ended) => {
