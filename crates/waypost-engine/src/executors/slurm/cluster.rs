@@ -260,7 +260,7 @@ impl Cluster {
         for mut batch in due {
             match self.submit(&batch) {
                 Ok(job) => self.taken(batch, job),
-                Err(Trouble::NotNow(_)) if batch.is_dropped() => batch.end(),
+                Err(Trouble::NotNow(_)) if batch.is_dropped() => batch.take_away(),
                 Err(Trouble::NotNow(why)) if batch.since.elapsed() < SUBMIT_FOR => {
                     batch.postpone(&why);
                     self.batches.push(batch);
@@ -292,6 +292,8 @@ impl Cluster {
 
     /// Slurm has taken a batch.
     fn taken(&mut self, batch: Batch, job: u64) {
+        // Before anybody hears of it: whoever does may have ended, and the run with it, a moment later.
+        batch.take_away();
         let several = batch.requests.len() > 1;
         let mut unwanted = Vec::new();
         for (at, request) in batch.requests.into_iter().enumerate() {
@@ -304,7 +306,6 @@ impl Cluster {
             let _unwritten = request.folder.set_job(id);
             self.watch(id, request.folder, request.news);
         }
-        let _gone = fs::remove_file(&batch.script);
         self.tools.end(&unwanted, Force::Ask);
     }
 
@@ -468,13 +469,14 @@ impl Batch {
     }
 
     fn refused(self, trouble: &Trouble) {
+        self.take_away();
         for request in &self.requests {
             request.news.send_modify(|news| news.stage = Stage::NotTaken(trouble.clone()));
         }
-        self.end();
     }
 
-    fn end(self) {
+    /// Slurm has its own copy of the script, or will never have one.
+    fn take_away(&self) {
         let _gone = fs::remove_file(&self.script);
     }
 }
