@@ -27,8 +27,9 @@ use std::sync::atomic::AtomicBool;
 use axum::Router;
 use axum::http::StatusCode;
 use tokio::sync::watch;
+use waypost_config::Config;
 use waypost_core::{Actor, Command, PlanId};
-use waypost_engine::{Config, admit};
+use waypost_service::admission as admit;
 use waypost_store::{Committed, Plans, WriteRequest};
 
 pub(crate) use self::answer::Problem;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
+use waypost_config::Config;
 use waypost_core::{Actor, Command, Json, Phase, Plan, PlanId, Refusal, Task, Work};
-use waypost_engine::{Config, preview_of_check, preview_of_work};
+use waypost_service::{preview_of_check, preview_of_work};
 use waypost_store::{WriteError, WriteRequest};
 
 use crate::refused::Refused;

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use waypost_engine::config::Role;
+use waypost_config::FileRole;
 
 use crate::refused::Refused;
 use crate::workspace::Workspace;
@@ -122,8 +122,8 @@ fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -
     let wanted = [folded(wanted), folded(&real(wanted))];
     for named in workspace.config.named_files() {
         let is_closed = match named.role {
-            Role::Secret => true,
-            Role::Read | Role::Run | Role::Told => access == Access::Write,
+            FileRole::Secret => true,
+            FileRole::Read | FileRole::Run | FileRole::Told => access == Access::Write,
         };
         let path = plain(&workspace.folder.join(&named.path));
         if is_closed && (wanted.contains(&folded(&path)) || wanted.contains(&folded(&real(&path)))) {
@@ -187,7 +187,7 @@ fn hooks_of(root: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use waypost_engine::{Config, Layer, Origin};
+    use waypost_config::{Config, Layer, Origin};
     use waypost_store::{MemoryStore, Plans};
 
     use super::*;

@@ -231,7 +231,7 @@ fn names(workspace: &Path, said: &str) -> Result<Vec<String>, Refused> {
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    use waypost_engine::Config;
+    use waypost_config::Config;
     use waypost_store::{MemoryStore, Plans};
 
     use super::*;

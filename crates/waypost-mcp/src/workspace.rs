@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use waypost_config::Config;
 use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId, Timestamp};
-use waypost_engine::{Config, admit};
+use waypost_service::admission as admit;
 use waypost_store::{Committed, Head, Lease, NewPlan, Page, Plans, Query, Sort, StoreError, WriteRequest};
 
 use crate::refused::Refused;

@@ -13,10 +13,10 @@ use crate::manner::{Tries, cut_first, slot_name};
 use crate::prompts::{Values, fingerprint};
 use crate::reading::{has_one_of, json_of, kind_of};
 use crate::repair::{Repair, Repairs};
-use crate::tokens::estimate;
 use crate::words::one_line;
 use crate::{Answer, Ask, Ended, GaveUp, Manner, Purpose};
 use exam::{Given, Question};
+use waypost_llm::token_estimate::estimate;
 
 /// A summary has fewer words than this.
 pub const SUMMARY_WORDS_MAX: usize = 100;

@@ -123,19 +123,11 @@ impl BadFilter {
     /// What to do next.
     pub fn hint(&self) -> String {
         match self {
-            Self::NoSuchKind(_) => format!("write one of {}", event_kinds().join(", ")),
+            Self::NoSuchKind(_) => format!("write one of {}", waypost_core::event_kinds().join(", ")),
             Self::TooManyNames { .. } => "name fewer, or leave the list out to hear of all".to_owned(),
             Self::NameTooLong => "write the name as the plan has it".to_owned(),
         }
     }
-}
-
-/// All words for events, those that follow by the graph included, in alphabetical order.
-pub fn event_kinds() -> Vec<&'static str> {
-    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(Consequence::KINDS).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    kinds
 }
 
 impl EventFilter {

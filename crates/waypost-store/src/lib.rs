@@ -5,6 +5,7 @@
 //! memory, and commits writers who wait together in one go.
 
 mod across;
+mod attempt_log_file;
 mod clock;
 mod copy;
 mod deliver;
@@ -30,13 +31,15 @@ mod store;
 mod subscriptions;
 mod watch;
 mod whereabouts;
+mod worker_identity;
 mod workers;
 
 pub use across::{AGENT_PLANS_MAX, RING_TASKS_MAX};
+pub use attempt_log_file::{FoundLog, NoLog, file_name as log_file_name, find_log, log_path, log_tail};
 pub use copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use events::{
     BadCursor, BadFilter, Cursor, EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventFilter,
-    EventPage, FILTER_NAMES_MAX, Happening, Occurrence, event_kinds,
+    EventPage, FILTER_NAMES_MAX, Happening, Occurrence,
 };
 pub use file::FileStore;
 pub use heard::{Heard, hear_of_commits};
@@ -59,7 +62,9 @@ pub use store::{
 };
 pub use subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
 pub use watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
+pub use waypost_core::event_kinds;
 pub use whereabouts::{WARNINGS_MAX, Whereabouts};
+pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_elsewhere, worker_name};
 pub use workers::{
     ATTEMPT_LOG_BYTES_MAX, AttemptLog, Slots, WORKER_KEPT_SECONDS, WORKERS_PAGE_MAX, Worker, WorkerKind,
     WorkerState,

@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use waypost_config::{Config, Surroundings};
 use waypost_core::Actor;
-use waypost_engine::{Config, Surroundings};
 use waypost_store::{Plans, StoreError};
 
 use self::runs::Runs;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
 use waypost_core::Timestamp;
-use waypost_engine::Sign;
+use waypost_service::Sign;
 
 use crate::app::{Answer, Context, Effect, Event, Flow, NoteKind, PlanKey, Trouble};
 use crate::dialog::{Button, Choice, Dialog};

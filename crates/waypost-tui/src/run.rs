@@ -9,7 +9,7 @@ mod told;
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
 use waypost_core::{Command, Phase, Standing, TaskId};
-use waypost_engine::Control;
+use waypost_run::Control;
 
 pub use self::standing::{Asked, Group, ROWS_MAX, Row, Standings};
 pub use self::told::{Closer, Preview, PreviewedTask, RunAnswer, RunEffect, Started};

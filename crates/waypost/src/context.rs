@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
+use waypost_config::Config;
 use waypost_core::{Actor, Command, Draft, Phase, Place as InPlan, Plan, PlanId, Problem, Refusal, TaskId};
-use waypost_engine::{Config, admit};
+use waypost_service::admission as admit;
 use waypost_store::{Committed, Durability, MemoryStore, Plans, WriteRequest, open};
 
 use crate::cli::{Global, Guard};

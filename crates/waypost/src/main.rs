@@ -32,9 +32,9 @@ fn main() -> ExitCode {
         Err(error) => return misread(&error),
     };
     let mut context = Context::new(cli.global);
-    waypost_engine::traces::begin(&setup::variables());
+    waypost_exec::traces::begin(&setup::variables());
     let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
-    waypost_engine::traces::finish();
+    waypost_exec::traces::finish();
     ended(context.out, outcome)
 }
 

@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 
 use std::sync::Arc;
 
-use waypost_engine::config::Report;
-use waypost_engine::{BadConfig, Config, Layer, Origin, Relay, Surroundings, worker_name};
+use waypost_config::Report;
+use waypost_config::{BadConfig, Config, Layer, Origin, Surroundings};
+use waypost_run::Relay;
 use waypost_store::Plans;
+use waypost_store::worker_name;
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};

@@ -10,10 +10,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use waypost_config::Config;
 use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
-use waypost_engine::Config;
-use waypost_engine::models::{Journal, JournalError, Redactor, Stop, read_journal};
-use waypost_engine::thinking::{
+use waypost_llm::{Journal, JournalError, Redactor, Stop, read_journal};
+use waypost_planner::planning::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
 use waypost_store::{Plans, WriteRequest};
@@ -120,7 +120,7 @@ impl Room {
 
     /// The same, in the journal's own words.
     pub(crate) fn open_journal(&self, plan: &PlanId) -> Result<Journal, JournalError> {
-        let holder = format!("process {} ({})", std::process::id(), waypost_engine::worker_name());
+        let holder = format!("process {} ({})", std::process::id(), waypost_store::worker_name());
         Journal::open(&self.orders.journal(plan), text::now(), &holder, self.redactor())
     }
 

@@ -33,7 +33,7 @@ impl Place {
     pub(crate) fn with_todo_store(self) -> Self {
         let Some(folder) = &self.folder else { return self };
         let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
-        let Some(path) = waypost_engine::config::todo_store(&text) else { return self };
+        let Some(path) = waypost_config::todo_store(&text) else { return self };
         let root = folder.parent().unwrap_or(folder);
         Self { location: format!("file:{}", root.join(path).display()), ..self }
     }

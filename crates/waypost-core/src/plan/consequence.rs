@@ -254,3 +254,11 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<Consequence> {
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => None,
     }
 }
+
+/// The names of all events, derived ones included, in alphabetical order.
+pub fn event_kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(Consequence::KINDS).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
+}

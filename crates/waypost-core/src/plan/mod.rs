@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 
 use smallvec::SmallVec;
 
-pub use consequence::Consequence;
+pub use consequence::{Consequence, event_kinds};
 pub use read::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 

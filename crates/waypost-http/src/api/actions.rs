@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Status, TaskId, differences};
-use waypost_engine::{Disclosure, admit, disclosure, is_to_be_run};
+use waypost_service::admission as admit;
+use waypost_service::{Disclosure, disclosure, is_to_be_run};
 
 use super::answer::{Problem, Told};
 use super::approvals::approval as approval_of;

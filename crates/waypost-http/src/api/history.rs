@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_core::{Event, Plan, PlanId, Status, Task, TaskId, Timestamp, differences};
 use waypost_dialects::{Dialect, Form};
-use waypost_engine::summary;
+use waypost_service::summary;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath, page_size};

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
-use waypost_engine::{FoundLog, NoLog, find_log};
+use waypost_store::{FoundLog, NoLog, find_log};
 
 use super::answer::Problem;
 use super::asked::{Parameters, TaskPath};

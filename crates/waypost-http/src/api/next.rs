@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::PlanId;
-use waypost_engine::{Claim, Claimed, claim, on_offer, whole_task};
+use waypost_service::{Claim, Claimed, claim, on_offer, whole_task};
 
 use super::answer::{Problem, Told};
 use super::asked::{Body, Parameters, Writer, page_size};

@@ -9,9 +9,11 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use waypost_config::Config;
+use waypost_config::{Executor, Worker};
 use waypost_core::{ActorKind, Phase, validate as problems_of};
-use waypost_engine::config::{Executor, Worker};
-use waypost_engine::{Config, admit, worker_state};
+use waypost_service::admission as admit;
+use waypost_service::worker_state;
 use waypost_store::{Query, Sort, WORKERS_PAGE_MAX};
 
 use super::answer::{Problem, Told};

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Phase, Plan, PlanChanges, PlanId, critical_path};
 use waypost_dialects::{Dialect, Reading};
-use waypost_engine::admit;
+use waypost_service::admission as admit;
 use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
 
 use super::answer::{Problem, Told, tag};

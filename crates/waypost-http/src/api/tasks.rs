@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
-use waypost_engine::{cut_text, log_path, task_row, whole_task, why};
+use waypost_service::{cut_text, task_row, whole_task, why};
+use waypost_store::log_path;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath, TaskPath, page_size};

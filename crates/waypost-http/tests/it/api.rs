@@ -13,8 +13,8 @@ use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use waypost_config::Config;
 use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_engine::Config;
 use waypost_http::{Api, BODY_BYTES_MAX, Gate, Role, Site, Tokens, openapi, serve};
 use waypost_store::{MemoryStore, Plans};
 
@@ -310,7 +310,7 @@ fn the_end_of_a_log_is_read_and_a_plan_leaves_in_any_format() {
     desk.post("/plans/p/actions/start", &json!({})).ok();
     desk.post("/plans/p/tasks/a/actions/claim", &json!({})).ok();
     let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("a").unwrap());
-    let path = waypost_engine::log_path(&desk.folder.path().join("logs"), &plan, &task, 1);
+    let path = waypost_store::log_path(&desk.folder.path().join("logs"), &plan, &task, 1);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, "first\nsecond\n").unwrap();
     assert_eq!(desk.get("/plans/p/tasks/a/log").text, "first\nsecond\n");

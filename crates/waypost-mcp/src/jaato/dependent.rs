@@ -5,7 +5,7 @@ use waypost_core::{
     Command, Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
 use waypost_dialects::jaato::answers;
-use waypost_engine::give_back_lost;
+use waypost_service::give_back_lost;
 use waypost_store::Whereabouts;
 
 use super::current::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use waypost_core::Actor;
-use waypost_engine::models::{Journal, Quiet, Recorded, Redactor, Stop};
-use waypost_engine::planner::generate::TASKS_ASKED_MAX;
-use waypost_engine::planner::{Generate, Limits, Manner, Wanted};
-use waypost_engine::thinking::{Halt, NoDraft, Orders, charge, generate};
+use waypost_llm::{Journal, Quiet, Recorded, Redactor, Stop};
+use waypost_planner::generate::TASKS_ASKED_MAX;
+use waypost_planner::planning::{Halt, NoDraft, Orders, charge, generate};
+use waypost_planner::{Generate, Limits, Manner, Wanted};
 
 use super::arguments::Arguments;
 use super::{create, which};

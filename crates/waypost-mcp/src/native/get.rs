@@ -125,7 +125,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
 /// What a task that has not begun waits for, holders of locks included.
 fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Refused> {
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
-    let why = waypost_engine::why(&call.workspace.plans, plan, &task)?;
+    let why = waypost_service::why(&call.workspace.plans, plan, &task)?;
     let waits = match why.standing {
         Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
         Some(

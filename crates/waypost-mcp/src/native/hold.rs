@@ -2,7 +2,7 @@
 //! works on, the other gets only if it says that the first is gone.
 
 use waypost_core::{Command, Plan, PlanId, Status, TaskId, Timestamp};
-use waypost_engine::give_back_lost;
+use waypost_service::give_back_lost;
 
 use super::which;
 use crate::call::Call;

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Ask, Command, Json, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp,
 };
-use waypost_engine::{Claim, Claimed, claim};
+use waypost_service::{Claim, Claimed, claim};
 use waypost_store::WriteError;
 
 use super::arguments::Arguments;

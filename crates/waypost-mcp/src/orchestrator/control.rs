@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
-use waypost_engine::{FoundLog, find_log};
+use waypost_store::{FoundLog, find_log};
 
 use super::find;
 use crate::call::Call;
@@ -81,7 +81,7 @@ pub(super) fn why(call: &Call) -> Result<Answer, Refused> {
     let Which { plan, task } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = find::task(call, &id, &task)?;
-    let why = waypost_engine::why(&call.workspace.plans, &id, &task)?;
+    let why = waypost_service::why(&call.workspace.plans, &id, &task)?;
     // The facts say nothing that the words do not: they are left out, so that the answer stays small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();

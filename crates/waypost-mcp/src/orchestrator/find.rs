@@ -1,7 +1,8 @@
 //! The plans and tasks that arguments name, and who is there to run them.
 
+use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
-use waypost_engine::{Config, no_worker};
+use waypost_service::no_worker;
 use waypost_store::WriteError;
 
 use super::status::words;
@@ -30,7 +31,7 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, Refused> {
     let plans = &call.workspace.plans;
     let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
-    Ok(waypost_engine::workers_of(plans, &queue)?.len())
+    Ok(waypost_service::workers_of(plans, &queue)?.len())
 }
 
 /// What has to happen before anything runs, if it is not up to the agent.

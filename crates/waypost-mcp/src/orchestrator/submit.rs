@@ -2,10 +2,12 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use waypost_config::Config;
 use waypost_core::{Command, DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Wrong, validate};
 use waypost_dialects::Dialect;
-use waypost_engine::submit::{self, Entered, NotEntered, Start};
-use waypost_engine::{Config, admit};
+use waypost_service::admission as admit;
+use waypost_service::submit;
+use waypost_service::submit::{Entered, NotEntered, Start};
 
 use super::find;
 use crate::approval;

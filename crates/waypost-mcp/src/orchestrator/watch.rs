@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
-use waypost_engine::{News, Notice, happened_since};
+use waypost_run::{News, Notice, happened_since};
 
 use super::{find, status};
 use crate::call::Call;

@@ -7,7 +7,7 @@ use rmcp::model::{ClientCapabilities, ClientConfig, ErrorData, Implementation};
 use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
-use waypost_engine::Config;
+use waypost_config::Config;
 use waypost_mcp::{Opener, Options, Roots, Server, Toolset, Workspace};
 use waypost_store::{MemoryStore, Plans};
 

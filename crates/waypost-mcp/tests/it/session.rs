@@ -13,8 +13,8 @@ use rmcp::service::RunningService;
 use rmcp::{ClientHandler, RoleClient, ServiceExt};
 use serde_json::Value;
 use tokio::runtime::Runtime;
+use waypost_config::{Config, Layer, Origin};
 use waypost_core::{Actor, Command, Plan, PlanId, Timestamp};
-use waypost_engine::{Config, Layer, Origin};
 use waypost_mcp::{Opener, Options, Server, Toolset, Workspace};
 use waypost_store::{MemoryStore, Plans, Store, WriteRequest};
 

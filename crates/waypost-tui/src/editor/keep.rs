@@ -2,7 +2,7 @@
 
 use waypost_core::{PlanId, Status};
 use waypost_dialects::{Dialect, Form as Shape, keep_foreign, read, write};
-use waypost_engine::{Texts, difference_lines};
+use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
 use super::Editor;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
-use waypost_engine::{FoundLog, NoLog, Texts, difference_lines, find_log, is_for_people, summary, why};
+use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
 use waypost_store::{Entry, Plans, Query, StoreError};
+use waypost_store::{FoundLog, NoLog, find_log};
 
 use super::writes::no_store;
 use super::{Ground, Shared};

@@ -6,10 +6,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use waypost_core::{ActorKind, Draft, Phase, Plan};
-use waypost_engine::submit::{self, NotEntered, Start};
-use waypost_engine::{
-    Control, Controller, Notice, Options, Relay, Remark, RunError, Runner, View, Watcher, admit,
-};
+use waypost_run::{Control, Controller, Notice, Options, Relay, Remark, RunError, Runner, View, Watcher};
+use waypost_service::admission as admit;
+use waypost_service::submit;
+use waypost_service::submit::{NotEntered, Start};
 use waypost_store::Plans;
 
 use super::writes::no_store;

@@ -1,7 +1,8 @@
 //! What went wrong, in words for a person at the terminal: what happened, to what, what to do next.
 
 use waypost_core::{Problem, Refusal};
-use waypost_engine::{RunError, admit};
+use waypost_run::RunError;
+use waypost_service::admission as admit;
 use waypost_store::{StoreError, WriteError};
 
 use crate::app::Trouble;

@@ -1,7 +1,8 @@
 //! What is written for the person at the terminal, as that person.
 
 use waypost_core::{Command, Draft, Plan, PlanSpec, TaskId};
-use waypost_engine::{admit, answer_command};
+use waypost_service::admission as admit;
+use waypost_service::answer_command;
 use waypost_store::{Committed, NewPlan, WriteError, WriteRequest};
 
 use super::Shared;

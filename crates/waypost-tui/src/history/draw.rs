@@ -4,7 +4,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
-use waypost_engine::Sign;
+use waypost_service::Sign;
 
 use super::{Focus, History};
 use crate::app::App;

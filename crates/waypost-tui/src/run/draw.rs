@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_core::{Counts, Phase, Standing, Timestamp};
-use waypost_engine::Control;
+use waypost_run::Control;
 
 use super::orders::is_order;
 use super::{Broken, Focus, Group, Ours, Preview, Row, RunView, Standings};

@@ -1,7 +1,7 @@
 //! What a person may say to a plan from the run view: dialogs, and the orders that come of them.
 
 use waypost_core::{Command, Phase};
-use waypost_engine::Control;
+use waypost_run::Control;
 
 use super::{Asking, Group, Intent, Ours, PreviewedTask, RunEffect, RunView};
 use crate::app::{Context, Flow, NoteKind, Trouble};

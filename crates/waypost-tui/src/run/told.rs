@@ -1,7 +1,9 @@
 //! What the run view asks the loop for, and what it is told.
 
+use waypost_config::Config;
 use waypost_core::{Command, Plan, TaskId};
-use waypost_engine::{Config, Control, Disclosure, disclosure, is_for_people, is_to_be_run};
+use waypost_run::Control;
+use waypost_service::{Disclosure, disclosure, is_for_people, is_to_be_run};
 
 use super::{PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, Standings};
 use crate::app::{PlanKey, Trouble};

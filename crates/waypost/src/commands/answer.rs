@@ -2,8 +2,9 @@
 
 use clap::Args;
 use serde_json::{Map, Value, json};
+use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_engine::{Config, answer_command, is_for_people};
+use waypost_service::{answer_command, is_for_people};
 use waypost_store::{Head, Plans, Query, Sort};
 
 use crate::cli::Guard;

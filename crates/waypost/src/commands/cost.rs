@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_core::PlanId;
-use waypost_engine::models::{Spent, Totals, read_journal};
+use waypost_llm::{Spent, Totals, read_journal};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
-use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Order, Steps, Thought, Want};
+use waypost_llm::Journal;
+use waypost_planner::planning::{Order, Steps, Thought, Want};
 use waypost_planner::{Decompose as Session, Progress, Stopped};
 use waypost_store::{NewPlan, WriteError};
 

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::differences;
-use waypost_engine::Texts;
+use waypost_service::Texts;
 
 use crate::context::Context;
 use crate::error::Outcome;

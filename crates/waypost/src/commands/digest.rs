@@ -5,9 +5,9 @@ use std::sync::Arc;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Digest as Kept, Plan};
-use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Digests, Order, Steps, Want};
+use waypost_llm::Journal;
 use waypost_planner::Fidelity;
+use waypost_planner::planning::{Digests, Order, Steps, Want};
 
 use crate::context::{Context, task_of};
 use crate::error::Outcome;

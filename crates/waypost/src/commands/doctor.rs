@@ -3,7 +3,8 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_engine::{look_at_slurm, worker_state};
+use waypost_exec::look_at_slurm;
+use waypost_service::worker_state;
 use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::json;
 use waypost_core::{PlanId, TaskId};
-use waypost_engine::{consequence_summary, summary};
+use waypost_service::{consequence_summary, summary};
 use waypost_store::{Cursor, Entry, EventFilter, Happening, LogFilter, Occurrence, Plans};
 
 use crate::context::Context;

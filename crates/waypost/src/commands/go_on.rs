@@ -1,7 +1,7 @@
 //! `waypost continue`: goes on with thinking that has not come to its end, in a new process, from the same place.
 
 use clap::Args;
-use waypost_engine::thinking::{Ending, Order, OrderError, Stand, Steps, Want};
+use waypost_planner::planning::{Ending, Order, OrderError, Stand, Steps, Want};
 
 use super::plan::making::{Making, Saving};
 use super::{decompose, digest};

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_engine::summary;
+use waypost_service::summary;
 use waypost_store::{Entry, HISTORY_PAGE, Pruned};
 
 use crate::context::Context;

@@ -218,7 +218,7 @@ fn is_program(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use waypost_engine::{Config, Layer, Origin};
+    use waypost_config::{Config, Layer, Origin};
 
     use super::*;
 

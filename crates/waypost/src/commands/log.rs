@@ -3,8 +3,8 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_engine::{FoundLog, NoLog, find_log, log_path};
 use waypost_store::AttemptLog;
+use waypost_store::{FoundLog, NoLog, find_log, log_path};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use waypost_engine::{Config, Relay};
+use waypost_config::Config;
 use waypost_mcp::{
     AGENT_NAME_CHARACTERS_MAX, Opener, Options, Roots, Toolset, Unopened, Workspace, agent_name, serve_stdio,
 };
+use waypost_run::Relay;
 use waypost_store::{Durability, Plans, Store, open};
 
 use crate::context::Context;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use waypost_engine::config::{ModelServer, Secret};
-use waypost_engine::models::{ByRole, Client, ModelError, Probed, Stop, Verdict};
-use waypost_engine::{Config, Surroundings};
+use waypost_config::{Config, Surroundings};
+use waypost_config::{ModelServer, Secret};
+use waypost_llm::{ByRole, Client, ModelError, Probed, Stop, Verdict};
 use waypost_planner::Role;
 
 use crate::context::Context;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_engine::{Claim, Claimed, claim, on_offer};
+use waypost_service::{Claim, Claimed, claim, on_offer};
 use waypost_store::{Committed, Plans};
 
 use super::work::lease;

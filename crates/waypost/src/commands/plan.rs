@@ -5,8 +5,8 @@ pub(crate) mod making;
 mod map;
 
 use clap::Args;
-use waypost_engine::thinking::{Order, Stand, Text, Want};
 use waypost_planner::generate::TASKS_ASKED_MAX;
+use waypost_planner::planning::{Order, Stand, Text, Want};
 
 use crate::commands::plan::making::{Making, Saving};
 use crate::context::Context;

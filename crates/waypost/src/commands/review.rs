@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Digest, Plan, Task, seemly};
-use waypost_engine::models::{JournalLine, read_journal};
+use waypost_llm::{JournalLine, read_journal};
 
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};

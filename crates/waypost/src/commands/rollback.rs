@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::{Map, Value};
 use waypost_core::{Command, Plan, TaskId};
-use waypost_engine::models::JournalError;
-use waypost_engine::thinking::forget_outdated;
+use waypost_llm::JournalError;
+use waypost_planner::planning::forget_outdated;
 
 use crate::cli::Guard;
 use crate::context::Context;

@@ -12,12 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
+use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
 use waypost_dialects::Dialect;
-use waypost_engine::{
-    AfterFailure, Config, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
-    submit,
+use waypost_run::{
+    AfterFailure, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
 };
+use waypost_service::submit;
 use waypost_store::Plans;
 use waypost_tui::run::Intent;
 

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Map, Value};
+use waypost_config::Config;
 use waypost_core::{Command, Phase};
 use waypost_dialects::Dialect;
-use waypost_engine::{Config, no_worker, submit, workers_of};
+use waypost_service::submit;
+use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run::begin::{self, Approval, Begin};

@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use clap::Args;
+use waypost_config::Binding;
+use waypost_config::Config;
 use waypost_core::PlanId;
-use waypost_engine::Config;
-use waypost_engine::config::Binding;
 use waypost_tui::app::{PlanKey, Settings, Trouble};
 use waypost_tui::keys::{BadKeys, Keys};
 use waypost_tui::run::Intent;

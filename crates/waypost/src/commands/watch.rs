@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use waypost_core::Plan;
-use waypost_engine::{Observer, Rest, Summary};
+use waypost_run::{Observer, Rest, Summary};
 
 use super::run::report::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};

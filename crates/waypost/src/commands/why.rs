@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Standing;
-use waypost_engine::{Reason, why};
+use waypost_service::{Reason, why};
 
 use crate::context::Context;
 use crate::error::Outcome;

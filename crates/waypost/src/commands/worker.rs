@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use waypost_config::Config;
 use waypost_core::Status;
-use waypost_engine::{
-    AfterFailure, Config, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
+use waypost_run::{
+    AfterFailure, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
 };
 
 use super::run::report::{self, Scope};

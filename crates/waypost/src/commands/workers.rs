@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use waypost_core::{ActorKind, Refusal, Timestamp};
-use waypost_engine::worker_state;
+use waypost_service::worker_state;
 use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerState, WriteError};
 
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! The bounds of thinking on the command line.
 
 use clap::Args;
-use waypost_engine::thinking::Extent;
+use waypost_planner::planning::Extent;
 
 use super::out_of_bounds;
 use crate::cli::seconds;

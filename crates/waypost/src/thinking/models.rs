@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use waypost_config::Planner;
+use waypost_config::{Config, Surroundings};
 use waypost_core::Actor;
-use waypost_engine::config::Planner;
-use waypost_engine::models::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
-use waypost_engine::thinking::Extent;
-use waypost_engine::{Config, Surroundings};
+use waypost_llm::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
+use waypost_planner::planning::Extent;
 use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
 
 use super::{author, of_journal};
@@ -120,7 +120,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
     let clients = Role::ALL.iter().filter_map(|role| by_role.of(*role)).flat_map(|order| order.clients());
     let tokens_max = clients.map(|client| client.server().tokens_max).max().unwrap_or(manner.tokens_max);
     let manner = Manner { tokens_max, ..manner };
-    let price = |server: &waypost_engine::config::ModelServer| {
+    let price = |server: &waypost_config::ModelServer| {
         Some(Price { micros_in: server.price_in?, micros_out: server.price_out? })
     };
     let prices =

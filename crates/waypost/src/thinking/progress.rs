@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use waypost_core::Refinement;
-use waypost_engine::models::{Moment, Progress};
-use waypost_engine::thinking::{Step, Watcher};
+use waypost_llm::{Moment, Progress};
+use waypost_planner::planning::{Step, Watcher};
 use waypost_planner::{Ask, Meaning, Purpose};
 
 use crate::context::Context;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId};
-use waypost_engine::models::{Journal, Spent};
-use waypost_engine::thinking::{Ending, Thought};
+use waypost_llm::{Journal, Spent};
+use waypost_planner::planning::{Ending, Thought};
 use waypost_planner::{Bound, Broken, Repair};
 
 use crate::error::{Exit, Failure};

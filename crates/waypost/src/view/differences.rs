@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use waypost_core::Difference;
-use waypost_engine::{Sign, Texts, difference_lines};
+use waypost_service::{Sign, Texts, difference_lines};
 
 use super::text;
 use crate::output::Look;

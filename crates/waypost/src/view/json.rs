@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
-use waypost_engine::{cut_text, task_row, whole_task};
+use waypost_service::{cut_text, task_row, whole_task};
 use waypost_store::Head;
 
 use super::tree::Page;

@@ -17,7 +17,7 @@ mod run_reporters;
 mod run_security;
 mod serve;
 #[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
-#[path = "../../../waypost-engine/tests/it/server.rs"]
+#[path = "../../../waypost-run/tests/it/server.rs"]
 mod server;
 mod slurm;
 mod tmux;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use waypost_core::{Draft, Plan};
-use waypost_engine::models::Journal;
-use waypost_engine::thinking::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
+use waypost_llm::Journal;
+use waypost_planner::planning::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
 use waypost_planner::{Broken, Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
 use waypost_store::{MemoryStore, NewPlan, Plans, WriteError};
 
@@ -88,7 +88,7 @@ impl Making {
         let Want::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want else {
             return Err(Failure::failed("this order is not for a plan", ""));
         };
-        let given = |text: &waypost_engine::thinking::Text| Given {
+        let given = |text: &waypost_planner::planning::Text| Given {
             name: text.name.clone(),
             text: text.text.clone(),
         };

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
+use waypost_config::Config;
 use waypost_core::{Command, Plan, PlanId};
 use waypost_dialects::{Dialect, keep_foreign};
-use waypost_engine::{Config, Control, Controller, Notice, View, Watcher};
+use waypost_run::{Control, Controller, Notice, View, Watcher};
 use waypost_store::{Plans, watch_file};
 
 use super::begin::{self, Approval, Begin};

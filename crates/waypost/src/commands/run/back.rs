@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
 use waypost_dialects::{Dialect, Form, Unreadable, write};
-use waypost_engine::{Control, Notice, Remark, View, Watcher};
+use waypost_run::{Control, Notice, Remark, View, Watcher};
 
 use crate::commands::export::loss_lines;
 use crate::context::Context;

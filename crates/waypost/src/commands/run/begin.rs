@@ -1,11 +1,14 @@
 //! From a file or a name to an active plan in the store: what is allowed, what is there already, who has to be asked.
 //! Runs nothing.
 
+use waypost_config::Config;
 use waypost_core::{
     ActorKind, Command, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong,
 };
-use waypost_engine::submit::{self, Entered as Entry, NotEntered, Start};
-use waypost_engine::{Config, Disclosure, admit, disclosure, is_to_be_run};
+use waypost_service::admission as admit;
+use waypost_service::submit;
+use waypost_service::submit::{Entered as Entry, NotEntered, Start};
+use waypost_service::{Disclosure, disclosure, is_to_be_run};
 use waypost_store::{Plans, WriteRequest};
 
 use super::super::tui;

@@ -1,8 +1,9 @@
 //! What a run would do: the order, what can run together, and the programs. Runs nothing and writes nothing.
 
 use serde_json::json;
+use waypost_config::Config;
 use waypost_core::{Draft, Status, Work, levels, seemly};
-use waypost_engine::{Config, disclosure, preview};
+use waypost_service::{disclosure, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};

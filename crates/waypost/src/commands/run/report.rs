@@ -4,9 +4,10 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
+use waypost_config::Config;
+use waypost_config::{Report, Reporter};
 use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
-use waypost_engine::config::{Report, Reporter};
-use waypost_engine::{Config, Control, Notice, Remark, View, Watcher, reports};
+use waypost_run::{Control, Notice, Remark, View, Watcher, reports};
 
 use crate::context::Context;
 use crate::output::Look;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
-use waypost_engine::{Rest, Summary};
+use waypost_run::{Rest, Summary};
 
 use super::report::{evidence_words, span};
 use crate::context::Context;

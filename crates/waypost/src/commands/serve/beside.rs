@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
-use waypost_engine::{Config, Control, Controller, Notice, Patience, Remark, Runner, View, Watcher};
+use waypost_config::Config;
+use waypost_run::{Control, Controller, Notice, Patience, Remark, Runner, View, Watcher};
 use waypost_store::Plans;
 
 use crate::commands::run::failed_run;

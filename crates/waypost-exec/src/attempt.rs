@@ -1,0 +1,189 @@
+//! One attempt: its parts, one after the other, and the handle by which it is ended.
+//!
+//! Does not know how any kind of worker works; each has its own file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::sync::watch;
+use waypost_core::Json;
+
+use super::attempt_log::{Log, without_secrets};
+use super::attempt_spec::{Job, Part};
+use super::process;
+use super::{agent, container, http, kubernetes, slurm};
+use crate::check_evidence::{self, Claim};
+use crate::outcome::{AttemptEvent, AttemptEvents, Ending, Force};
+use waypost_config::Surroundings;
+use waypost_config::{Secret, Worker};
+
+/// Bytes of what a worker said that an error repeats.
+pub(super) const SAID_BYTES_MAX: usize = 300;
+/// Bytes of plain text that become a task's result in words.
+const RESULT_BYTES_MAX: usize = 16 * 1024;
+
+/// How far an attempt is, for whoever wants to end it.
+pub(super) enum State {
+    /// Nothing was started, or one part has ended and the next has not begun.
+    Between,
+    /// This group runs.
+    Group(Pid),
+    /// Somebody elsewhere is at work, and hears of it through this.
+    Elsewhere(watch::Sender<Option<Force>>),
+    /// Nothing more is to be started.
+    Stopped,
+}
+
+/// What an attempt can be ended by.
+pub struct Handle {
+    state: Arc<Mutex<State>>,
+}
+
+pub(super) fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handle {
+    pub(super) fn of(state: &Arc<Mutex<State>>) -> Self {
+        Self { state: Arc::clone(state) }
+    }
+
+    /// Ends the attempt, or keeps it from beginning.
+    pub fn stop(&self, force: Force) {
+        let mut state = lock(&self.state);
+        match &*state {
+            State::Between => *state = State::Stopped,
+            State::Group(group) => {
+                let signal = match force {
+                    Force::Ask => Signal::TERM,
+                    Force::Kill => Signal::KILL,
+                };
+                // It may have ended a moment ago; its number is not given away before the thread has taken note.
+                let _gone = kill_process_group(*group, signal);
+            }
+            State::Elsewhere(sender) => {
+                sender.send_replace(Some(force));
+            }
+            State::Stopped => {}
+        }
+    }
+}
+
+/// What every kind of worker finds when it does a part.
+pub(super) struct Attempt<'a> {
+    pub(super) job: &'a Job,
+    pub(super) around: &'a Surroundings,
+    /// The folder that we are in ourselves.
+    pub(super) here: Option<&'a Path>,
+    pub(super) state: &'a Mutex<State>,
+    pub(super) log: Log<'a>,
+    events: &'a AttemptEvents,
+}
+
+impl Attempt<'_> {
+    /// Tells the run how far it is.
+    pub(super) fn progressed(&self, progress: &str) {
+        let progress = shortened(progress, SAID_BYTES_MAX);
+        (self.events)(AttemptEvent::Progressed(self.job.key.clone(), progress));
+    }
+
+    /// The value of a secret, read where the configuration says.
+    pub(super) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
+        self.around.secret(name, secret)
+    }
+}
+
+/// Does all parts of an attempt.
+pub(super) fn run(
+    job: &Job,
+    around: &Surroundings,
+    here: Option<&Path>,
+    state: &Mutex<State>,
+    events: &AttemptEvents,
+) -> Ending {
+    let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
+    let mut attempt = Attempt { job, around, here, state, log, events };
+    let reported = job.check.as_ref().and_then(|check| check.reported.clone());
+    let is_reported = reported.is_some();
+    let mut claim = reported.unwrap_or_default();
+    for part in &job.parts {
+        if let Some(check) = job.check.as_ref().filter(|_| part.is_check) {
+            let found = run_part(&mut attempt, &part.about(&claim));
+            return check_evidence::judged(
+                &check.work,
+                claim,
+                is_reported,
+                &around.worker,
+                found,
+                &attempt.log.tail,
+            );
+        }
+        match run_part(&mut attempt, part) {
+            Ending::Done { result, output } => claim = Claim { result, output },
+            ending => return ending,
+        }
+    }
+    match &job.check {
+        Some(check) if check.is_noop => check_evidence::passed_at_once(&check.work, claim, &around.worker),
+        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
+    }
+}
+
+fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
+    attempt.log.begin();
+    match &part.worker {
+        Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
+        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
+        Worker::Http(http) => http::run(attempt, http, &part.input),
+        Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
+        Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
+        Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
+    }
+}
+
+/// What a text that a worker gave means: an output, a result in words, or nothing.
+pub(super) fn done(text: &str, secrets: &[String]) -> Ending {
+    let text = without_secrets(text, secrets);
+    let text = text.trim();
+    if text.is_empty() {
+        return Ending::Done { result: None, output: None };
+    }
+    match Json::parse(text) {
+        Ok(output) => Ending::Done { result: None, output: Some(output) },
+        Err(_) => Ending::Done { result: Some(shortened(text, RESULT_BYTES_MAX)), output: None },
+    }
+}
+
+/// A folder of the workspace. Links are followed before it is asked whether it lies in there.
+pub(super) fn inside(root: &std::path::Path, relative: &str) -> Result<PathBuf, String> {
+    let unusable = |error: std::io::Error| format!("the folder {relative:?} cannot be used: {error}");
+    if relative.is_empty() {
+        return Ok(root.to_owned());
+    }
+    let root = root.canonicalize().map_err(unusable)?;
+    let place = root.join(relative).canonicalize().map_err(unusable)?;
+    if place.starts_with(&root) {
+        Ok(place)
+    } else {
+        Err(format!("the folder {relative:?} leads out of the workspace"))
+    }
+}
+
+pub(super) fn shortened(text: &str, bytes: usize) -> String {
+    if text.len() <= bytes {
+        return text.to_owned();
+    }
+    format!("{}…", check_evidence::start_of(text, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_word_is_cut_between_characters() {
+        assert_eq!(shortened("ééé", 3), "é…");
+        assert_eq!(shortened("short", 10), "short");
+    }
+}

@@ -1,0 +1,26 @@
+//! The application layer: every act on plans, once, for all front ends and drivers.
+
+#![warn(missing_docs)]
+
+pub mod admission;
+pub mod submit;
+
+mod active_workers;
+mod approval_preview;
+mod claim;
+mod diff_text;
+mod event_text;
+mod human_answer;
+mod task_json;
+mod wait_reasons;
+
+pub use active_workers::{no_worker, worker_state, workers_of};
+pub use approval_preview::{
+    Disclosure, disclosure, is_to_be_run, preview, preview_of_check, preview_of_work,
+};
+pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
+pub use diff_text::{Sign, Texts, difference_lines};
+pub use event_text::{consequence_summary, summary};
+pub use human_answer::{answer_command, is_for_people};
+pub use task_json::{cut_text, task_row, whole_task};
+pub use wait_reasons::{Reason, Why, why};
