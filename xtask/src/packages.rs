@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::run::{must, program};
+use crate::exec::{must, program};
 
 /// Programs, and the packages that they come with.
 const NEEDED: [(&[&str], &[&str]); 2] =

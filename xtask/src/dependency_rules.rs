@@ -4,7 +4,7 @@
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::run::{cargo, output};
+    use crate::exec::{cargo, output};
 
     /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
     const ALLOWED: &[(&str, &[&str])] = &[
