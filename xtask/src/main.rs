@@ -10,6 +10,7 @@ mod exec;
 mod generate;
 mod licences;
 mod llm;
+mod name_rules;
 mod npm;
 mod packages;
 mod postgres;
@@ -31,6 +32,7 @@ cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (inst
 cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
                             run, agents, http, peers, postgres, tui, all; add quick for a shorter http or postgres run
 cargo xtask cycles [CRATE]  list import cycles between modules
+cargo xtask names [CRATE]   list names and help texts that use private words
 cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild web/dist
 cargo xtask screenshots     retake the screenshots in docs/images
 cargo xtask generate        rewrite the generated files
@@ -50,6 +52,7 @@ fn main() -> ExitCode {
         ["test-hosts", rest @ ..] => agent_hosts::run(rest),
         ["test-llm", rest @ ..] => llm::run(rest),
         ["cycles", crates @ ..] => dependency_rules::run(crates),
+        ["names", crates @ ..] => name_rules::run(crates),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
