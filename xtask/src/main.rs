@@ -7,6 +7,7 @@ mod ci;
 mod clients;
 mod dependency_rules;
 mod exec;
+mod find_check;
 mod generate;
 mod licences;
 mod llm;
@@ -32,6 +33,7 @@ cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (inst
 cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
                             run, agents, http, peers, postgres, tui, all; add quick for a shorter http or postgres run
 cargo xtask cycles [CRATE]  list import cycles between modules
+cargo xtask find-check      check that search terms lead to the files that implement what they name
 cargo xtask names [CRATE]   list names and help texts that use private words
 cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild web/dist
 cargo xtask screenshots     retake the screenshots in docs/images
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         ["test-llm", rest @ ..] => llm::run(rest),
         ["cycles", crates @ ..] => dependency_rules::run(crates),
         ["names", crates @ ..] => name_rules::run(crates),
+        ["find-check"] => find_check::run(),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
