@@ -19,7 +19,7 @@ use waypost_tui::theme::Theme;
 use waypost_tui::view;
 
 use super::measure::{Report, median, timed};
-use crate::run::{output, workshop};
+use crate::exec::{cache_dir, output};
 use crate::test::binary;
 
 /// Tasks of the plan.
@@ -29,15 +29,15 @@ const KEYS: usize = 300;
 /// Milliseconds of processor time that one key may cost.
 const BUDGET: f64 = 10.0;
 /// How long the program may take to draw its first screen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
-    thinking(report)?;
+    update_and_draw(report)?;
     whole(report)
 }
 
-/// The thinking and the painting alone, without any terminal.
-fn thinking(report: &mut Report) -> Result<()> {
+/// Update and draw alone, without a terminal.
+fn update_and_draw(report: &mut Report) -> Result<()> {
     let (id, now) = (PlanId::new("big")?, Timestamp::from_micros(1_800_000_000_000_000));
     let mut plan = Plan::blank(id.clone());
     let create = Order::Create { draft: Box::new(layered(TASKS, 3, 1_000, 7)), approval_required: None };
@@ -66,7 +66,7 @@ fn thinking(report: &mut Report) -> Result<()> {
             drawn?;
             samples.push(took.as_secs_f64() * 1e3);
         }
-        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: one key, thought and painted");
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: one key, update and draw");
         report.at_most(&what, median(samples), BUDGET, "ms");
     }
     Ok(())
@@ -74,7 +74,7 @@ fn thinking(report: &mut Report) -> Result<()> {
 
 /// The whole program in a terminal of tmux.
 fn whole(report: &mut Report) -> Result<()> {
-    let scratch = workshop().join("bench-tui");
+    let scratch = cache_dir().join("bench-tui");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -100,7 +100,7 @@ fn whole(report: &mut Report) -> Result<()> {
         let pane = Pane::open(&scratch, columns, rows, &line)?;
         let found = pane.scroll();
         pane.close();
-        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: processor time of one key, as a process");
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: processor time of one key, whole process");
         report.at_most(&what, found?, BUDGET, "ms");
     }
     Ok(())
@@ -137,15 +137,15 @@ impl<'a> Pane<'a> {
             before = cpu_milliseconds(process)?.max(before);
         }
         let spent = self.at_rest(process)? - begun;
-        ensure!(spent > 0.0, "the keys were not heard");
+        ensure!(spent > 0.0, "the program did not react to the keys");
         Ok(spent / KEYS as f64)
     }
 
     fn wait_for(&self, text: &str) -> Result<()> {
         let begun = Instant::now();
         while !self.tmux(&["capture-pane", "-p"])?.contains(text) {
-            if begun.elapsed() > PATIENCE {
-                bail!("the program shows no {text:?} within {PATIENCE:?}");
+            if begun.elapsed() > START_TIMEOUT {
+                bail!("the screen did not show {text:?} within {START_TIMEOUT:?}");
             }
             pause(self.scratch)?;
         }

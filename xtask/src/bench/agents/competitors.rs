@@ -83,7 +83,7 @@ pub(super) fn beads(scratch: &Path) -> Result<Transcript> {
         let made = session.call("create", &arguments)?;
         let id =
             made["structuredContent"]["id"].as_str().or(made["structuredContent"]["result"]["id"].as_str());
-        ids.push(id.with_context(|| format!("create answered {made}"))?.to_owned());
+        ids.push(id.with_context(|| format!("create returned no id: {made}"))?.to_owned());
     }
     let first = json!({ "limit": 1 });
     session.call("ready", &first)?;

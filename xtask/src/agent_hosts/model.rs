@@ -39,7 +39,7 @@ pub(crate) struct Model {
 impl Model {
     /// Starts one on a free port. It ends with the process.
     pub(crate) fn start() -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no port on loopback")?;
+        let listener = TcpListener::bind("127.0.0.1:0").context("cannot bind a loopback port")?;
         let address = listener.local_addr()?;
         let record = Arc::new(Mutex::new(Record::default()));
         let kept = Arc::clone(&record);

@@ -1,4 +1,4 @@
-//! Workers of ours on plans in the same PostgreSQL, each in a workspace of its own, as on machines of their own.
+//! Waypost workers on plans in the same PostgreSQL, each with its own workspace, as if on separate machines.
 
 use std::collections::HashMap;
 use std::process::Command;
@@ -11,24 +11,24 @@ use waypost_core::{
 use waypost_store::{Durability, NewPlan, Plans, WriteRequest};
 use waypost_testkit::postgres::PostgresDatabase;
 
-use super::crew::{Cost, Crew, Delays, Mark, Voices, pause, until};
-use super::server::{Asker, Server};
-use super::wire::{Counted, Wire};
-use crate::run::workshop;
+use super::counting_proxy::{Counted, CountingProxy};
+use super::server::{Psql, Server};
+use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
+use crate::exec::cache_dir;
 use crate::test::binary;
 
 /// Tasks that warm the workers up.
 const WARM_TASKS: usize = 1_000;
 /// Slots of a queue for each worker: what a queue has where nothing is said.
 pub(super) const SLOTS_EACH: usize = 4;
-/// Between two looks at whether plans are completed.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+/// Between two polls for completed plans.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// Between two writes of tasks that come in one after the other.
 const BATCH_EVERY: Duration = Duration::from_millis(10);
 /// How long the last tasks may take to start.
 const LAST_START: Duration = Duration::from_secs(30);
 
-pub(super) struct Ours<'a> {
+pub(super) struct Waypost<'a> {
     server: &'a Server,
     database: PostgresDatabase,
     plans: Plans,
@@ -36,7 +36,7 @@ pub(super) struct Ours<'a> {
     slots: Option<usize>,
 }
 
-impl<'a> Ours<'a> {
+impl<'a> Waypost<'a> {
     /// In an empty database.
     pub(super) fn new(server: &'a Server) -> Result<Self> {
         let database = server.database();
@@ -49,16 +49,16 @@ impl<'a> Ours<'a> {
         Self { slots: Some(slots), ..self }
     }
 
-    fn workers(&self, url: &str, workers: usize, voices: Voices) -> Result<Crew> {
+    fn workers(&self, url: &str, workers: usize, stdout: Stdout) -> Result<WorkerProcesses> {
         let slots = self.slots.unwrap_or(workers * SLOTS_EACH);
         let commands: Vec<Command> =
-            (0..workers).map(|number| worker(number, url, voices, slots)).collect::<Result<_>>()?;
-        let crew = Crew::start(commands.into_iter(), voices)?;
-        crew.settle()?;
+            (0..workers).map(|number| worker(number, url, stdout, slots)).collect::<Result<_>>()?;
+        let workers = WorkerProcesses::start(commands.into_iter(), stdout)?;
+        workers.settle()?;
         // They know each other, and their connections are open.
         self.complete(&[self.create(WARM_TASKS, "noop")?])?;
-        crew.settle()?;
-        Ok(crew)
+        workers.settle()?;
+        Ok(workers)
     }
 
     /// A plan of tasks that depend on nothing; machines may not run it yet.
@@ -88,7 +88,7 @@ impl<'a> Ours<'a> {
             self.write(id, Order::Activate)?;
         }
         let mut open = ids.to_vec();
-        until(LOOK_EVERY, || {
+        until(POLL_INTERVAL, || {
             let mut over = true;
             self.plans.store().read(&mut |read| {
                 while let Some(id) = open.last() {
@@ -106,32 +106,32 @@ impl<'a> Ours<'a> {
 
     /// What plans of so many tasks each cost with so many workers.
     pub(super) fn run(&self, workers: usize, tasks: &[usize], executor: &str) -> Result<Cost> {
-        let crew = self.workers(self.database.url(), workers, Voices::Ignored)?;
+        let workers = self.workers(self.database.url(), workers, Stdout::Discarded)?;
         let ids: Vec<PlanId> =
             tasks.iter().map(|&tasks| self.create(tasks, executor)).collect::<Result<_>>()?;
-        crew.settle()?;
-        let mut asker = Asker::new(self.database.url())?;
-        let begin = Mark::now(self.server, &crew, &mut asker)?;
+        workers.settle()?;
+        let mut psql = Psql::new(self.database.url())?;
+        let begin = Mark::now(self.server, &workers, &mut psql)?;
         self.complete(&ids)?;
-        Ok(begin.cost(tasks.iter().sum::<usize>() as f64, &Mark::now(self.server, &crew, &mut asker)?))
+        Ok(begin.cost(tasks.iter().sum::<usize>() as f64, &Mark::now(self.server, &workers, &mut psql)?))
     }
 
     /// What goes over the wire between workers and server for a plan of so many tasks.
     pub(super) fn counted(&self, workers: usize, tasks: usize, executor: &str) -> Result<Counted> {
-        let wire = Wire::to(self.server.port())?;
-        let crew = self.workers(&wire.url(self.database.url()), workers, Voices::Ignored)?;
+        let proxy = CountingProxy::to(self.server.port())?;
+        let workers = self.workers(&proxy.url(self.database.url()), workers, Stdout::Discarded)?;
         let plan = self.create(tasks, executor)?;
-        crew.settle()?;
-        let begin = wire.count();
+        workers.settle()?;
+        let begin = proxy.count();
         self.complete(&[plan])?;
-        Ok(wire.count().since(begin, tasks as f64))
+        Ok(proxy.count().since(begin, tasks as f64))
     }
 
     /// How long tasks wait for their start when so many come in a second, by the line that the worker prints of it. Without
     /// work, a task has ended by then, durably.
     pub(super) fn delays(&self, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
-        let crew = self.workers(self.database.url(), workers, Voices::Heard)?;
-        while crew.hear(Duration::ZERO).is_some() {}
+        let workers = self.workers(self.database.url(), workers, Stdout::Captured)?;
+        while workers.next_line(Duration::ZERO).is_some() {}
         // A task that is for people keeps the plan open.
         let plan = self.create(1, "human")?;
         self.write(&plan, Order::Activate)?;
@@ -151,12 +151,12 @@ impl<'a> Ours<'a> {
         }
         let mut delays = Vec::new();
         while delays.len() < sent.len() {
-            let said = crew.hear(LAST_START).context("a task was not started")?;
-            let line: serde_json::Value = serde_json::from_str(&said.line)?;
+            let output = workers.next_line(LAST_START).context("a task was not started")?;
+            let line: serde_json::Value = serde_json::from_str(&output.line)?;
             if line["event"] == "task_ended"
                 && let Some(at) = line["task"].as_str().and_then(|task| sent.get(task))
             {
-                delays.push(said.at.saturating_duration_since(*at).as_secs_f64());
+                delays.push(output.at.saturating_duration_since(*at).as_secs_f64());
             }
         }
         Delays::new(delays)
@@ -174,8 +174,8 @@ fn spec(number: usize, executor: &str) -> Result<TaskSpec> {
 }
 
 /// A worker in a workspace of its own.
-fn worker(number: usize, url: &str, voices: Voices, slots: usize) -> Result<Command> {
-    let workspace = workshop().join("bench-postgres").join(format!("worker{number}"));
+fn worker(number: usize, url: &str, stdout: Stdout, slots: usize) -> Result<Command> {
+    let workspace = cache_dir().join("bench-postgres").join(format!("worker{number}"));
     std::fs::create_dir_all(workspace.join(".waypost"))?;
     let config = format!(
         "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[queues.default]\nconcurrency = {slots}\n"
@@ -184,7 +184,7 @@ fn worker(number: usize, url: &str, voices: Voices, slots: usize) -> Result<Comm
     let mut command = Command::new(binary("release"));
     let log = std::fs::File::create(workspace.join("worker.log"))?;
     command.current_dir(&workspace).env_clear().args(["--store", url, "worker"]).stderr(log);
-    if voices == Voices::Heard {
+    if stdout == Stdout::Captured {
         command.arg("--json");
     }
     Ok(command)

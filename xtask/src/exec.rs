@@ -1,4 +1,4 @@
-//! Running other programs, loudly.
+//! Runs other programs and prints each step with its duration.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,8 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// Where chores keep what they set up; never committed.
-pub(crate) fn workshop() -> PathBuf {
+/// Where the development commands keep what they install and build; never committed.
+pub(crate) fn cache_dir() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     target.join("xtask")
 }

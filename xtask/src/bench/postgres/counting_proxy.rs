@@ -17,7 +17,7 @@ struct Totals {
 }
 
 /// A port that leads to the server.
-pub(super) struct Wire {
+pub(super) struct CountingProxy {
     port: u16,
     server: u16,
     totals: Arc<Totals>,
@@ -56,9 +56,9 @@ impl Counted {
     }
 }
 
-impl Wire {
+impl CountingProxy {
     pub(super) fn to(server: u16) -> Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0").context("no port for the proxy")?;
+        let listener = TcpListener::bind("127.0.0.1:0").context("cannot bind a port for the proxy")?;
         let port = listener.local_addr()?.port();
         let totals = Arc::new(Totals::default());
         let shared = Arc::clone(&totals);
@@ -73,7 +73,7 @@ impl Wire {
         Ok(Self { port, server, totals })
     }
 
-    /// The same database over this wire.
+    /// The same database over this proxy.
     pub(super) fn url(&self, direct: &str) -> String {
         let here = format!("127.0.0.1:{}/", self.port);
         direct.replacen(&format!("localhost:{}/", self.server), &here, 1)

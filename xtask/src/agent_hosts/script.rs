@@ -56,7 +56,7 @@ pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
     let Some(plan) =
         made.first().and_then(|first| named(&first.answer, "plan").or_else(|| named(&first.answer, "id")))
     else {
-        return Move::Say(format!("plan_create did not say which plan it made: {}", last.answer));
+        return Move::Say(format!("plan_create returned no plan id: {}", last.answer));
     };
     match last.tool.as_str() {
         "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait": 20 })),
@@ -71,7 +71,9 @@ pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
                 Move::Call("task_report", report)
             }
             None if reported(made) == TASKS.len() => Move::Say(FINISHED.to_owned()),
-            None => Move::Say(format!("nothing came after {} tasks: {}", reported(made), last.answer)),
+            None => {
+                Move::Say(format!("no task was returned after {} tasks: {}", reported(made), last.answer))
+            }
         },
         other => Move::Say(format!("called {other}, which is not in the script")),
     }

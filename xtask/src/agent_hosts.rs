@@ -17,8 +17,8 @@ use serde_json::Value;
 use self::model::{Model, Record};
 pub(crate) use self::script::TOOLS;
 use self::script::{FINISHED, TASKS, TITLE};
+use crate::exec::{cache_dir, cargo, must, output};
 use crate::npm::Packages;
-use crate::run::{cargo, must, output, workshop};
 use crate::test::binary;
 
 /// What npm installs, as it was seen to work.
@@ -40,7 +40,7 @@ enum Host {
 impl Host {
     const ALL: [Self; 2] = [Self::Claude, Self::Codex];
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
@@ -52,19 +52,19 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted: Vec<Host> = match words {
         [] => Host::ALL.to_vec(),
         words => {
-            let find = |word: &&str| Host::ALL.into_iter().find(|host| host.word() == *word);
+            let find = |word: &&str| Host::ALL.into_iter().find(|host| host.as_str() == *word);
             let hosts: Option<Vec<Host>> = words.iter().map(find).collect();
-            hosts.context("hosts that can be tested: claude, codex")?
+            hosts.context("unknown host: expected claude or codex")?
         }
     };
     let installed = Packages::install_with_programs("hosts/npm", &PACKAGES)?;
     let programs = installed.home().join("node_modules/.bin");
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
     for host in wanted {
-        println!("── {}", host.word());
+        println!("── {}", host.as_str());
         Scene::new(host, &programs)?.play()?;
     }
-    println!("every host worked through its plan");
+    println!("every host completed its plan");
     Ok(())
 }
 
@@ -82,7 +82,7 @@ struct Scene {
 
 impl Scene {
     fn new(host: Host, programs: &Path) -> Result<Self> {
-        let scratch = workshop().join("hosts").join(host.word());
+        let scratch = cache_dir().join("hosts").join(host.as_str());
         if scratch.exists() {
             fs::remove_dir_all(&scratch)?;
         }
@@ -98,7 +98,7 @@ impl Scene {
 
     fn play(&self) -> Result<()> {
         output(self.command("git").args(["init", "--quiet", "."]))?;
-        let made = output(self.command("waypost").args(["init", "--yes", "--client", self.host.word()]))?;
+        let made = output(self.command("waypost").args(["init", "--yes", "--client", self.host.as_str()]))?;
         print!("{made}");
         // By default only plans that give work to machines need a person.
         let config = self.repository.join(".waypost/config.toml");
@@ -111,8 +111,8 @@ impl Scene {
             let calls: Vec<String> =
                 record.made.iter().map(|made| format!("  {}: {}", made.tool, made.answer)).collect();
             format!(
-                "{} ended with {}\nstdout:\n{}\nstderr:\n{}\ncalls:\n{}\nsaid: {}",
-                self.host.word(),
+                "{} ended with {}\nstdout:\n{}\nstderr:\n{}\ncalls:\n{}\nfinal message: {}",
+                self.host.as_str(),
                 ended.status,
                 text(&ended.stdout),
                 text(&ended.stderr),
@@ -155,8 +155,8 @@ impl Scene {
                 Err(_) => {
                     output(Command::new("kill").arg(id.to_string()))?;
                     bail!(
-                        "{} did not end within {HOST_SECONDS_MAX} s; {:?}",
-                        self.host.word(),
+                        "{} did not exit within {HOST_SECONDS_MAX} s; {:?}",
+                        self.host.as_str(),
                         self.model.record()
                     );
                 }
@@ -212,23 +212,23 @@ impl Scene {
 
     /// Whether the host did all that it should.
     fn check(&self, record: &Record) -> Result<()> {
-        ensure!(record.requests > 0, "the host never asked its model");
+        ensure!(record.requests > 0, "the host sent no request to its model");
         let names: Vec<&str> = record.tools.iter().map(|(name, _)| name.as_str()).collect();
-        println!("tools that the model was offered: {}", names.join(", "));
+        println!("tools offered to the model: {}", names.join(", "));
         let missing: Vec<&&str> = TOOLS.iter().filter(|tool| !names.contains(tool)).collect();
         ensure!(missing.is_empty(), "the model was not offered {missing:?}");
-        ensure!(record.said == FINISHED, "the model ended with: {}", record.said);
+        ensure!(record.said == FINISHED, "unexpected final message: {}", record.said);
 
-        let plan = self.plan("completed")?.context("no plan is completed")?;
+        let plan = self.plan("completed")?.context("no completed plan")?;
         let shown = output(self.command("waypost").args(["show", &plan, "--json"]))?;
         let shown: Value = serde_json::from_str(&shown)?;
-        ensure!(shown["title"] == TITLE, "the plan is called {}", shown["title"]);
-        ensure!(shown["counts"]["done"] == TASKS.len(), "not all is done: {}", shown["counts"]);
+        ensure!(shown["title"] == TITLE, "unexpected plan title {}", shown["title"]);
+        ensure!(shown["counts"]["done"] == TASKS.len(), "unfinished tasks: {}", shown["counts"]);
         let maker = shown["created_by"].as_str().unwrap_or_default();
-        ensure!(maker.starts_with("agent:"), "the plan was made by {maker:?}");
+        ensure!(maker.starts_with("agent:"), "the plan was created by {maker:?}, not by an agent");
         let history = output(self.command("waypost").args(["history", &plan]))?;
         let is_approval = |line: &str| line.contains("person:tester") && line.contains("approved");
-        ensure!(history.lines().any(is_approval), "nobody approved it:\n{history}");
+        ensure!(history.lines().any(is_approval), "the history has no approval by person:tester:\n{history}");
         println!("plan {plan} of {maker}: completed, {} tasks done, approved by person:tester", TASKS.len());
         Ok(())
     }
