@@ -52,7 +52,6 @@ mod tests {
         ("waypost-dialects", 25),
         ("waypost-engine", 26),
         ("waypost-http", 14),
-        ("waypost-mcp", 46),
         ("waypost-planner", 3),
         ("waypost-store", 18),
         ("waypost-tui", 20),
