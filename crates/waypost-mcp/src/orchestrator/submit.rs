@@ -214,5 +214,6 @@ fn not_entered(error: NotEntered) -> Refused {
             format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
         ),
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => Refused::new(error.to_string(), ""),
     }
 }
