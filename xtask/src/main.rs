@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "development commands print to the terminal")]
 
 mod agent_hosts;
+mod apt;
 mod bench;
 mod ci;
 mod clients;
@@ -13,7 +14,6 @@ mod licences;
 mod llm;
 mod name_rules;
 mod npm;
-mod packages;
 mod postgres;
 mod python;
 mod rust_source;
@@ -54,8 +54,8 @@ fn main() -> ExitCode {
         ["test-hosts", rest @ ..] => agent_hosts::run(rest),
         ["test-llm", rest @ ..] => llm::run(rest),
         ["cycles", crates @ ..] => dependency_rules::run(crates),
-        ["names", crates @ ..] => name_rules::run(crates),
         ["find-check"] => find_check::run(),
+        ["names", crates @ ..] => name_rules::run(crates),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
+use crate::apt;
 use crate::exec::{cache_dir, must, output, program};
 
 /// The Node that runs them; npm carries it for each platform. Debian's is too old for some of them.
@@ -101,6 +102,5 @@ fn npm() -> Result<()> {
     if program("npm").arg("--version").output().is_ok_and(|found| found.status.success()) {
         return Ok(());
     }
-    must("install npm", program("apt-get").args(["install", "-y", "nodejs", "npm"]))
-        .context("the tests with real clients need Node and its npm: install nodejs and npm")
+    apt::install(&["nodejs", "npm"]).context("npm is needed")
 }

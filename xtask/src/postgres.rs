@@ -3,13 +3,12 @@
 use anyhow::{Context, Result, anyhow};
 use waypost_testkit::postgres::{PostgresServer, folder_of_programs};
 
-use crate::exec::{must, program};
+use crate::apt;
 
 /// Starts it, and installs PostgreSQL first if it is missing.
 pub(crate) fn server() -> Result<PostgresServer> {
     if folder_of_programs().is_none() {
-        must("install postgresql", program("apt-get").args(["install", "-y", "postgresql"]))
-            .context("the tests need PostgreSQL 14 or later: install postgresql")?;
+        apt::install(&["postgresql"]).context("the tests need PostgreSQL 14 or later")?;
     }
     PostgresServer::start().map_err(|why| anyhow!(why))
 }

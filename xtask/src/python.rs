@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
 use crate::exec::{cache_dir, must, program};
 
 /// `check-jsonschema` brings the schema of the Compose specification along.
@@ -37,8 +38,7 @@ fn installed(name: &str, packages: &[&str], options: &[&str]) -> Result<PathBuf>
     let made = venv(&home).is_ok_and(|status| status.success());
     if !made {
         // Debian ships the venv module in a package of its own.
-        must("install python3-venv", program("apt-get").args(["install", "-y", "python3-venv"]))
-            .context("the tests need Python 3 with its venv module: install python3 and python3-venv")?;
+        apt::install(&["python3", "python3-venv"]).context("Python 3 with its venv module is needed")?;
         if !venv(&home)?.success() {
             bail!("python3 -m venv fails although python3-venv is installed");
         }

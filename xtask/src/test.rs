@@ -10,7 +10,7 @@ use crate::exec::{cache_dir, cargo, must, output, program, root};
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
-    crate::packages::installed()?;
+    crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
     let mut test = cargo();
     // One failure does not hide the others.

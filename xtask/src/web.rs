@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
 use crate::exec::{cache_dir, must, program, root};
 use crate::npm::Packages;
 
@@ -191,11 +192,7 @@ fn chromium() -> Result<&'static str> {
     if let Some(name) = found() {
         return Ok(name);
     }
-    must(
-        "install Chromium",
-        program("apt-get").args(["install", "-y", "--no-install-recommends", "chromium"]),
-    )
-    .context("the tests of the dashboard need a Chromium: install chromium")?;
+    apt::install(&["chromium"]).context("the dashboard tests need Chromium")?;
     found().context("chromium was installed but does not start")
 }
 

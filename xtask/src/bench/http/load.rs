@@ -4,7 +4,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::exec::{must, output, program};
+use crate::apt;
+use crate::exec::{output, program};
 
 /// Connections that ask at the same time.
 const CONNECTIONS: &str = "16";
@@ -15,8 +16,7 @@ pub(super) fn wrk() -> Result<()> {
     if program("wrk").arg("--version").output().is_ok() {
         return Ok(());
     }
-    must("install wrk", program("apt-get").args(["install", "-y", "--no-install-recommends", "wrk"]))
-        .context("the measurements over HTTP need wrk: install wrk")
+    apt::install(&["wrk"]).context("the HTTP benchmarks need wrk")
 }
 
 /// The same request again and again, or what a script says.
