@@ -49,7 +49,7 @@ mod tests {
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
         ("waypost-core", 6),
-        ("waypost-dialects", 25),
+        ("waypost-formats", 25),
         ("waypost-engine", 26),
         ("waypost-http", 14),
         ("waypost-mcp", 46),
@@ -61,11 +61,11 @@ mod tests {
     /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
     const ALLOWED: &[(&str, &[&str])] = &[
         ("waypost-core", &[]),
-        ("waypost-dialects", &["waypost-core"]),
+        ("waypost-formats", &["waypost-core"]),
         ("waypost-store", &["waypost-core"]),
         ("waypost-config", &["waypost-core"]),
         ("waypost-net", &["waypost-config"]),
-        ("waypost-service", &["waypost-config", "waypost-core", "waypost-dialects", "waypost-store"]),
+        ("waypost-service", &["waypost-config", "waypost-core", "waypost-formats", "waypost-store"]),
         ("waypost-exec", &["waypost-config", "waypost-core", "waypost-net", "waypost-store"]),
         ("waypost-llm", &["waypost-config", "waypost-core", "waypost-net"]),
         (
@@ -85,7 +85,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-llm",
                 "waypost-planner",
@@ -99,7 +99,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-run",
                 "waypost-service",
                 "waypost-store",
@@ -110,7 +110,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-run",
                 "waypost-service",
@@ -122,7 +122,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-http",
                 "waypost-llm",
@@ -135,7 +135,7 @@ mod tests {
             ],
         ),
         ("waypost-testkit", &["waypost-core"]),
-        ("xtask", &["waypost-core", "waypost-dialects", "waypost-store", "waypost-testkit", "waypost-tui"]),
+        ("xtask", &["waypost-core", "waypost-formats", "waypost-store", "waypost-testkit", "waypost-tui"]),
     ];
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use waypost_core::{
     Command, Complexity, Dependency, Lock, Plan, Retry, TaskChanges, TaskId, TaskSpec, When, Where, Work,
 };
-use waypost_dialects::{Dialect, NoUpdate, Written, update};
+use waypost_formats::{Dialect, NoUpdate, Written, update};
 
 use super::answer::{Problem, Told};
 use super::asked::{Body, Known, PlanPath, Writer, said};
