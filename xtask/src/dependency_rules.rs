@@ -49,7 +49,7 @@ mod tests {
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
         ("waypost-core", 6),
-        ("waypost-dialects", 25),
+        ("waypost-formats", 25),
         ("waypost-engine", 26),
         ("waypost-http", 14),
         ("waypost-planner", 3),
@@ -60,11 +60,11 @@ mod tests {
     /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
     const ALLOWED: &[(&str, &[&str])] = &[
         ("waypost-core", &[]),
-        ("waypost-dialects", &["waypost-core"]),
+        ("waypost-formats", &["waypost-core"]),
         ("waypost-store", &["waypost-core"]),
         ("waypost-config", &["waypost-core"]),
         ("waypost-net", &["waypost-config"]),
-        ("waypost-service", &["waypost-config", "waypost-core", "waypost-dialects", "waypost-store"]),
+        ("waypost-service", &["waypost-config", "waypost-core", "waypost-formats", "waypost-store"]),
         ("waypost-exec", &["waypost-config", "waypost-core", "waypost-net", "waypost-store"]),
         ("waypost-llm", &["waypost-config", "waypost-core", "waypost-net"]),
         (
@@ -84,7 +84,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-llm",
                 "waypost-planner",
@@ -98,7 +98,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-run",
                 "waypost-service",
                 "waypost-store",
@@ -109,7 +109,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-run",
                 "waypost-service",
@@ -121,7 +121,7 @@ mod tests {
             &[
                 "waypost-config",
                 "waypost-core",
-                "waypost-dialects",
+                "waypost-formats",
                 "waypost-exec",
                 "waypost-http",
                 "waypost-llm",
@@ -134,7 +134,7 @@ mod tests {
             ],
         ),
         ("waypost-testkit", &["waypost-core"]),
-        ("xtask", &["waypost-core", "waypost-dialects", "waypost-store", "waypost-testkit", "waypost-tui"]),
+        ("xtask", &["waypost-core", "waypost-formats", "waypost-store", "waypost-testkit", "waypost-tui"]),
     ];
 
     #[test]

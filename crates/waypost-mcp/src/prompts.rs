@@ -3,7 +3,7 @@
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 use waypost_core::{Actor, Phase, Plan, PlanId};
-use waypost_dialects::render_plan_command;
+use waypost_formats::render_plan_command;
 
 use crate::refused::Refused;
 use crate::toolset::Toolset;

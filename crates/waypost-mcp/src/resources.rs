@@ -5,7 +5,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, TaskId};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::{Head, Query, Sort, WriteError};
 
 use crate::refused::Refused;
@@ -151,7 +151,7 @@ pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, Refus
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, Refused> {
     let id = resolve(workspace, plan)?;
     let draft = workspace.plans.look(&id, Plan::to_draft)?;
-    let written = waypost_dialects::write(&draft, dialect, Form::default());
+    let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
         .map_err(|error| Refused::new(error.to_string(), "read it in another form"))

@@ -48,7 +48,7 @@ pub use hold::{HOLD_SECONDS, Held};
 pub use memory::MemoryStore;
 pub use meters::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use open::open;
-pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use plans::{Answer, BuildCommands, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use postgres::{PostgresStore, Traffic, without_password};
 pub use prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
 pub use record::{

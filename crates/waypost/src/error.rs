@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
-use waypost_dialects::Unreadable;
+use waypost_formats::Unreadable;
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
-use waypost_dialects::places;
+use waypost_formats::places;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath};

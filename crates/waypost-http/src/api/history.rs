@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_core::{Event, Plan, PlanId, Status, Task, TaskId, Timestamp, differences};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
 
 use super::answer::{Problem, Told};
@@ -144,7 +144,7 @@ pub(crate) async fn export(
             Some(version) => api.plans.at_version(&id, version)?.to_draft(),
             None => api.plans.look(&id, Plan::to_draft)?,
         };
-        let writing = waypost_dialects::write(&draft, dialect, Form::AsRead);
+        let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
         let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another format"))?;
         let (kind, ending) = kind(dialect);
         let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use waypost_core::{Draft, Plan};
-use waypost_dialects::{Dialect, Unreadable};
+use waypost_formats::{Dialect, Unreadable};
 
 use super::arguments::Arguments;
 use super::{plan_facts, tasks, which};
@@ -85,7 +85,7 @@ pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, Refus
 
 fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<New, Refused> {
     let name = file.unwrap_or("the text");
-    let reading = waypost_dialects::read(text, format, file).map_err(|error| unreadable(name, &error))?;
+    let reading = waypost_formats::read(text, format, file).map_err(|error| unreadable(name, &error))?;
     let problems = reading.all_problems();
     if !problems.is_empty() {
         return Err(Refused::invalid(&problems));

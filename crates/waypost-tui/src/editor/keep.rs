@@ -1,7 +1,7 @@
 //! The editor and the store: reading the plan, writing the edits, what others write meanwhile, and leaving.
 
 use waypost_core::{PlanId, Status};
-use waypost_dialects::{Dialect, Form as Shape, keep_foreign, read, write};
+use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 

@@ -229,6 +229,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => Failure::failed(error.to_string(), ""),
     }
 }
 

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, validate};
-use waypost_dialects::{Dialect, Form, Unreadable, read, sniff, write, write_many};
+use waypost_formats::{Dialect, Form, Unreadable, read, sniff, write, write_many};
 use waypost_testkit::{Dice, fan_out, layered};
 
 use crate::{fixtures, reading};

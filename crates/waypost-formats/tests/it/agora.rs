@@ -1,7 +1,7 @@
 //! agora's runs, as they are submitted and with their state.
 
 use waypost_core::{LockMode, Status, validate};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_testkit::{plan_of, task as spec};
 
 use crate::{draft, fixture, json, losses, problems, seed, task, written};

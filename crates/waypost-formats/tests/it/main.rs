@@ -23,7 +23,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 use waypost_core::{Draft, Task};
-use waypost_dialects::{Dialect, Form, Reading, read, write};
+use waypost_formats::{Dialect, Form, Reading, read, write};
 
 /// A file of `tests/fixtures`.
 fn fixture(name: &str) -> String {

@@ -1,8 +1,8 @@
 //! frctl's goal trees and their index.
 
 use waypost_core::{Phase, Refinement, Status, validate};
-use waypost_dialects::frctl::write_index;
-use waypost_dialects::{Dialect, Form, read};
+use waypost_formats::frctl::write_index;
+use waypost_formats::{Dialect, Form, read};
 use waypost_testkit::{plan_of, task as spec};
 
 use crate::{draft, fixture, json, losses, observed, problems, reading, seed, task, written};

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 use waypost_core::{Complexity, Status, levels, topological_order, validate};
-use waypost_dialects::clido::steps_of_text;
-use waypost_dialects::{Dialect, Form, Unreadable, read};
+use waypost_formats::clido::steps_of_text;
+use waypost_formats::{Dialect, Form, Unreadable, read};
 
 use crate::{draft, fixture, json, losses, observed, problems, reading, task, written};
 

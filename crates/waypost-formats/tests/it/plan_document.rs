@@ -1,7 +1,7 @@
 //! docker-agent's stored plan documents.
 
 use waypost_core::{Phase, Timestamp};
-use waypost_dialects::{Dialect, Form, read, sniff};
+use waypost_formats::{Dialect, Form, read, sniff};
 use waypost_testkit::{observed_data, plan_of, task};
 
 use crate::{draft, fixture, json, losses, problems, written};

@@ -1,7 +1,7 @@
 //! Plain checklists, and the text of the `plan` command.
 
 use waypost_core::{Phase, Status};
-use waypost_dialects::{Dialect, Form, Unreadable, read, render_plan_command, sniff};
+use waypost_formats::{Dialect, Form, Unreadable, read, render_plan_command, sniff};
 use waypost_testkit::{id, plan_of, task as new_task};
 
 use crate::{draft, fixture, losses, task, written};

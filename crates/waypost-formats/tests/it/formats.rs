@@ -1,6 +1,6 @@
 //! What holds for all formats: names, sniffing, schemas, and the same plan in each of them.
 
-use waypost_dialects::{Dialect, Form, Unreadable, read, schema, sniff, write, write_many};
+use waypost_formats::{Dialect, Form, Unreadable, read, schema, sniff, write, write_many};
 use waypost_testkit::plan_of;
 
 use crate::{draft, fixture, golden, json, losses};

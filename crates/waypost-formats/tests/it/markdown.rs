@@ -4,7 +4,7 @@ use waypost_core::{
     Complexity, Dependency, Draft, Elsewhere, Json, Lock, LockMode, Status, Task, TaskSpec, Timestamp, When,
     Work,
 };
-use waypost_dialects::{Dialect, Form, read, sniff};
+use waypost_formats::{Dialect, Form, read, sniff};
 use waypost_testkit::{Dice, chain, fan_out, id, layered, plan_of, task as new_task};
 
 use crate::{draft, fixture, losses, problems, task, written};

@@ -1,7 +1,7 @@
 //! Waypost's own format: nothing is lost, and everything that is wrong is told at once.
 
 use waypost_core::{Draft, Foreign, Status, Task, TaskSpec, validate};
-use waypost_dialects::{Dialect, Form, sniff};
+use waypost_formats::{Dialect, Form, sniff};
 use waypost_testkit::{id, layered};
 
 use crate::{draft, fixture, json, losses, problems, reading, task, written};
@@ -179,10 +179,9 @@ fn a_stand_in_never_takes_the_name_of_another_task() {
 
 #[test]
 fn broken_json_says_where_it_breaks() {
-    let error = waypost_dialects::read("{\"format\": \"waypost/1\",\n  \"title\": }", Some(NATIVE), None)
-        .unwrap_err();
-    assert_eq!(error.to_string(), "line 2, column 12: expected value");
     let error =
-        waypost_dialects::read("{\"format\": \"waypost/1\",\n  \"title\": }", None, None).unwrap_err();
+        waypost_formats::read("{\"format\": \"waypost/1\",\n  \"title\": }", Some(NATIVE), None).unwrap_err();
+    assert_eq!(error.to_string(), "line 2, column 12: expected value");
+    let error = waypost_formats::read("{\"format\": \"waypost/1\",\n  \"title\": }", None, None).unwrap_err();
     assert_eq!(error.to_string(), "line 2, column 12: expected value");
 }

@@ -1,7 +1,7 @@
 //! Files of programs that people move here from: task-master, beads, Backlog.md.
 
 use waypost_core::{Complexity, Draft, Status, Timestamp, validate};
-use waypost_dialects::{Dialect, Form, Unreadable, read, read_backlog, sniff, write};
+use waypost_formats::{Dialect, Form, Unreadable, read, read_backlog, sniff, write};
 use waypost_testkit::id;
 
 use crate::{fixture, fixtures, reading, task};

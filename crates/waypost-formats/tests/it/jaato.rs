@@ -1,7 +1,7 @@
 //! jaato's plans: store files, single plans, answers of its tools.
 
 use waypost_core::{Dependency, Phase, Status};
-use waypost_dialects::{Dialect, Form, read, write_many};
+use waypost_formats::{Dialect, Form, read, write_many};
 
 use crate::{draft, fixture, json, losses, observed, problems, reading, seed, task, written};
 

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use waypost_core::{Dependency, Draft, Elsewhere, Status};
-use waypost_dialects::{Dialect, Form, Unreadable, read};
+use waypost_formats::{Dialect, Form, Unreadable, read};
 use waypost_testkit::{chain, fan_out, id, layered, plan_of, task as new_task};
 
 use crate::{draft, fixture, golden, losses, written};
