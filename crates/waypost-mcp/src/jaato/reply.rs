@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 use waypost_core::Plan;
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 
 use crate::refused::Refused;
 use crate::tool::Answer;
