@@ -9,14 +9,17 @@ mod tests {
     /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
     const ALLOWED: &[(&str, &[&str])] = &[
         ("waypost-text", &[]),
-        ("waypost-core", &[]),
-        ("waypost-dialects", &["waypost-core"]),
+        ("waypost-core", &["waypost-text"]),
+        ("waypost-dialects", &["waypost-core", "waypost-text"]),
         ("waypost-store", &["waypost-core"]),
         ("waypost-engine", &["waypost-core", "waypost-planner", "waypost-store"]),
         ("waypost-planner", &["waypost-core"]),
         ("waypost-mcp", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
         ("waypost-http", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
-        ("waypost-tui", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
+        (
+            "waypost-tui",
+            &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store", "waypost-text"],
+        ),
         (
             "waypost",
             &[
@@ -27,6 +30,7 @@ mod tests {
                 "waypost-mcp",
                 "waypost-planner",
                 "waypost-store",
+                "waypost-text",
                 "waypost-tui",
             ],
         ),
@@ -71,8 +75,17 @@ mod tests {
         let normal =
             core.unwrap()["dependencies"].as_array().unwrap().iter().filter(|on| on["kind"].is_null());
         let names: BTreeSet<&str> = normal.map(|on| on["name"].as_str().unwrap()).collect();
-        let known =
-            ["bitcode", "hashbrown", "jiff", "rustc-hash", "serde", "serde_json", "smallvec", "thiserror"];
+        let known = [
+            "bitcode",
+            "hashbrown",
+            "jiff",
+            "rustc-hash",
+            "serde",
+            "serde_json",
+            "smallvec",
+            "thiserror",
+            "waypost-text",
+        ];
         assert_eq!(
             names,
             BTreeSet::from(known),
