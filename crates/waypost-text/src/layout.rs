@@ -25,7 +25,7 @@ pub fn fit_right(text: &str, columns: usize) -> String {
 }
 
 /// A text in at most `lines_max` safe lines of at most `columns` columns. Lines break after a space or beside a wide
-/// character, and inside a word only if it is longer than a line; the text's own line ends and indentation stay. An ellipsis
+/// character, and inside a word only if it is longer than a line, after a slash or a hyphen if it has one; the text's own line ends and indentation stay. An ellipsis
 /// shows that something was left out.
 pub fn wrap(text: &str, columns: usize, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -76,6 +76,7 @@ fn mark_as_cut(lines: &mut [String], columns: usize) {
 fn line_break(text: &str, columns: usize) -> usize {
     let mut used = 0;
     let mut opportunity = None;
+    let mut in_word = None;
     let mut has_word = false;
     for (at, grapheme) in text.grapheme_indices(true) {
         let wide = grapheme.width();
@@ -85,12 +86,15 @@ fn line_break(text: &str, columns: usize) -> usize {
         }
         if used + wide > columns {
             let forced = if at == 0 { grapheme.len() } else { at };
-            return opportunity.unwrap_or(forced);
+            return opportunity.or(in_word).unwrap_or(forced);
         }
         used += wide;
         has_word |= !is_space;
         if has_word && (is_space || wide > 1) {
             opportunity = Some(at + grapheme.len());
+        }
+        if matches!(grapheme, "/" | "-") {
+            in_word = Some(at + grapheme.len());
         }
     }
     text.len()

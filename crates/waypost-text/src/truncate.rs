@@ -73,6 +73,11 @@ pub fn truncate_bytes(text: &str, bytes_max: usize) -> Cow<'_, str> {
     }
 }
 
+/// A text as one safe line of at most `bytes_max` bytes, its words separated by one space, with an ellipsis if it was cut.
+pub fn excerpt_bytes(text: &str, bytes_max: usize) -> String {
+    truncate_bytes(&one_line(text), bytes_max).into_owned()
+}
+
 /// The first bytes of a text, whole characters only.
 pub fn head_bytes(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]

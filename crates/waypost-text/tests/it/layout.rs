@@ -25,6 +25,7 @@ fn lines_break_at_spaces_and_beside_wide_characters() {
         ("日本", 1, ALL, vec!["日", "本"]),
         ("ab 日本語", 5, ALL, vec!["ab 日", "本語"]),
         ("see path/to-file.rs, then", 17, ALL, vec!["see", "path/to-file.rs,", "then"]),
+        ("in /home/user/a-long-name.md", 12, ALL, vec!["in", "/home/user/", "a-long-", "name.md"]),
         ("  indented words here", 12, ALL, vec!["  indented", "words here"]),
         ("      deep", 4, ALL, vec!["deep"]),
         ("one two three four", 9, 2, vec!["one two", "three fo…"]),

@@ -1,4 +1,6 @@
-use waypost_text::{excerpt, fit, fit_right, head_bytes, tail_bytes, truncate, truncate_bytes, width};
+use waypost_text::{
+    excerpt, excerpt_bytes, fit, fit_right, head_bytes, tail_bytes, truncate, truncate_bytes, width,
+};
 
 #[test]
 fn width_is_what_a_terminal_shows() {
@@ -114,6 +116,8 @@ fn bytes_are_cut_between_characters() {
         assert_eq!(truncate_bytes(text, bytes), expected, "{text:?} in {bytes}");
         assert!(truncate_bytes(text, bytes).len() <= bytes);
     }
+    assert_eq!(excerpt_bytes("two\n  lines", 40), "two lines");
+    assert_eq!(excerpt_bytes("\u{1b}two\n  lines", 8), "�tw…");
     for bytes in 0..=12 {
         let (head, tail) = (head_bytes("日本語ab", bytes), tail_bytes("ab日本語", bytes));
         assert!(head.len() <= bytes && "日本語ab".starts_with(head) && head.len() + 3 > bytes.min(11));
