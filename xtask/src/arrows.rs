@@ -12,10 +12,16 @@ mod tests {
         ("waypost-core", &["waypost-text"]),
         ("waypost-dialects", &["waypost-core", "waypost-text"]),
         ("waypost-store", &["waypost-core"]),
-        ("waypost-engine", &["waypost-core", "waypost-planner", "waypost-store"]),
-        ("waypost-planner", &["waypost-core"]),
-        ("waypost-mcp", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
-        ("waypost-http", &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store"]),
+        ("waypost-engine", &["waypost-core", "waypost-planner", "waypost-store", "waypost-text"]),
+        ("waypost-planner", &["waypost-core", "waypost-text"]),
+        (
+            "waypost-mcp",
+            &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store", "waypost-text"],
+        ),
+        (
+            "waypost-http",
+            &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store", "waypost-text"],
+        ),
         (
             "waypost-tui",
             &["waypost-core", "waypost-dialects", "waypost-engine", "waypost-store", "waypost-text"],
