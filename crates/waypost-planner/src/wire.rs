@@ -16,7 +16,7 @@ use crate::tokens::{estimate, estimate_ask};
 use crate::{Answer, Ask, Ended};
 
 pub use manner::{Concession, Manner, Structured, TokensKey};
-pub use said::{SAID_CHARACTERS_MAX, Said};
+pub use said::{SAID_COLUMNS_MAX, Said};
 pub use stream::Listener;
 
 /// Bytes of an answer's text.
