@@ -51,6 +51,6 @@ pub use scheduler::{
     Rest, Scheduler, SlotKeeper, Start, TRY_AGAIN_ATTEMPTS, Takes, Unshared,
 };
 pub use summary::{consequence_summary, summary};
-pub use told::{cut_text, task_row, whole_task};
+pub use told::{task_row, whole_task};
 pub use waypost_planner as planner;
 pub use why::{Reason, Why, why};
