@@ -36,7 +36,7 @@ impl Address {
     /// What this text names, if it names something here.
     pub(crate) fn parse(uri: &str) -> Result<Self, Refused> {
         let no_such = || {
-            let shown: String = uri.chars().take(200).collect();
+            let shown = waypost_text::excerpt_bytes(uri, 200);
             Refused::new(
                 format!("there is no resource {shown:?}"),
                 "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
@@ -88,7 +88,7 @@ pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<List
     let plans = page.items.iter().map(|head| {
         let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
         Resource::new(format!("{PLANS}/{}", head.id), head.id.as_str())
-            .with_title(title.chars().take(200).collect::<String>())
+            .with_title(waypost_text::excerpt_bytes(title, 200))
             .with_description(standing(head))
             .with_mime_type(JSON)
     });
@@ -172,7 +172,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refu
         Some(value)
     })?;
     found.ok_or_else(|| {
-        let shown: String = task.chars().take(200).collect();
+        let shown = waypost_text::excerpt_bytes(&task, 200);
         Refused::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
     })
 }

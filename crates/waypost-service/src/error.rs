@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{PlanId, Problem, Refusal, TaskId, Timestamp};
-use waypost_dialects::{NoUpdate, Unreadable};
+use waypost_formats::{NoUpdate, Unreadable};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 /// Why an act was not done.

@@ -38,6 +38,6 @@ pub use lifecycle::{ApprovalRule, CreateOptions};
 pub use record::Record;
 pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
 pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
-pub use task_json::{cut_text, task_row, whole_task};
+pub use task_json::{task_row, whole_task};
 pub use update::{SourceText, UpdateReply};
 pub use wait_reasons::{Reason, Why, why};

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use waypost_core::{DiffStat, PlanId, TaskId, differences, set_back};
-use waypost_dialects::{Dialect, Written};
+use waypost_formats::{Dialect, Written};
 
 use crate::caller::Caller;
 use crate::error::ServiceError;
@@ -50,7 +50,7 @@ impl Service {
             let before = plan.to_draft();
             let SourceText { text, format, file_name, name } = &source;
             let written = Written { text, dialect: *format, file_name: file_name.as_deref(), name };
-            let update = waypost_dialects::update(written, &before)
+            let update = waypost_formats::update(written, &before)
                 .map_err(|error| ServiceError::of_update(name, error))?;
             Ok((vec![update.command], (before, update.notes)))
         })?;

@@ -30,8 +30,8 @@ const VERSIONS_LOOKED_MAX: u64 = 20_000;
 const VERSIONS_READ: usize = 1_000;
 /// Tasks of a timeline on a page.
 const ROWS_MAX: usize = 1_000;
-/// Characters of a label.
-const LABEL_CHARACTERS_MAX: usize = 60;
+/// Columns of a label.
+const LABEL_COLUMNS_MAX: usize = 60;
 
 /// Which versions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -335,7 +335,7 @@ pub(crate) async fn timeline(
             let labels: BTreeMap<String, String> = plan
                 .tasks()
                 .filter(|(task, _)| task.state.attempt > 0)
-                .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_CHARACTERS_MAX)))
+                .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_COLUMNS_MAX)))
                 .collect();
             (labels, plan.version())
         })?;

@@ -114,7 +114,7 @@ pub(super) fn unreadable(name: &str, error: &Unreadable) -> Refused {
 pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
     let (id, version, tasks) = (plan.id(), plan.version(), plan.len());
     let mut value = json!({ "plan": id, "version": version, "tasks": tasks });
-    let mut text = format!("plan {id} v{version}: {tasks} task{}", if tasks == 1 { "" } else { "s" });
+    let mut text = format!("plan {id} v{version}: {}", waypost_text::count(tasks, "task"));
     if !made.is_empty() {
         let ids = words::ranges(made, IDS_BYTES);
         text.push_str(&format!(" ({ids})"));
