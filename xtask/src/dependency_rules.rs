@@ -49,11 +49,13 @@ mod tests {
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
         ("waypost-core", 6),
+        ("waypost-exec", 13),
         ("waypost-formats", 25),
-        ("waypost-engine", 26),
         ("waypost-http", 14),
+        ("waypost-llm", 5),
         ("waypost-mcp", 46),
-        ("waypost-planner", 3),
+        ("waypost-planner", 4),
+        ("waypost-run", 4),
         ("waypost-store", 18),
         ("waypost-tui", 20),
     ];
