@@ -155,7 +155,7 @@ mod tests {
     const LEFT: &[(&str, usize, usize)] = &[
         ("waypost", 72, 52),
         ("waypost-core", 44, 0),
-        ("waypost-dialects", 7, 0),
+        ("waypost-formats", 7, 0),
         ("waypost-engine", 99, 0),
         ("waypost-http", 23, 0),
         ("waypost-mcp", 61, 0),

@@ -12,17 +12,17 @@ use waypost_config::Config;
 use waypost_core::{Actor, Command, Json, Phase, Plan, PlanId, Refusal, Task, Work};
 use waypost_service::{preview_of_check, preview_of_work};
 use waypost_store::{WriteError, WriteRequest};
+use waypost_text::{excerpt, truncate_bytes};
 
 use crate::refused::Refused;
-use crate::words;
 use crate::workspace::Workspace;
 
-/// Characters of a text of the plan that a person is shown.
-const SHOWN_CHARACTERS_MAX: usize = 200;
+/// Columns of a text of the plan that a person is shown.
+const SHOWN_COLUMNS_MAX: usize = 200;
 /// Executors and checks that a person is shown by name.
 const MACHINES_SHOWN_MAX: usize = 12;
-/// Characters of a reason that is kept.
-const REASON_CHARACTERS_MAX: usize = 1_000;
+/// Bytes of a reason that is kept.
+const REASON_BYTES_MAX: usize = 1_000;
 
 /// What a person is asked, about one version of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl Verdict {
         }
         let Some(content) = &answer.content else { return Self::Nothing };
         let reason = content.get("reason").and_then(serde_json::Value::as_str).unwrap_or_default();
-        let reason = cut(reason.trim(), REASON_CHARACTERS_MAX);
+        let reason = truncate_bytes(reason.trim(), REASON_BYTES_MAX).into_owned();
         match content.get("decision").and_then(serde_json::Value::as_str) {
             Some("approve") => Self::Approve(reason),
             Some("reject") => Self::Reject(reason),
@@ -227,12 +227,5 @@ fn executor_words(name: &str, runs: &str) -> String {
 
 /// One line of a text that somebody else wrote: nothing in it can pass for ours, and ours are the quotation marks around it.
 fn plain(text: &str) -> String {
-    cut(&words::plain(text).replace('"', "'"), SHOWN_CHARACTERS_MAX)
-}
-
-fn cut(text: &str, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
+    excerpt(&text.replace('"', "'"), SHOWN_COLUMNS_MAX).into_owned()
 }

@@ -89,7 +89,7 @@ fn temporary_name(name: &str) -> String {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     // A name may have 255 bytes.
-    let short: String = name.chars().take(40).collect();
+    let short = waypost_text::head_bytes(name, 160);
     format!(".{short}.{}-{number}.tmp", std::process::id())
 }
 

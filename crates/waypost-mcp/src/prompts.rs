@@ -3,7 +3,7 @@
 use rmcp::model::{GetPromptResult, Prompt, PromptArgument, PromptMessage, Role};
 use serde_json::{Map, Value};
 use waypost_core::{Actor, Phase, Plan, PlanId};
-use waypost_dialects::render_plan_command;
+use waypost_formats::render_plan_command;
 
 use crate::refused::Refused;
 use crate::toolset::Toolset;
@@ -44,7 +44,7 @@ pub(crate) fn get(
             work_through(workspace, &workspace.plans.resolve(said.ok_or_else(no_plan)?)?, toolsets)?
         }
         other => {
-            let shown: String = other.chars().take(100).collect();
+            let shown = words::cut(other, 100);
             return Err(Refused::new(
                 format!("there is no prompt {shown:?}"),
                 "choose plan or work_through_plan",
@@ -98,5 +98,5 @@ fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> R
 fn title(plan: &Plan) -> String {
     let spec = plan.spec();
     let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
-    title.chars().filter(|character| !character.is_control()).take(200).collect()
+    words::cut(title, 200)
 }

@@ -34,7 +34,12 @@ impl Refused {
     /// A refusal with a message and a hint.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
         let message = words::cut_text(&message.into(), MESSAGE_BYTES_MAX);
-        Self { message, hint: hint.into(), facts: Box::default(), cause: None }
+        Self {
+            message,
+            hint: waypost_text::sanitize(&hint.into()).into_owned(),
+            facts: Box::default(),
+            cause: None,
+        }
     }
 
     /// What a draft has that it may not have.

@@ -5,7 +5,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, TaskId};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::{Head, Query, Sort, WriteError};
 
 use crate::refused::Refused;
@@ -36,7 +36,7 @@ impl Address {
     /// What this text names, if it names something here.
     pub(crate) fn parse(uri: &str) -> Result<Self, Refused> {
         let no_such = || {
-            let shown: String = uri.chars().take(200).collect();
+            let shown = waypost_text::excerpt_bytes(uri, 200);
             Refused::new(
                 format!("there is no resource {shown:?}"),
                 "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
@@ -88,7 +88,7 @@ pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<List
     let plans = page.items.iter().map(|head| {
         let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
         Resource::new(format!("{PLANS}/{}", head.id), head.id.as_str())
-            .with_title(title.chars().take(200).collect::<String>())
+            .with_title(waypost_text::excerpt_bytes(title, 200))
             .with_description(standing(head))
             .with_mime_type(JSON)
     });
@@ -151,7 +151,7 @@ pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, Refus
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, Refused> {
     let id = resolve(workspace, plan)?;
     let draft = workspace.plans.look(&id, Plan::to_draft)?;
-    let written = waypost_dialects::write(&draft, dialect, Form::default());
+    let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
         .map_err(|error| Refused::new(error.to_string(), "read it in another form"))
@@ -172,7 +172,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refu
         Some(value)
     })?;
     found.ok_or_else(|| {
-        let shown: String = task.chars().take(200).collect();
+        let shown = waypost_text::excerpt_bytes(&task, 200);
         Refused::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
     })
 }

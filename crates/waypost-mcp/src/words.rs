@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 use waypost_core::{DiffStat, Difference};
+pub(crate) use waypost_text::excerpt_bytes as cut;
+use waypost_text::{sanitize, truncate_bytes};
 
 /// Changes that one answer lists.
 pub(crate) const CHANGES_MAX: usize = 30;
@@ -14,24 +16,6 @@ const NOTES_MAX: usize = 3;
 /// Bytes of each.
 const NOTE_BYTES: usize = 120;
 
-/// At most so many bytes of one line of a text.
-pub(crate) fn cut(text: &str, bytes: usize) -> String {
-    cut_text(&plain(text), bytes)
-}
-
-/// A text as one line, without characters that a terminal obeys or a reader does not see.
-pub(crate) fn plain(text: &str) -> String {
-    let is_seen =
-        |character: &char| character.is_whitespace() || !character.is_control() && !is_invisible(*character);
-    let text: String = text.chars().filter(is_seen).collect();
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Characters that reorder or hide the text around them.
-fn is_invisible(character: char) -> bool {
-    matches!(character, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
-}
-
 /// The first few of several notes.
 pub(crate) fn notes(notes: &[String]) -> Vec<String> {
     notes.iter().take(NOTES_MAX).map(|note| cut(note, NOTE_BYTES)).collect()
@@ -39,11 +23,7 @@ pub(crate) fn notes(notes: &[String]) -> Vec<String> {
 
 /// At most so many bytes of a text, its lines kept.
 pub(crate) fn cut_text(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    let end = text.floor_char_boundary(bytes.saturating_sub('…'.len_utf8()));
-    format!("{}…", &text[..end])
+    truncate_bytes(&sanitize(text), bytes).into_owned()
 }
 
 /// The first few of some names, as long as they are short: at most so many, and so many bytes in all.
@@ -184,9 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_cut_between_characters() {
-        assert_eq!(cut("two\n  lines", 40), "two lines");
-        assert_eq!(cut("äöüäöü", 7), "äö…");
+    fn names_are_listed_as_long_as_they_are_short() {
         assert_eq!(few(["t1", "a-very-long-name", "t2"].into_iter(), 5, 10), ["t1"]);
     }
 

@@ -40,7 +40,7 @@ pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UN
 pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use named_lock::{HOLD_SECONDS, Held};
 pub use open::open;
-pub use plans::{Answer, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use plans::{Answer, BuildCommands, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
 pub use rows::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
     Sort, Terms, Totals, Wait, WrittenSince,

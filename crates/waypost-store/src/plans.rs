@@ -15,7 +15,7 @@ use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, Tas
 
 use self::cache::PLANS_CACHED_MAX;
 pub(crate) use self::cache::{Cache, News, catch_up, load, replay};
-use self::transaction::{and_tell, create, purge, write};
+use self::transaction::{and_tell, create, purge, write, write_built};
 pub(crate) use self::transaction::{random_name, write_possible};
 use crate::cross_plan::target_status::Whereabouts;
 use crate::log::change_watch::Watch;
@@ -160,9 +160,15 @@ impl WriteError {
     }
 }
 
+/// Makes the commands of a write from the plan as it is inside the transaction, so that nothing can come between what was
+/// read and what is written. It may be called again when the backend has to start over. Nothing: the write is given up, for a reason that
+/// the caller knows.
+pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
+
 enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<WriteRequest>, Option<Slots>),
+    WriteBuilt(Box<WriteRequest>, BuildCommands),
     WritePossible(Box<WriteRequest>, Option<Slots>),
     Purge(PlanId, Actor),
 }
@@ -194,7 +200,7 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
             Job::Create(_, by, command) => {
                 commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
             }
-            Job::Write(request, _) | Job::WritePossible(request, _) => {
+            Job::Write(request, _) | Job::WritePossible(request, _) | Job::WriteBuilt(request, _) => {
                 commit_hook::tell(request, done, cache.get(&done.plan), took);
             }
             Job::Purge(..) => {}
@@ -276,6 +282,12 @@ impl Plans {
         self.queue_one(Job::Write(Box::new(request), None))
     }
 
+    /// Writes one version of the commands that `build` makes of the plan as it is inside the transaction; those of the
+    /// request are not looked at.
+    pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
+        self.queue_one(Job::WriteBuilt(Box::new(request), build))
+    }
+
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
     /// plan: another one may have been faster with one task, and the rest is worth writing.
     pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
@@ -339,6 +351,8 @@ impl Plans {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
                         .and_then(|done| and_tell(transaction, &mut cache, by, done)),
                     Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
+                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
+                    Job::WriteBuilt(request, build) => write_built(transaction, &mut cache, request, build)
                         .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
                     Job::WritePossible(request, slots) => {
                         write_possible(transaction, &mut cache, request, slots.as_ref())

@@ -168,6 +168,9 @@ pub struct Lease {
     pub worker: String,
     /// Until when; nothing for work that is never taken away.
     pub until: Option<Timestamp>,
+    /// For how many seconds it was taken, and is renewed by a report of progress; nothing where that was not noted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seconds: Option<u32>,
     /// Since when, where it was noted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
@@ -252,7 +255,8 @@ impl IndexChanges {
                     let locks = found.map(|task| task.spec.locks.clone()).unwrap_or_default();
                     let until = terms.seconds.map(|seconds| at.plus_seconds(u64::from(seconds)));
                     let (since, queue) = (Some(at), terms.queue.map(str::to_owned));
-                    (Lease { plan: plan.id().clone(), task, attempt, worker, until, since, queue }, locks)
+                    let (plan, seconds) = (plan.id().clone(), terms.seconds);
+                    (Lease { plan, task, attempt, worker, until, seconds, since, queue }, locks)
                 })
                 .collect(),
             stopped: touched.stopped,
@@ -297,6 +301,7 @@ impl IndexRows {
                 attempt,
                 worker,
                 until: None,
+                seconds: None,
                 since,
                 queue: None,
             });

@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 
 use crate::commands as command;
 use crate::output::Color;

@@ -5,15 +5,15 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
-use waypost_dialects::Unreadable;
+use waypost_formats::Unreadable;
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
 
 /// Problems that are shown to people; programs get all of them.
 const PROBLEMS_SHOWN_MAX: usize = 100;
-/// Characters of a value that programs get with a conflict.
-const VALUE_CHARACTERS_MAX: usize = 200;
+/// Bytes of a value that programs get with a conflict.
+const VALUE_BYTES_MAX: usize = 200;
 
 /// How the process ends. Documented in `--help` and in `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -301,7 +301,7 @@ fn of_conflict(message: String, conflict: &Conflict) -> Failure {
         let more = format!("  … and {unseen} more (`waypost diff {} {}`)", conflict.plan, conflict.known);
         failure.details.push(more);
     }
-    let shortened = conflict.differences.iter().map(|one| differences::json(one, VALUE_CHARACTERS_MAX));
+    let shortened = conflict.differences.iter().map(|one| differences::json(one, VALUE_BYTES_MAX));
     let facts = [
         ("plan", conflict.plan.as_str().into()),
         ("known", conflict.known.into()),

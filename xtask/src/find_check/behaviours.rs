@@ -167,7 +167,7 @@ pub(super) const BEHAVIOURS: &[Behaviour] = &[
     Behaviour {
         question: "How are tasks placed in a drawing of the graph?",
         term: "graph layout",
-        old: "waypost-dialects/src/layout.rs",
+        old: "waypost-formats/src/layout.rs",
         new: "waypost-formats/src/graph/layout.rs",
     },
 ];

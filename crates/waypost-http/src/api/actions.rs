@@ -156,7 +156,11 @@ fn command(
                     "claim it first",
                 )
             })?;
-            Command::ReportProgress { task, attempt, progress: needed(words.progress, "progress")? }
+            Command::ReportProgress {
+                task,
+                attempt: Some(attempt),
+                progress: needed(words.progress, "progress")?,
+            }
         }
         "done" => {
             let output = words.output.as_ref().map(Json::of);

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem as PlanProblem, Refusal};
 use waypost_store::{StoreError, WriteError};
+use waypost_text::sanitize;
 
 /// Seconds after which a caller may try again when the store is busy.
 const RETRY_SECONDS: &str = "2";
@@ -26,7 +27,9 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { status, detail: detail.into(), hint: hint.into(), more: Box::default() }
+        // Both may quote ids and texts that came with the request.
+        let (detail, hint) = (sanitize(&detail.into()).into_owned(), sanitize(&hint.into()).into_owned());
+        Self { status, detail, hint, more: Box::default() }
     }
 
     pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -79,7 +82,7 @@ impl Problem {
 }
 
 fn one(problem: &PlanProblem) -> Value {
-    let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
+    let mut value = json!({ "message": sanitize(&problem.to_string()), "hint": sanitize(&problem.hint()) });
     if let waypost_core::Place::Task(task) = &problem.place {
         value["task"] = json!(task);
     }

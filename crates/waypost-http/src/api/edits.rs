@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use waypost_core::{
     Command, Complexity, Dependency, Lock, Plan, Retry, TaskChanges, TaskId, TaskSpec, When, Where, Work,
 };
-use waypost_dialects::{Dialect, NoUpdate, Written, update};
+use waypost_formats::{Dialect, NoUpdate, Written, update};
 
 use super::answer::{Problem, Told};
 use super::asked::{Body, Known, PlanPath, Writer, said};
@@ -226,14 +226,7 @@ fn new_task(plan: &Plan, mut task: Value, added: &[TaskId], place: &str) -> Resu
     };
     if fields.get("id").is_none_or(Value::is_null) {
         let taken: BTreeSet<&str> = added.iter().map(TaskId::as_str).collect();
-        let free = plan.free_task_id();
-        let mut number: u64 =
-            free.as_str().trim_start_matches(|c: char| !c.is_ascii_digit()).parse().unwrap_or(1);
-        let mut id = free.to_string();
-        while taken.contains(id.as_str()) || plan.task(&id).is_some() {
-            number += 1;
-            id = format!("t{number}");
-        }
+        let id = plan.free_task_ids().find(|id| !taken.contains(id.as_str()));
         fields.insert("id".to_owned(), json!(id));
     }
     serde_json::from_value(task)

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
-use waypost_dialects::places;
+use waypost_formats::places;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath};
@@ -22,8 +22,8 @@ const DRAWN_MAX: usize = 2_000;
 const GROUPS_MAX: usize = 60;
 /// Tasks of a part of a level that has too many to be drawn.
 const PART_TASKS: usize = 500;
-/// Characters of a label.
-const LABEL_CHARACTERS_MAX: usize = 60;
+/// Columns of a label.
+const LABEL_COLUMNS_MAX: usize = 60;
 /// The size of a box.
 const BOX: (f64, f64) = (200.0, 56.0);
 
@@ -128,7 +128,7 @@ fn columns(plan: &Plan, range: Option<(usize, usize)>, part: Option<usize>) -> V
         "version": plan.version(),
         "count": plan.len(),
         "ids": chosen.iter().map(|(task, _)| task.spec.id.as_str()).collect::<Vec<_>>(),
-        "labels": chosen.iter().map(|(task, _)| label(task, LABEL_CHARACTERS_MAX)).collect::<Vec<_>>(),
+        "labels": chosen.iter().map(|(task, _)| label(task, LABEL_COLUMNS_MAX)).collect::<Vec<_>>(),
         "standing": standing,
         "from": from,
         "to": to,

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use waypost_core::{Event, Plan, PlanId, Status, Task, TaskId, Timestamp, differences};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
 
 use super::answer::{Problem, Told};
@@ -30,8 +30,8 @@ const VERSIONS_LOOKED_MAX: u64 = 20_000;
 const VERSIONS_READ: usize = 1_000;
 /// Tasks of a timeline on a page.
 const ROWS_MAX: usize = 1_000;
-/// Characters of a label.
-const LABEL_CHARACTERS_MAX: usize = 60;
+/// Columns of a label.
+const LABEL_COLUMNS_MAX: usize = 60;
 
 /// Which versions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -144,7 +144,7 @@ pub(crate) async fn export(
             Some(version) => api.plans.at_version(&id, version)?.to_draft(),
             None => api.plans.look(&id, Plan::to_draft)?,
         };
-        let writing = waypost_dialects::write(&draft, dialect, Form::AsRead);
+        let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
         let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another format"))?;
         let (kind, ending) = kind(dialect);
         let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
@@ -335,7 +335,7 @@ pub(crate) async fn timeline(
             let labels: BTreeMap<String, String> = plan
                 .tasks()
                 .filter(|(task, _)| task.state.attempt > 0)
-                .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_CHARACTERS_MAX)))
+                .map(|(task, _)| (task.spec.id.to_string(), label(task, LABEL_COLUMNS_MAX)))
                 .collect();
             (labels, plan.version())
         })?;

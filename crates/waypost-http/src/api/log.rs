@@ -144,9 +144,9 @@ impl Follower {
         let (runs, (text, total)) = looked.await.ok()?;
         let mut said = String::new();
         let fresh = usize::try_from(total.saturating_sub(self.seen)).unwrap_or(usize::MAX).min(text.len());
-        let start = (text.len() - fresh..text.len()).find(|&at| text.is_char_boundary(at));
-        if let Some(start) = start {
-            said.push_str(&format!("id: {total}\nevent: log\ndata: {}\n\n", json!(&text[start..])));
+        let fresh = waypost_text::tail_bytes(&text, fresh);
+        if !fresh.is_empty() {
+            said.push_str(&format!("id: {total}\nevent: log\ndata: {}\n\n", json!(fresh)));
         } else if self.first {
             said.push_str(": begun\n\n");
         }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Phase, Plan, PlanChanges, PlanId, critical_path};
-use waypost_dialects::{Dialect, Reading};
+use waypost_formats::{Dialect, Reading};
 use waypost_service::admission as admit;
 use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
 
@@ -209,7 +209,7 @@ pub(super) fn read(
             ));
         }
     };
-    let reading = waypost_dialects::read(&text, dialect, None);
+    let reading = waypost_formats::read(&text, dialect, None);
     let Reading { mut drafts, problems, .. } = reading.map_err(|error| {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), "name the format, or mend the text")
     })?;

@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
-use waypost_service::{cut_text, task_row, whole_task, why};
+use waypost_service::{task_row, whole_task, why};
 use waypost_store::log_path;
+use waypost_text::excerpt;
 
 use super::answer::{Problem, Told};
 use super::asked::{Parameters, PlanPath, TaskPath, page_size};
@@ -17,8 +18,8 @@ use super::{Api, aside};
 /// Tasks on a page, unless the caller says otherwise, and at the most.
 const TASKS_DEFAULT: usize = 200;
 const TASKS_MAX: usize = 1_000;
-/// Characters of a description in a page.
-const LABEL_CHARACTERS_MAX: usize = 200;
+/// Columns of a description in a page.
+const LABEL_COLUMNS_MAX: usize = 200;
 /// Attempts of a task that are told.
 const ATTEMPTS_MAX: usize = 50;
 
@@ -34,8 +35,8 @@ pub(crate) struct Listing {
 }
 
 /// The first line of what a task says, not too long.
-pub(super) fn label(task: &Task, characters_max: usize) -> String {
-    cut_text(task.spec.description.lines().next().unwrap_or_default(), characters_max)
+pub(super) fn label(task: &Task, columns: usize) -> String {
+    excerpt(task.spec.description.lines().next().unwrap_or_default(), columns).into_owned()
 }
 
 /// `GET /plans/{plan}/tasks`
@@ -93,7 +94,7 @@ fn page(plan: &Plan, listing: &Listing, limit: usize) -> Result<Value, Problem> 
 }
 
 pub(super) fn row(plan: &Plan, task: &Task) -> Value {
-    let mut fields = task_row(plan, task, label(task, LABEL_CHARACTERS_MAX), LABEL_CHARACTERS_MAX);
+    let mut fields = task_row(plan, task, label(task, LABEL_COLUMNS_MAX), LABEL_COLUMNS_MAX);
     if task.spec.priority != 0 {
         fields.insert("priority".to_owned(), task.spec.priority.into());
     }

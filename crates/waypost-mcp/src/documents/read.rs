@@ -85,19 +85,13 @@ pub(super) fn read(call: &Call) -> Result<Answer, Refused> {
     let document = name::find(call, &name)?;
     let mut answer = about(&document);
     let body = &document.spec.body;
-    let shown = beginning(body, CONTENT_BYTES_MAX);
+    let shown = waypost_text::head_bytes(body, CONTENT_BYTES_MAX);
     answer.insert("content".to_owned(), shown.into());
     if shown.len() < body.len() {
         answer.insert("bytes".to_owned(), body.len().into());
         answer.insert("cut".to_owned(), "the rest is left out; export_plan_to_file writes all of it".into());
     }
     Ok(Answer::of(Value::Object(answer)))
-}
-
-/// At most so many bytes of a text, and no half of a character.
-fn beginning(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
-    &text[..end.unwrap_or(0)]
 }
 
 pub(super) fn to_file(call: &Call) -> Result<Answer, Refused> {

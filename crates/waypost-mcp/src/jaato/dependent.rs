@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use waypost_core::{
     Command, Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 use waypost_service::give_back_lost;
 use waypost_store::Whereabouts;
 

@@ -1,7 +1,7 @@
 //! The tools of the jaato todo plugin, under their names and with their answers: one plan for each agent, steps that wait
 //! for steps of other agents, and events about them.
 //!
-//! What a plan, a step and a reference look like is known to the format (`waypost_dialects::jaato`).
+//! What a plan, a step and a reference look like is known to the format (`waypost_formats::jaato`).
 
 mod arguments;
 mod current;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 
 use super::current::{NO_ACTIVE_PLAN, current};
 use super::status::STEPS_MAX;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 
 use super::current::{current_or_recent, named};
 use super::plan::head;

@@ -5,7 +5,7 @@ use waypost_core::{
     Command, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, Task, TaskId, TaskSpec, Where, Wrong,
     nearest,
 };
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 use waypost_store::{WriteError, WriteRequest};
 
 use super::current::{NO_ACTIVE_PLAN, free_step_id, started, step};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
-use waypost_dialects::jaato::answers;
+use waypost_formats::jaato::answers;
 use waypost_store::{EventFilter, Happening, Occurrence, WriteError};
 
 use super::current::step;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use waypost_core::{Draft, Plan};
-use waypost_dialects::{Dialect, Unreadable};
+use waypost_formats::{Dialect, Unreadable};
 
 use super::arguments::Arguments;
 use super::{tasks, which};
@@ -84,7 +84,7 @@ pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, Refus
 
 fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<New, Refused> {
     let name = file.unwrap_or("the text");
-    let reading = waypost_dialects::read(text, format, file).map_err(|error| unreadable(name, &error))?;
+    let reading = waypost_formats::read(text, format, file).map_err(|error| unreadable(name, &error))?;
     let problems = reading.all_problems();
     if !problems.is_empty() {
         return Err(Refused::invalid(&problems));
@@ -113,7 +113,7 @@ pub(super) fn unreadable(name: &str, error: &Unreadable) -> Refused {
 pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
     let (id, version, tasks) = (plan.id(), plan.version(), plan.len());
     let mut value = json!({ "plan": id, "version": version, "tasks": tasks });
-    let mut text = format!("plan {id} v{version}: {tasks} task{}", if tasks == 1 { "" } else { "s" });
+    let mut text = format!("plan {id} v{version}: {}", waypost_text::count(tasks, "task"));
     if !made.is_empty() {
         let ids = words::ranges(made, IDS_BYTES);
         text.push_str(&format!(" ({ids})"));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 use waypost_core::{DiffStat, differences, set_back};
-use waypost_dialects::{Dialect, Form, Loss, NoUpdate, Written};
+use waypost_formats::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
 use super::create::{format, unreadable};
@@ -29,7 +29,7 @@ pub(super) fn export(call: &Call) -> Result<Answer, Refused> {
     let plan = which::plan(call, &arguments)?;
     let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
     let draft = which::look(call, &plan, |plan| plan.to_draft())?;
-    let writing = waypost_dialects::write(&draft, dialect, Form::AsRead)
+    let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
         .map_err(|error| unreadable("plan_export", &error))?;
     let write = if arguments.flag("overwrite")? { files::write } else { files::write_new };
     let bytes = write(&call.workspace, file, &writing.text)?;
@@ -82,7 +82,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
     let text = files::read(&call.workspace, file)?;
     let before = which::look(call, &plan, |plan| plan.to_draft())?;
     let written = Written { text: &text, dialect, file_name: Some(file), name: file };
-    let update = waypost_dialects::update(written, &before).map_err(|error| no_update(file, &error))?;
+    let update = waypost_formats::update(written, &before).map_err(|error| no_update(file, &error))?;
     let committed = call.workspace.write(Write {
         plan: plan.clone(),
         by: call.by.clone(),

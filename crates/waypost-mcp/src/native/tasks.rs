@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
 use waypost_core::{FORMAT, Task};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 
 use super::arguments::{Arguments, kind};
 use crate::refused::Refused;
@@ -81,7 +81,7 @@ pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Task
         lead_elsewhere(task, &|id| here.contains(id) || (taken.is_taken)(id));
     }
     let text = json!({ "format": FORMAT, "tasks": fields }).to_string();
-    let reading = waypost_dialects::read(&text, Some(Dialect::Native), None)
+    let reading = waypost_formats::read(&text, Some(Dialect::Native), None)
         .map_err(|error| Refused::new(format!("the tasks cannot be read: {error}"), ""))?;
     if !reading.problems.is_empty() {
         return Err(Refused::invalid(&reading.problems));

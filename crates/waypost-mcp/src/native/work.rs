@@ -335,7 +335,7 @@ fn progress(
         let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
         return Err(WriteError::Refused(refusal).into());
     }
-    Ok(Command::ReportProgress { task: task.clone(), attempt: attempt.unwrap_or(current), progress })
+    Ok(Command::ReportProgress { task: task.clone(), attempt: Some(attempt.unwrap_or(current)), progress })
 }
 
 fn outcome(word: Word, arguments: &Arguments<'_>) -> Result<Outcome, Refused> {

@@ -15,8 +15,8 @@ const RUNNING_NAMED_MAX: usize = 5;
 const FAILED_NAMED_MAX: usize = 5;
 /// Questions to people that are named.
 const ASKING_NAMED_MAX: usize = 3;
-/// Characters of an error or a question that are shown.
-const WORDS_MAX: usize = 200;
+/// Columns of an error or a question that are shown.
+const WORDS_COLUMNS_MAX: usize = 200;
 /// Tasks that must have ended before anybody dares to say how long the rest will take.
 const ENDED_FOR_ETA_MIN: u32 = 3;
 
@@ -129,11 +129,7 @@ fn asking(plan: &Plan) -> Vec<Value> {
 
 /// A text on one line, cut where it is too long for an answer.
 pub(super) fn words(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(WORDS_MAX) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    waypost_text::excerpt(text, WORDS_COLUMNS_MAX).into_owned()
 }
 
 /// How long the rest will take if it goes on as it has so far. Nothing when that cannot be said.

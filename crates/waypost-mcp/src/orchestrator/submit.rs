@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_config::Config;
 use waypost_core::{Command, DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Wrong, validate};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 use waypost_service::admission as admit;
 use waypost_service::submit;
 use waypost_service::submit::{Entered, NotEntered, Start};
@@ -145,7 +145,7 @@ fn read(
 ) -> Result<Asked, Refused> {
     let dialect = format.map(dialect).transpose()?;
     let name = file.unwrap_or("the text");
-    let reading = waypost_dialects::read(text, dialect, file)
+    let reading = waypost_formats::read(text, dialect, file)
         .map_err(|error| Refused::new(format!("{name}: {error}"), formats()))?;
     let mut problems = reading.problems;
     for problem in reading.drafts.iter().flat_map(validate) {
@@ -214,5 +214,6 @@ fn not_entered(error: NotEntered) -> Refused {
             format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
         ),
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => Refused::new(error.to_string(), ""),
     }
 }

@@ -127,7 +127,7 @@ pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
         let same =
             stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
         if let Some(same) = same {
-            (lease.until, lease.since) = (same.until, same.since);
+            (lease.until, lease.seconds, lease.since) = (same.until, same.seconds, same.since);
             lease.queue.clone_from(&same.queue);
         }
     }

@@ -13,6 +13,7 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
         match job {
             Job::Create(None, _, _) => {}
             Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
+            Job::WriteBuilt(request, _) => add(&mut expected, cache, &request.plan),
             Job::Write(request, slots) | Job::WritePossible(request, slots) => {
                 add(&mut expected, cache, &request.plan);
                 add_locks(&mut expected, cache, request);

@@ -1,6 +1,8 @@
 //! What happens inside the store's transaction: a command is decided on the plan as it stands, and its events are appended as
 //! one version. Knows nothing of other writers: it is alone while it runs.
 
+use std::borrow::Cow;
+
 use waypost_core::{
     Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp, differences,
 };
@@ -8,7 +10,7 @@ use waypost_core::{
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
 use super::slot_quota::Room;
-use super::{Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
+use super::{BuildCommands, Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use crate::cross_plan::deliver::deliver;
 use crate::cross_plan::resolve::no_ring;
 use crate::cross_plan::target_status::{Whereabouts, check_waits};
@@ -148,6 +150,26 @@ pub(super) fn write(
     request: &WriteRequest,
     slots: Option<&Slots>,
 ) -> Done {
+    write_commands(transaction, cache, request, slots, |_| Some(Cow::Borrowed(&request.commands)))
+}
+
+/// The same as [`write`] with commands that are made from the plan as it is now.
+pub(super) fn write_built(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    build: &BuildCommands,
+) -> Done {
+    write_commands(transaction, cache, request, None, |plan| build(plan).map(Cow::Owned))
+}
+
+fn write_commands<'r>(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &'r WriteRequest,
+    slots: Option<&Slots>,
+    commands: impl FnOnce(&Plan) -> Option<Cow<'r, [Command]>>,
+) -> Done {
     let not_found = || WriteError::NotFound(request.plan.to_string());
     let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
     catch_up(transaction, cache, &request.plan, version)?;
@@ -156,9 +178,12 @@ pub(super) fn write(
     }
     let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
     let plan = &mut cached.plan;
+    let Some(commands) = commands(plan) else {
+        return Err(WriteError::Store(StoreError::Database("the caller gave the write up".into())).into());
+    };
     // A clock that was set back does not turn a plan's history around.
     let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
-    let decided = decide(transaction, plan, request, slots, at);
+    let decided = decide(transaction, plan, request, &commands, slots, at);
     let (events, missing) = match decided {
         Ok(decided) => decided,
         Err((evolved, error)) => {
@@ -175,7 +200,7 @@ pub(super) fn write(
         return Ok(Committed::unchanged(plan, version));
     }
     plan.seal(at);
-    let name = joined(request.commands.iter().map(Command::name).collect());
+    let name = joined(commands.iter().map(Command::name).collect());
     let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
     Ok(Committed { missing, ..committed })
 }
@@ -192,12 +217,13 @@ fn decide(
     transaction: &mut dyn Transaction,
     plan: &mut Plan,
     request: &WriteRequest,
+    commands: &[Command],
     slots: Option<&Slots>,
     at: Timestamp,
 ) -> Result<Decided, (bool, WriteError)> {
     let mut all = Vec::new();
     let mut room = Room::of(request, slots);
-    for (place, command) in request.commands.iter().enumerate() {
+    for (place, command) in commands.iter().enumerate() {
         let events =
             plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
         locks_are_free(transaction, plan, &events).map_err(|error| (!all.is_empty(), error))?;

@@ -18,8 +18,8 @@ use crate::view::text;
 
 /// The goal that everything else of a new plan is a part of.
 const ROOT: &str = "goal";
-/// Characters of a new plan's title.
-const TITLE_CHARACTERS_MAX: usize = 100;
+/// Columns of a new plan's title.
+const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
 A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
@@ -130,7 +130,7 @@ fn make(
     token_budget: Option<u64>,
 ) -> Outcome<PlanId> {
     let by = author(context, chosen.name())?;
-    let title: String = text::one_line(&goal).chars().take(TITLE_CHARACTERS_MAX).collect();
+    let title = text::excerpt(&goal, TITLE_COLUMNS_MAX).into_owned();
     let mut draft = Draft::new(title);
     draft.spec.goal.clone_from(&goal);
     draft.spec.token_budget = token_budget;

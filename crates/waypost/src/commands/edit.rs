@@ -9,7 +9,7 @@ use std::process;
 use clap::{Args, ValueEnum};
 use serde_json::Map;
 use waypost_core::{Command, Draft, Plan};
-use waypost_dialects::{Dialect, Form, keep_foreign, write};
+use waypost_formats::{Dialect, Form, keep_foreign, write};
 use waypost_store::WriteRequest;
 
 use crate::cli::Guard;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use waypost_core::Draft;
-use waypost_dialects::{Dialect, Form, Loss, write, write_many};
+use waypost_formats::{Dialect, Form, Loss, write, write_many};
 
 use crate::cli::dialect;
 use crate::context::Context;

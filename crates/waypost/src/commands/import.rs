@@ -9,8 +9,8 @@ use std::path::Path;
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
-use waypost_dialects::Dialect;
-use waypost_dialects::frctl::is_index_line;
+use waypost_formats::Dialect;
+use waypost_formats::frctl::is_index_line;
 use waypost_store::{Committed, NewPlan, Plans, WriteError};
 
 use super::new::plan_id;

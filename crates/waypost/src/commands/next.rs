@@ -114,7 +114,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
             behind.push_str(&format!("  (waits for {})", waits.join("; ")));
         }
         let room = context.out.columns.saturating_sub(text::width(&name) + text::width(&behind) + 2).max(20);
-        let description = text::short(word("description"), room);
+        let description = text::excerpt(word("description"), room);
         let gap = if description.is_empty() { "" } else { "  " };
         context.out.line(format!("{name}{gap}{description}{behind}"));
     }

@@ -133,8 +133,8 @@ fn held_back_json((plan, why): &(PlanId, HeldBack)) -> serde_json::Value {
 
 fn say(context: &mut Context, found: &Found, dry_run: bool) {
     for plan in &found.pruned {
-        let (id, title) = (&plan.plan, text::short(&plan.title, 40));
-        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::bytes(plan.bytes));
+        let (id, title) = (&plan.plan, text::excerpt(&plan.title, 40));
+        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::byte_size(plan.bytes));
         context
             .out
             .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", text::moment(plan.ended_at)));
@@ -152,12 +152,12 @@ fn say(context: &mut Context, found: &Found, dry_run: bool) {
         "{would}pruned: {}, {} ({}); {} of attempts ({}) {were}",
         text::count(found.plans, "plan"),
         text::count(found.versions as usize, "version"),
-        text::bytes(found.bytes),
+        text::byte_size(found.bytes),
         text::count(found.logs, "log"),
-        text::bytes(found.log_bytes),
+        text::byte_size(found.log_bytes),
     ));
     if let Some(won) = found.won {
-        context.out.line(format!("{} given back to the file system", text::bytes(won)));
+        context.out.line(format!("{} given back to the file system", text::byte_size(won)));
     }
 }
 

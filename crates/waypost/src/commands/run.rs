@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
 };

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_dialects::{Dialect, schema};
+use waypost_formats::{Dialect, schema};
 
 use crate::cli::dialect;
 use crate::context::Context;

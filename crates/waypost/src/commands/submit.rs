@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value};
 use waypost_config::Config;
 use waypost_core::{Command, Phase};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 use waypost_service::submit;
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;

@@ -130,7 +130,8 @@ impl Add {
 
     /// Gives the task its id, and what it says of other tasks.
     fn complete(&self, plan: &Plan, spec: &mut TaskSpec, said: Option<&TaskId>) -> Outcome<Where> {
-        spec.id = said.cloned().unwrap_or_else(|| plan.free_task_id());
+        spec.id =
+            said.cloned().unwrap_or_else(|| plan.free_task_ids().next().unwrap_or_else(|| spec.id.clone()));
         spec.depends_on = self.options.elsewhere()?;
         for (number, name) in self.options.after.iter().enumerate() {
             spec.depends_on.insert(number, Dependency::Task(task_of(plan, name)?));

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, json};
 use waypost_core::{Command, DiffStat, Draft, TaskId, differences, set_back};
-use waypost_dialects::{Dialect, NoUpdate, Written};
+use waypost_formats::{Dialect, NoUpdate, Written};
 
 use crate::cli::{Guard, dialect};
 use crate::context::Context;
@@ -70,7 +70,7 @@ impl Update {
         let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
         let file_name = (path != "-").then_some(path);
         let written = Written { text, dialect: self.format, file_name, name };
-        let update = waypost_dialects::update(written, before).map_err(|error| match error {
+        let update = waypost_formats::update(written, before).map_err(|error| match error {
             NoUpdate::Unreadable(error) => Failure::unreadable(name, &error),
             NoUpdate::Invalid(problems) => {
                 let problems: Vec<_> =

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Problem;
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 
 use crate::cli::dialect;
 use crate::context::Context;

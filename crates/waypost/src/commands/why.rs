@@ -52,5 +52,5 @@ impl Why {
 
 /// Text of a plan cannot steer a terminal or look like another line.
 fn words(reason: &Reason) -> String {
-    text::one_line(&reason.words)
+    text::one_line(&reason.words).into_owned()
 }

@@ -108,9 +108,11 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let latest = found.look(|plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
-        let attempt = self.attempt.unwrap_or(latest);
-        let command = Command::ReportProgress { task: task.clone(), attempt, progress: self.words.join(" ") };
+        let command = Command::ReportProgress {
+            task: task.clone(),
+            attempt: self.attempt,
+            progress: self.words.join(" "),
+        };
         let committed = context.write(&found, vec![command], &self.guard)?;
         renew(&found, &task, LEASE_SECONDS_DEFAULT)?;
         context.answer(&found, &committed, &format!("{task} goes on"), Some(&task), Map::new())

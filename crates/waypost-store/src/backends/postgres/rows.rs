@@ -129,7 +129,7 @@ pub(super) fn wait(row: &Row) -> Result<Wait, StoreError> {
     Ok(Wait { plan: plan_id(get(row, 0)?)?, task: task_id(get(row, 1)?)?, on })
 }
 
-/// `plan, task, attempt, worker, until, since, queue`
+/// `plan, task, attempt, worker, until, since, queue, seconds`
 pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
     Ok(Lease {
         plan: plan_id(get(row, 0)?)?,
@@ -139,6 +139,7 @@ pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
         until: get::<Option<i64>>(row, 4)?.map(Timestamp::from_micros),
         since: get::<Option<i64>>(row, 5)?.map(Timestamp::from_micros),
         queue: get::<Option<String>>(row, 6)?.map(from_text),
+        seconds: get::<Option<i64>>(row, 7)?.and_then(|seconds| u32::try_from(seconds).ok()),
     })
 }
 

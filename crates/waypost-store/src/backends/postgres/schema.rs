@@ -156,6 +156,10 @@ const STEPS: &[&str] = &[
     ALTER TABLE waypost_plans ADD COLUMN atomic bigint NOT NULL DEFAULT 0;
     UPDATE waypost_plans SET goals = total;
 ",
+    "
+    -- For how long a lease was taken: a report of progress renews it for as long again.
+    ALTER TABLE waypost_leases ADD COLUMN seconds bigint;
+",
 ];
 
 /// The schema that this build writes.

@@ -269,6 +269,7 @@ struct Leases {
     until: Vec<Option<i64>>,
     since: Vec<Option<i64>>,
     queue: Vec<Option<String>>,
+    seconds: Vec<Option<i64>>,
 }
 
 impl Leases {
@@ -280,13 +281,14 @@ impl Leases {
         self.until.push(lease.until.map(Timestamp::as_micros));
         self.since.push(lease.since.map(Timestamp::as_micros));
         self.queue.push(lease.queue.as_deref().map(text));
+        self.seconds.push(lease.seconds.map(i64::from));
     }
 
     fn put(self) -> Option<Call> {
         let call = Call::new(
-            "INSERT INTO waypost_leases (plan, task, attempt, worker, until, since, queue)
+            "INSERT INTO waypost_leases (plan, task, attempt, worker, until, since, queue, seconds)
              SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[],
-                 $7::text[])",
+                 $7::text[], $8::bigint[])",
         );
         let some = !self.plan.is_empty();
         some.then(|| {
@@ -297,6 +299,7 @@ impl Leases {
                 .with(self.until)
                 .with(self.since)
                 .with(self.queue)
+                .with(self.seconds)
         })
     }
 }

@@ -218,7 +218,7 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>
 }
 
 /// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
-pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue";
+pub(super) const LEASE: &str = "p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds";
 
 pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
     Ok(Lease {
@@ -229,6 +229,7 @@ pub(super) fn lease(row: &Row<'_>) -> Result<Lease, StoreError> {
         until: row.get::<_, Option<i64>>(4)?.map(Timestamp::from_micros),
         since: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_micros),
         queue: row.get(6)?,
+        seconds: row.get(7)?,
     })
 }
 
@@ -273,12 +274,12 @@ pub(super) fn drop_waits(connection: &Connection, key: i64, task: &TaskId) -> Re
 
 pub(super) fn put_lease(connection: &Connection, key: i64, lease: &Lease) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
-        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR REPLACE INTO leases (plan, task, attempt, worker, until, since, queue, seconds)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?;
     let (until, since) = (lease.until.map(Timestamp::as_micros), lease.since.map(Timestamp::as_micros));
     let (task, attempt) = (lease.task.as_str(), lease.attempt);
-    statement.execute(params![key, task, attempt, lease.worker, until, since, lease.queue])?;
+    statement.execute(params![key, task, attempt, lease.worker, until, since, lease.queue, lease.seconds])?;
     Ok(())
 }
 

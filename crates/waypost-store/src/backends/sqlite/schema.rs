@@ -143,6 +143,10 @@ const STEPS: &[&str] = &["
     ALTER TABLE plans ADD COLUMN goals INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE plans ADD COLUMN atomic INTEGER NOT NULL DEFAULT 0;
     UPDATE plans SET goals = total;
+",
+"
+    -- For how long a lease was taken: a report of progress renews it for as long again.
+    ALTER TABLE leases ADD COLUMN seconds INTEGER;
 "];
 
 /// The schema that this build writes.

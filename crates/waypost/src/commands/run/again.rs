@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use waypost_config::Config;
 use waypost_core::{Command, Plan, PlanId};
-use waypost_dialects::{Dialect, keep_foreign};
+use waypost_formats::{Dialect, keep_foreign};
 use waypost_run::{Control, Controller, Notice, View, Watcher};
 use waypost_store::{Plans, watch_file};
 

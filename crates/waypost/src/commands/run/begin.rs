@@ -170,7 +170,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     // The program is the operator's; what it is told, the plan's author says.
     let mut is_cut = false;
     let mut said = |line: &str, indent: usize| {
-        let shown = text::short(line, context.out.columns.saturating_sub(indent));
+        let shown = text::excerpt(line, context.out.columns.saturating_sub(indent));
         is_cut |= shown.ends_with('…');
         context.out.say(format!("{:indent$}{shown}", ""));
     };
@@ -229,6 +229,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => Failure::failed(error.to_string(), ""),
     }
 }
 
