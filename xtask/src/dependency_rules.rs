@@ -49,7 +49,6 @@ mod tests {
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
         ("waypost-core", 6),
-        ("waypost-formats", 25),
         ("waypost-engine", 26),
         ("waypost-http", 14),
         ("waypost-mcp", 46),
