@@ -50,7 +50,6 @@ mod tests {
         ("waypost", 70),
         ("waypost-core", 6),
         ("waypost-exec", 13),
-        ("waypost-formats", 25),
         ("waypost-http", 14),
         ("waypost-llm", 5),
         ("waypost-mcp", 46),

@@ -1,9 +1,11 @@
 //! `waypost next`: what can be worked on now, in one plan or in all, and taking the first of it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_service::{Claim, Claimed, claim, on_offer};
+use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
 use super::work::lease;
