@@ -52,7 +52,6 @@ mod tests {
         ("waypost-exec", 13),
         ("waypost-http", 14),
         ("waypost-llm", 5),
-        ("waypost-mcp", 46),
         ("waypost-planner", 4),
         ("waypost-run", 4),
         ("waypost-store", 18),

@@ -1,8 +1,8 @@
 //! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
 
 use clap::Args;
-use waypost_service::{TaskRef, TaskReport};
 use waypost_core::Ask as Question;
+use waypost_service::{TaskRef, TaskReport};
 
 use super::work::Which;
 use crate::cli::Guard;
