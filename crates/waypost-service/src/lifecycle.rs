@@ -17,6 +17,8 @@ pub struct CreateOptions {
     pub id: Option<PlanId>,
     /// When it needs approval.
     pub approval: ApprovalRule,
+    /// Leave it without an owner when the draft names none, although an agent creates it: a shared document.
+    pub unowned: bool,
 }
 
 /// When a new plan needs a person's approval.
@@ -51,7 +53,7 @@ impl Service {
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
-        if by.actor.kind == ActorKind::Agent && draft.spec.owner.is_empty() {
+        if by.actor.kind == ActorKind::Agent && draft.spec.owner.is_empty() && !options.unowned {
             draft.spec.owner.clone_from(&by.actor.name);
         }
         let approval_required = options.approval.required(&config);
@@ -64,6 +66,15 @@ impl Service {
     pub fn submit(&self, by: &Caller, draft: Draft, executor: Option<&str>) -> Result<Entered, NotEntered> {
         let config = self.config().map_err(NotEntered::Service)?;
         submit::submit_draft(self, &config, by, draft, executor)
+    }
+
+    /// Refuses a draft that cannot run with this configuration, although it might be written.
+    pub fn check_runnable(&self, draft: &Draft) -> Result<(), ServiceError> {
+        let problems = admission::problems(&*self.config()?, draft);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
+        }
     }
 
     /// Gives what is left of a plan that has no work to an executor.
