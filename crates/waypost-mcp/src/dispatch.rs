@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use waypost_core::nearest;
+use waypost_service::Caller;
 use waypost_store::meters;
 
 use crate::cancellation::CancelFlag;
@@ -81,12 +82,12 @@ impl Server {
             let answers = request.input_responses.as_ref();
             return self.resume_round(handle, key, answers, &context).await.or_else(complete_with_error);
         }
-        let worker = self.worker(&key.by, &client_info);
+        let caller = Caller::session(key.by.clone(), self.worker(&key.by, &client_info));
         let rounds = client_info.answers_input_required();
         let can_ask = client_info.can_ask() && workspace.config.elicitation;
         let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
         let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
-        match self.begin(place, &key, worker, workspace, (can_ask.then_some(rounds), model)) {
+        match self.begin(place, &key, caller, workspace, (can_ask.then_some(rounds), model)) {
             Ok(running) if rounds => self.round(running, key, &context).await.or_else(complete_with_error),
             Ok(running) => {
                 Ok(CallToolResponse::Complete(result(self.run_with_elicitation(running, &context).await)))
@@ -110,7 +111,7 @@ impl Server {
         &self,
         place: usize,
         key: &CallKey,
-        worker: String,
+        caller: Caller,
         workspace: Arc<Workspace>,
         (asks, model): (Option<bool>, Option<Sampler>),
     ) -> Result<RunningCall, ToolError> {
@@ -128,12 +129,12 @@ impl Server {
             gone: Box::new(move || seen.is_cancelled()),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
-        let (by, arguments, tool) = (key.by.clone(), key.arguments.clone(), key.tool.clone());
+        let (arguments, tool) = (key.arguments.clone(), key.tool.clone());
         let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
-            let call = Call { workspace: at, by, worker, arguments, client, recent };
+            let call = Call { workspace: at, caller, arguments, client, recent };
             let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));

@@ -35,6 +35,7 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     begin: "a person, or an agent with other tools, starts it",
     another: "read_plan shows what else there is",
     start: "a person runs `waypost approve`",
+    take_over: "wait until that session has reported it",
     wait: "read_plan shows when it is so",
     resume: "a person runs `waypost resume`",
     reopen: "write_plan under another name makes a new one",

@@ -2,7 +2,9 @@
 //! for people who write commands. Knows no set of tools: each brings its phrases.
 
 use waypost_core::{Phase, Problem, Refusal, Status};
-use waypost_store::{StoreError, WriteError};
+use waypost_formats::Unreadable;
+use waypost_service::ServiceError;
+use waypost_store::StoreError;
 
 /// How a set of tools does what a hint speaks of.
 pub(crate) struct HintPhrases {
@@ -20,6 +22,8 @@ pub(crate) struct HintPhrases {
     pub(crate) another: &'static str,
     /// Starts a plan, or asks a person whether it may.
     pub(crate) start: &'static str,
+    /// Takes a task from another session of the same agent.
+    pub(crate) take_over: &'static str,
     /// Waits for what others do.
     pub(crate) wait: &'static str,
     /// Lets a paused plan go on.
@@ -32,16 +36,33 @@ pub(crate) struct HintPhrases {
     pub(crate) detach: &'static str,
 }
 
-/// What to do about something that was not written.
-pub(crate) fn about(error: &WriteError, ways: &HintPhrases) -> String {
+/// What to do about something that was not done.
+pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
+    let hint = match error {
+        ServiceError::Refused(refusal) => return of(refusal, ways),
+        ServiceError::Invalid { .. } => "correct all of them, then try again",
+        ServiceError::Conflict(_) => "nothing was written; look at that, then write again",
+        ServiceError::NoSuchPlan(_) => ways.list,
+        ServiceError::Ambiguous { .. } => "write more of the id",
+        ServiceError::NoSuchVersion { .. } => "name the version that an earlier answer told",
+        ServiceError::IdUsed(_) => "choose another id, or leave it out to get a new one",
+        ServiceError::Unreadable { error, .. } => about_text(error),
+        ServiceError::NotOnePlan { .. } => "give one plan at a time",
+        ServiceError::HeldByOtherSession { .. } => ways.take_over,
+        ServiceError::Configuration { hint, .. } => hint,
+        ServiceError::Store(error) => about_store(error),
+    };
+    hint.to_owned()
+}
+
+/// What to do about a text that is not a plan.
+fn about_text(error: &Unreadable) -> &'static str {
     match error {
-        WriteError::Refused(refusal) => of(refusal, ways),
-        WriteError::Conflict(_) => "nothing was written; look at that, then write again".to_owned(),
-        WriteError::NotFound(_) => ways.list.to_owned(),
-        WriteError::Ambiguous { .. } => "write more of the id".to_owned(),
-        WriteError::NoSuchVersion { .. } => "name the version that an earlier answer told".to_owned(),
-        WriteError::IdUsed(_) => "choose another id, or leave it out to get a new one".to_owned(),
-        WriteError::Store(error) => about_store(error).to_owned(),
+        Unreadable::UnknownFormat => "name its format",
+        Unreadable::Syntax { .. } => "correct it there",
+        Unreadable::NoPlan(_) => "see that it is the right text",
+        Unreadable::WriteOnly(_) => "choose a format that can be read",
+        Unreadable::ReadOnly(_) => "choose a format that can be written",
     }
 }
 

@@ -17,6 +17,7 @@ mod jaato;
 mod native;
 mod orchestrator;
 mod partial_json;
+mod plan_text;
 mod prompts;
 mod protected_paths;
 mod reply_text;

@@ -33,6 +33,7 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     begin: "run_submit with plan starts the run",
     another: "run_status shows what else there is",
     start: "run_submit with plan asks for the start",
+    take_over: "wait until that session has reported it",
     wait: "run_watch waits for it",
     resume: "a person runs `waypost resume`",
     reopen: "a person runs `waypost retry`, or submit it anew under another id",

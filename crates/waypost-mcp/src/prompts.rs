@@ -41,7 +41,7 @@ pub(crate) fn get(
         "plan" => shown(workspace, &chosen(workspace, by, said)?)?,
         "work_through_plan" => {
             let no_plan = || ToolError::new("no plan was named", "say which, by its id or its beginning");
-            work_through(workspace, &workspace.plans.resolve(said.ok_or_else(no_plan)?)?, toolsets)?
+            work_through(workspace, &workspace.plans().resolve(said.ok_or_else(no_plan)?)?, toolsets)?
         }
         other => {
             let shown = reply_text::cut(other, 100);
@@ -57,7 +57,7 @@ pub(crate) fn get(
 /// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
 fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
-        return Ok(workspace.plans.resolve(said)?);
+        return Ok(workspace.plans().resolve(said)?);
     }
     let open = Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect();
     let own = match workspace.newest(by, open)? {
@@ -69,7 +69,7 @@ fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanI
 
 /// A plan as jaato's `plan` command shows it.
 fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
-    let text = workspace.plans.look(plan, |plan| render_plan_command(&plan.to_draft()))?;
+    let text = workspace.plans().look(plan, |plan| render_plan_command(&plan.to_draft()))?;
     let lines = text.lines().count();
     if lines <= LINES_SHOWN_MAX {
         return Ok(reply_text::cut_text(&text, BYTES_SHOWN_MAX));
@@ -80,7 +80,7 @@ fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
 }
 
 fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, ToolError> {
-    let (title, version) = workspace.plans.look(plan, |plan| (title(plan), plan.version()))?;
+    let (title, version) = workspace.plans().look(plan, |plan| (title(plan), plan.version()))?;
     let how = if toolsets.contains(&Toolset::Native) {
         "Take the next ready task with its context, do what it says, and report it: done with its output, or failed or \
          skipped with the reason. Then take the next one, until nothing is ready."

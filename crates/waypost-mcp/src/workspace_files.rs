@@ -230,8 +230,8 @@ fn names(workspace: &Path, said: &str) -> Result<Vec<String>, ToolError> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::Arc;
 
-    use waypost_config::Config;
     use waypost_store::{MemoryStore, Plans};
 
     use super::*;
@@ -250,9 +250,9 @@ mod tests {
             std::fs::create_dir_all(folder.join("notes")).unwrap();
             std::fs::create_dir_all(all.join("outside")).unwrap();
             std::fs::write(all.join("outside/secret"), "secret").unwrap();
-            let plans = Plans::new(std::sync::Arc::new(MemoryStore::new()));
+            let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
             let own = folder.join(".waypost");
-            Self { all, workspace: Workspace { plans, config: Config::default(), folder, own } }
+            Self { all, workspace: Workspace::new(plans, Arc::default(), folder, own) }
         }
 
         fn path(&self, name: &str) -> PathBuf {

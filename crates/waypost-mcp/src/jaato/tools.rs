@@ -16,6 +16,7 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     begin: "setStepStatus with in_progress begins it",
     another: "getPlanStatus shows the steps that are pending",
     start: "startPlan asks for approval",
+    take_over: "wait until that session has reported it",
     wait: "getTaskEvents waits for it",
     resume: "a person runs `waypost resume`",
     reopen: "createPlan makes a new one",

@@ -13,6 +13,7 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     begin: "take it first: task_next with task",
     another: "task_next gives you another",
     start: "plan_start asks for the start",
+    take_over: "if that session is gone, send the same with take_over: true; otherwise task_next gives you another",
     wait: "events with wait waits for it",
     resume: "plan_edit with op plan, phase active goes on",
     reopen: "plan_edit opens it again: op status, status pending for what failed, or op add",

@@ -2,7 +2,8 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
+use waypost_core::{Phase, PlanId, Standing, TaskId};
+use waypost_service::Guard;
 use waypost_store::{FoundLog, find_log};
 
 use super::lookup;
@@ -44,7 +45,7 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
     let Cancel { plan, task, reason } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = task.map(|task| lookup::task(call, &id, &task)).transpose()?;
-    let (phase, version) = call.workspace.plans.look(&id, |plan| (plan.state().phase, plan.version()))?;
+    let (phase, version) = call.workspace.plans().look(&id, |plan| (plan.state().phase, plan.version()))?;
     match phase {
         Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
         // What came of it stays what it was.
@@ -60,13 +61,13 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
         | Phase::Failed
         | Phase::Cancelled => {}
     }
-    let command = match &task {
-        Some(task) => Command::CancelTask { task: task.clone(), reason },
-        None => Command::FinishPlan { phase: Phase::Cancelled, summary: reason },
+    let service = call.service();
+    let written = match &task {
+        Some(task) => service.cancel_task(&call.caller, &id, task, &reason, Guard::NONE)?,
+        None => service.finish(&call.caller, &id, Phase::Cancelled, &reason, Guard::NONE)?,
     };
-    let committed = call.write(&id, vec![command])?;
-    let phase = call.workspace.plans.look(&id, |plan| plan.state().phase)?;
-    Ok(stopped(&id, committed.version, phase, task.as_ref()))
+    let phase = call.workspace.plans().look(&id, |plan| plan.state().phase)?;
+    Ok(stopped(&id, written.version, phase, task.as_ref()))
 }
 
 fn stopped(id: &PlanId, version: u64, phase: Phase, task: Option<&TaskId>) -> Answer {
@@ -81,7 +82,7 @@ pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
     let TaskArgs { plan, task } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
-    let why = waypost_service::why(&call.workspace.plans, &id, &task)?;
+    let why = waypost_service::why(call.workspace.plans(), &id, &task)?;
     // The facts say nothing that the words do not: they are left out, so that the answer stays small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();
@@ -93,7 +94,7 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let Log { plan, task, attempt, bytes } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let (latest, worker) = plans.look(&id, |plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         (state.map_or(0, |state| state.attempt), state.and_then(|state| state.worker.clone()))

@@ -1,9 +1,8 @@
 //! The plans and tasks that arguments name, and who is there to run them.
 
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
-use waypost_service::no_worker;
-use waypost_store::WriteError;
+use waypost_core::{Phase, Plan, PlanId, TaskId};
+use waypost_service::{no_worker, resolve_task};
 
 use crate::reply_text;
 use crate::tool_call::Call;
@@ -14,25 +13,12 @@ const EXCERPT_BYTES: usize = 200;
 
 /// The task that an id or its beginning names.
 pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
-    let candidates = match call.workspace.plans.look(plan, |plan| plan.resolve(word))? {
-        Ok(task) => return Ok(task),
-        Err(candidates) => candidates,
-    };
-    if candidates.is_empty() {
-        let near = call.workspace.plans.look(plan, |plan| {
-            waypost_core::nearest(word, plan.tasks().map(|(task, _)| task.spec.id.as_str()))
-        })?;
-        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: near };
-        return Err(WriteError::Refused(refusal).into());
-    }
-    let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
-    let message = format!("{word} could be any of the tasks {}", names.join(", "));
-    Err(ToolError::new(message, "write more of the id"))
+    Ok(call.read(plan, |plan| resolve_task(plan, word))??)
 }
 
 /// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     Ok(waypost_service::workers_of(plans, &queue)?.len())
 }

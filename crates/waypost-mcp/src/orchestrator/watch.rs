@@ -44,7 +44,7 @@ enum Until {
 pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     let asked: Watch = call.arguments()?;
     let id = call.plan(&asked.plan)?;
-    let current = call.workspace.plans.look(&id, |plan| plan.version())?;
+    let current = call.workspace.plans().look(&id, |plan| plan.version())?;
     let since = asked.since.unwrap_or(current);
     if since > current {
         let message =
@@ -57,7 +57,7 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
 }
 
 fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     // Begun before the first look, so that nothing falls between the two.
     let mut watch = plans.watch()?;
     let end = Instant::now() + at_most;
@@ -77,9 +77,9 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 }
 
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
-    let happened = happened_since(&call.workspace.plans, id, since)?;
+    let happened = happened_since(call.workspace.plans(), id, since)?;
     let workers = lookup::workers_of(call, id)?;
-    let mut answer = call.workspace.plans.look(id, |plan| {
+    let mut answer = call.workspace.plans().look(id, |plan| {
         let mut answer = status::run_summary(plan);
         if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());

@@ -48,6 +48,62 @@ fn one_bad_operation_writes_nothing() {
 }
 
 #[test]
+fn the_id_of_a_removed_task_is_not_given_again() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b", "c"]));
+    let ops = json!([{ "op": "remove", "task": "t3" }]);
+    session.call("plan_edit", json!({ "ops": ops }));
+    let add = json!({ "ops": [{ "op": "add", "description": "d" }] });
+    assert_eq!(session.call("plan_edit", add).value["added"], "t4");
+}
+
+#[test]
+fn sessions_that_add_tasks_at_the_same_time_keep_them_all() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    let add = json!({ "plan": id, "ops": [{ "op": "add", "description": "x" }] });
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (other, add) = (world.session(Toolset::Native, "other"), add.clone());
+            scope.spawn(move || (0..25).for_each(|_| drop(other.call("plan_edit", add.clone()))));
+        }
+    });
+    assert_eq!(session.call("plan_get", json!({})).value["total"], 101);
+}
+
+#[test]
+fn a_task_beside_a_child_gets_its_parent() {
+    let (_world, session) = begin();
+    plan(
+        &session,
+        json!([{ "id": "read", "description": "r" }, { "id": "part", "description": "p", "parent": "read" }]),
+    );
+    session.call(
+        "plan_edit",
+        json!({ "ops": [{ "op": "add", "id": "new", "description": "n", "before": "part" }] }),
+    );
+    assert_eq!(session.call("plan_get", json!({ "task": "new" })).value["parent"], "read");
+}
+
+#[test]
+fn a_refusal_has_a_stable_code_and_facts() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", { "description": "b", "depends_on": ["t1"] }]));
+    let check = |tool: &str, arguments: Value, code: &str| {
+        let told = session.ask(tool, arguments);
+        assert!(told.is_error, "{}", told.text);
+        assert_eq!(told.value["code"], code, "{}", told.text);
+        told.value
+    };
+    check("plan_get", json!({ "plan": "nope" }), "no_such_plan");
+    check("plan_get", json!({ "since": 99 }), "no_such_version");
+    let facts = check("task_next", json!({ "task": "t2" }), "blocked");
+    assert_eq!(facts["waits_for"], json!(["t1"]));
+    let cycle = json!({ "ops": [{ "op": "revise", "task": "t1", "depends_on": ["t2"] }] });
+    check("plan_edit", cycle, "invalid");
+}
+
+#[test]
 fn null_takes_a_field_away() {
     let (_world, session) = begin();
     plan(&session, json!([{ "description": "a", "notes": "n", "complexity": "low", "provides": "x" }]));
@@ -76,7 +132,7 @@ fn a_stale_version_is_answered_with_what_changed_since() {
             "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; look at that, then write again"
         )
     );
-    assert_eq!(told.value, json!({ "version": 2, "changed": ["t2: description=theirs"] }));
+    assert_eq!(told.value, json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] }));
     assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
 }
 
