@@ -1,4 +1,4 @@
-//! Asking a person whether a plan may run, and waiting for the answer, whoever gives it and wherever. Decides nothing.
+//! Requests approval for a plan and waits for the decision, whoever makes it and at whichever front end. Decides nothing.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
-//! One call of a tool, from the request to its answer: the tool runs on a thread that may wait, and what it wants to ask a
-//! person goes to the client meanwhile, or between two rounds of the call.
+//! Dispatch of a tool call, from the request to its result: the tool runs on a blocking thread, and its questions to a person
+//! go to the client meanwhile (elicitation), or between two rounds of the call (input required).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,9 +101,9 @@ impl Server {
         let known = || self.shared.by_name.keys().copied();
         let hint = match nearest(name, known()) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            None => format!("known tools: {}", known().collect::<Vec<_>>().join(", ")),
         };
-        format!("there is no tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
+        format!("unknown tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
     }
 
     /// Starts the tool on a thread. `asks` says whether somebody can be asked, and whether only in rounds.
@@ -116,8 +116,8 @@ impl Server {
         (asks, model): (Option<bool>, Option<Sampler>),
     ) -> Result<RunningCall, ToolError> {
         let Ok(permit) = Arc::clone(&self.shared.calls).try_acquire_owned() else {
-            let message = format!("{CALLS_MAX} calls are worked on already");
-            return Err(ToolError::new(message, "wait for one of them, then try again"));
+            let message = format!("{CALLS_MAX} calls are in progress already");
+            return Err(ToolError::new(message, "wait for one of them, then retry"));
         };
         let (sender, questions) = mpsc::unbounded_channel();
         let gone = Arc::new(CancelFlag::default());
@@ -225,7 +225,7 @@ impl Server {
 
 fn flat(answered: Result<Result<Answer, ToolError>, JoinError>) -> Result<Answer, ToolError> {
     answered.unwrap_or_else(|error| {
-        Err(ToolError::new(format!("the tool broke off: {error}"), "look at the plan, then try again"))
+        Err(ToolError::new(format!("the tool failed: {error}"), "check the plan, then retry"))
     })
 }
 

@@ -1,5 +1,5 @@
-//! The files of a workspace that no tool touches: what decides what is allowed here, and what others run. Who may change
-//! these could let a plan do what nobody has allowed it.
+//! Protected paths: files that no tool reads or writes, because they decide what is allowed here or what others run. An agent
+//! that could change them could let a plan do what nobody has allowed.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Telling clients that what they read has changed, whoever changed it and in whichever process: one thread hears the
-//! store's bell and tells those who subscribed. Looks at nothing while nothing is written.
+//! Notifications about updated resources, whoever wrote and in whichever process: one thread watches the store and notifies the
+//! subscribers. Reads nothing while nothing is written.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};

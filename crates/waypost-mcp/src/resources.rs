@@ -39,7 +39,7 @@ impl Address {
         let no_such = || {
             let shown = waypost_text::excerpt_bytes(uri, 200);
             ToolError::new(
-                format!("there is no resource {shown:?}"),
+                format!("unknown resource {shown:?}"),
                 "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
             )
         };
@@ -155,7 +155,7 @@ fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, 
     let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
-        .map_err(|error| ToolError::new(error.to_string(), "read it in another form"))
+        .map_err(|error| ToolError::new(error.to_string(), "read it in another format"))
 }
 
 /// A task with where it stands, which changes without a word in the task itself.

@@ -1,4 +1,4 @@
-//! One call of a tool: who calls, with which arguments, on which workspace.
+//! One tool call: the caller, the arguments, the workspace and the client behind it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -64,7 +64,7 @@ impl Call {
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
-            let what = if path == "." { "the arguments do not fit".to_owned() } else { path };
+            let what = if path == "." { "invalid arguments".to_owned() } else { path };
             let why = reply_text::cut(&error.into_inner().to_string(), MISFIT_BYTES);
             ToolError::new(format!("{what}: {why}"), "see the tool's input schema")
         })

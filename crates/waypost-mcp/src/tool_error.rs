@@ -1,5 +1,5 @@
-//! Why a tool did not do what it was asked: what happened, to what, and what to do next. Always the tool's answer, never
-//! an error of the protocol, so that the model reads it.
+//! Errors of tools: what failed, on what, a stable code with facts, and what to do next. Always a tool result with `isError`,
+//! never an error of the protocol, so that the model reads it.
 
 use std::sync::Arc;
 
@@ -50,11 +50,8 @@ impl ToolError {
         if problems.len() > lines.len() {
             lines.push(format!("and {} more", problems.len() - lines.len()));
         }
-        Self::new(
-            format!("the plan is not valid: {}", lines.join("; ")),
-            "correct all of them, then try again",
-        )
-        .with_fact("code", "invalid")
+        Self::new(format!("invalid plan: {}", lines.join("; ")), "fix all of them, then retry")
+            .with_fact("code", "invalid")
     }
 
     /// Somebody else wrote since: what they changed.
@@ -66,7 +63,7 @@ impl ToolError {
         }
         let since =
             if shown.is_empty() { String::new() } else { format!("; changed since: {}", shown.join("; ")) };
-        Self::new(message + &since, "nothing was written; look at that, then write again")
+        Self::new(message + &since, "nothing was written; read the changes, then retry")
             .with_fact("code", "conflict")
             .with_fact("version", conflict.current)
             .with_fact("changed", shown)

@@ -1,4 +1,4 @@
-//! Which sets of tools there are. A server offers one or several of them.
+//! The toolsets: native, jaato, plan documents, orchestrator. A server offers one or several of them.
 
 use crate::hints::HintPhrases;
 use crate::tool::Tool;

@@ -1,5 +1,4 @@
-//! What a tool works on: the plans of a workspace, what its configuration allows, and its folder. How these are found is
-//! up to whoever makes the door.
+//! A workspace: the service for its plans, its configuration and its folder. How these are found is up to the caller.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,8 +55,8 @@ impl Workspace {
     /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
     pub(crate) fn page(&self, query: &Query) -> Result<Page<Head>, ToolError> {
         if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
-            let message = format!("{cursor:?} is no cursor of a list of plans");
-            return Err(ToolError::new(message, "send the one that the last page ended with, or none"));
+            let message = format!("{cursor:?} is not a cursor of a plan list");
+            return Err(ToolError::new(message, "pass the cursor of the previous page, or none"));
         }
         Ok(self.plans().heads(query)?)
     }

@@ -1,5 +1,4 @@
-//! What a writer is told who knew an older version: who wrote since, which versions, and how much differs. Nothing was
-//! written then.
+//! Version conflicts: who wrote since, which versions, and how much differs. Nothing was written.
 
 use serde_json::{Value, json};
 use waypost_core::{DiffStat, Plan, PlanId};

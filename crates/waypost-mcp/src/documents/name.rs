@@ -1,4 +1,4 @@
-//! How documents are named and found, and which version a caller says it knew. Names are ids of plans.
+//! Names of documents, lookup by name, and the version that a caller last knew. Names are plan ids.
 
 use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
 use waypost_service::ServiceError;
@@ -95,7 +95,7 @@ impl LastKnown {
         match (self.last_known_version, self.last_known_revision) {
             (Some(version), Some(revision)) if version != revision => Err(ToolError::new(
                 format!("last_known_version is {version} and last_known_revision {revision}"),
-                "they are two names of one thing: give one of them",
+                "they are aliases: pass one of them",
             )),
             (Some(version), _) => Ok(Some(version).map(known("version"))),
             (None, revision) => Ok(revision.map(known("revision"))),

@@ -89,7 +89,7 @@ pub(super) fn read(call: &Call) -> Result<Answer, ToolError> {
     answer.insert("content".to_owned(), shown.into());
     if shown.len() < body.len() {
         answer.insert("bytes".to_owned(), body.len().into());
-        answer.insert("cut".to_owned(), "the rest is left out; export_plan_to_file writes all of it".into());
+        answer.insert("cut".to_owned(), "truncated; export_plan_to_file writes all of it".into());
     }
     Ok(Answer::of(Value::Object(answer)))
 }

@@ -1,4 +1,4 @@
-//! The author's free words for where a document stands, and its end. Neither touches the text.
+//! Sets and reads the free-text status of a document, and archives it. Neither touches the text.
 
 use serde::Deserialize;
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! Writing the text of a document: from an argument or from a file. Answers the version, the bytes and how much differs,
-//! never the text that was sent.
+//! Writes the text of a document, from an argument or from a file. Returns the version, the bytes and how much differs, never the
+//! text that was sent.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -121,7 +121,7 @@ fn write_document(call: &Call, mut write: DocumentWrite) -> Result<Answer, ToolE
             return write.answer(call, &written, before.filter(|before| !before.deleted));
         }
     }
-    let message = format!("plan {:?} was created and deleted again and again meanwhile", write.name);
+    let message = format!("plan {:?} kept being created and deleted by others", write.name);
     Err(ToolError::new(message, "try again"))
 }
 
@@ -165,13 +165,10 @@ impl DocumentWrite {
     fn bring_back(&self, call: &Call, before: &Document) -> Tried {
         self.must_be_new(call, Some(&before.id))?;
         if before.tasks > 0 || !name::is_name(&self.name) {
-            let message = format!("the name {:?} belongs to a plan with tasks that was put away", self.name);
+            let message = format!("the name {:?} belongs to an archived plan with tasks", self.name);
             return Err(ToolError::new(
                 message,
-                format!(
-                    "choose another name; to bring it back a person runs `waypost unarchive {}`",
-                    before.id
-                ),
+                format!("choose another name; to restore it a person runs `waypost unarchive {}`", before.id),
             ));
         }
         let spec = self.spec();

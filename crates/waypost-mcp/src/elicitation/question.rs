@@ -1,5 +1,5 @@
-//! What the person at a client is asked before a plan runs, and what their answer means. Approves nothing by itself: an
-//! answer counts only for the version that was shown, and only if it says so in so many words.
+//! The approval question that elicitation puts to the person at a client, and the meaning of their answer: it counts only for the
+//! version that was shown, and only if it is explicit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -92,7 +92,7 @@ impl Question {
                     "description": "approve: machines and agents may run it; reject: they may not",
                     "enum": ["approve", "reject"],
                 },
-                "reason": { "type": "string", "title": "Reason", "description": "Why, or what to mind (may be empty)" },
+                "reason": { "type": "string", "title": "Reason", "description": "Optional: why, or what to watch out for" },
             },
             "required": ["decision"],
         });

@@ -1,4 +1,4 @@
-//! Which plan an agent works on: its own, the latest that it has not finished.
+//! The active plan of an agent: its latest own plan that it has not completed.
 
 use waypost_core::{Event, Phase, Plan, PlanId, Task};
 use waypost_service::ServiceError;

@@ -1,4 +1,4 @@
-//! Steps that wait for steps of other agents: make them, and show what they wait for.
+//! Steps that depend on steps of other agents: add or link them, and show what blocks them.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{

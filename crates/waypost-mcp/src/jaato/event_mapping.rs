@@ -1,4 +1,4 @@
-//! Events in the plugin's words: its twelve types, and what each of them carries. Knows no subscription.
+//! Maps events to the plugin's twelve event types and their payloads. Knows no subscription.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};

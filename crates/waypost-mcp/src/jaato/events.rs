@@ -1,4 +1,4 @@
-//! Hearing of what other agents do: subscriptions, which outlive the process, and the events themselves.
+//! Subscriptions to events of other agents, which outlive the process, and the events themselves.
 
 use std::time::{Duration, Instant};
 

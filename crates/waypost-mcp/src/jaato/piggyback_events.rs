@@ -1,5 +1,5 @@
-//! Events that an agent has subscribed to come along with the answers of its calls: a client cannot be made to listen, but
-//! it reads what it asked for. What was told once is not told again; all of it stays in the log.
+//! Piggybacks subscribed events on the results of an agent's calls: a client cannot be made to listen, but it reads what it asked
+//! for. An event is delivered once; all of them stay in the log.
 
 use serde_json::{Map, Value};
 use waypost_store::{Occurrence, Subscription, SubscriptionError};

@@ -1,4 +1,4 @@
-//! How a plan stands: its steps, its progress, and what came from other agents.
+//! `getPlanStatus`: the steps of a plan, its progress, and the outputs received from other agents.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};

@@ -44,8 +44,8 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
     if new.draft.tasks.is_empty() && spec.title.is_empty() && spec.goal.is_empty() && spec.body.is_empty() {
         return Err(ToolError::new(
-            "there is nothing to make a plan of",
-            "give tasks, file or text, and a title",
+            "there is nothing to create a plan from",
+            "pass tasks, file or text, and a title",
         ));
     }
     // Whoever makes it finds it again as its own, whatever the text says.
@@ -102,7 +102,7 @@ pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
         value["ready"] = json!(next);
     }
     if approval::needs_approval(plan) {
-        text.push_str("; a person must approve: plan_start asks");
+        text.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
     let notes = reply_text::notes(notes);

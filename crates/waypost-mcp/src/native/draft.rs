@@ -23,8 +23,8 @@ const KNOWN: [&str; 3] = ["goal", "constraints", "max_tasks"];
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let Some(model) = &call.client.model else {
-        let message = "this host does not let its model be asked (sampling)";
-        return Err(ToolError::new(message, "write the tasks yourself, and make the plan of them"));
+        let message = "this host does not support sampling";
+        return Err(ToolError::new(message, "write the tasks yourself and call plan_create"));
     };
     let planner = &call.workspace.config.planner;
     let mut wanted = Wanted::new(arguments.needed("goal")?);
@@ -33,7 +33,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     wanted.tasks_max = usize::try_from(tasks_max).unwrap_or(usize::MAX).min(TASKS_ASKED_MAX);
     let manner = Manner { repairs_max: planner.repairs, ..Manner::default() };
     let session = Generate::new(manner, wanted, "generate/1");
-    let mut session = session.map_err(|why| ToolError::new(why.to_string(), "say it otherwise"))?;
+    let mut session = session.map_err(|why| ToolError::new(why.to_string(), "rephrase the goal"))?;
     let id = call.workspace.plans().id_for_later()?;
     let path = Orders::new(call.workspace.own.join("planning")).journal(&id);
     let journal = Journal::open(&path, call.workspace.now()?, &call.caller.worker, Redactor::default());
@@ -55,13 +55,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
 
 /// Why there is no plan, for whoever wanted one.
 fn draft_error(no: NoDraft, path: &str) -> ToolError {
-    let kept = format!("what it answered is in {path}; write the tasks yourself");
+    let kept = format!("its replies are in {path}; write the tasks yourself");
     match no {
         NoDraft::GaveUp(gave_up) => {
-            ToolError::new(format!("the model wrote no sound plan: {}", gave_up.problems.join("; ")), kept)
+            ToolError::new(format!("the model wrote no valid plan: {}", gave_up.problems.join("; ")), kept)
         }
         NoDraft::Bound(broken) => ToolError::new(broken.to_string(), broken.hint()),
         NoDraft::Trouble(error) => ToolError::new(error.to_string(), "write the tasks yourself"),
-        NoDraft::Halted => ToolError::new("nobody waits for the plan any more", "ask again"),
+        NoDraft::Halted => ToolError::new("the call was cancelled", "ask again"),
     }
 }

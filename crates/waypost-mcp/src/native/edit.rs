@@ -71,7 +71,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let plan = plan_ref::plan(call, &arguments)?;
     let ops = arguments.list("ops")?.filter(|ops| !ops.is_empty()).ok_or_else(|| arguments.missing("ops"))?;
     if ops.len() > OPS_MAX {
-        let message = format!("{} operations are more than {OPS_MAX}", ops.len());
+        let message = format!("{} operations exceed the limit of {OPS_MAX}", ops.len());
         return Err(ToolError::new(
             message,
             "send them in several calls, or use plan_export and plan_update",
@@ -114,7 +114,7 @@ fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
     let mut value = json!({ "version": version });
     let mut text = format!("v{version}");
     if !changed {
-        text.push_str(", as it was");
+        text.push_str(", unchanged");
         value["changed"] = json!(false);
     }
     if !made.is_empty() {
@@ -128,7 +128,7 @@ fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
         value["next"] = json!(next);
     }
     if approval::needs_approval(plan) {
-        text.push_str("; needs approval: plan_start asks");
+        text.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
     let notes = reply_text::notes(&reply.notes());
@@ -267,7 +267,7 @@ fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     };
     let task = task(arguments, "task")?;
     if changes == TaskChanges::default() {
-        return Err(arguments.bad("task", format!("nothing of {task} is to change")));
+        return Err(arguments.bad("task", format!("no changes to {task} are given")));
     }
     Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
 }
@@ -318,7 +318,7 @@ pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) 
     let sure = arguments.flag("sure")?;
     match result.and_then(find_failure_phrase).filter(|_| !sure) {
         Some(words) => {
-            let message = format!("nothing was written because of {words:?}: {NUDGE}");
+            let message = format!("nothing was written: the result says {words:?}; {NUDGE}");
             Err(ToolError::new(message, "if it is done, send sure: true"))
         }
         None => Ok(()),
@@ -349,7 +349,7 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
         let is_paused = plan.state().phase == Phase::Paused;
         if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !is_paused {
-            return Err(arguments.bad("phase", "plan_start is the way there"));
+            return Err(arguments.bad("phase", "use plan_start"));
         }
         ops.push(EditOp::SetPhase { phase, summary });
     }
@@ -359,7 +359,7 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolEr
         ops.push(EditOp::SetArchived(archived));
     }
     if ops.is_empty() {
-        return Err(arguments.bad("op", "nothing of the plan is to change"));
+        return Err(arguments.bad("op", "no changes to the plan are given"));
     }
     Ok(ops)
 }

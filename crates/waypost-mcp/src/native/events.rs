@@ -1,4 +1,4 @@
-//! `events`: what happened, as it is subscribed to, waited for, or read from a place in the log.
+//! `events`: subscribe to events, wait for them, or read them from a cursor.
 
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             let named = arguments.name("subscription")?;
             let count = plans.subscriptions(&owner)?.len();
             if named.is_none() && count != 1 {
-                let message = format!("you have {count} subscriptions, and none was named");
+                let message = format!("you have {count} subscriptions; name one");
                 return Err(ToolError::new(message, "events with action list shows yours"));
             }
             let ended = plans.unsubscribe(&owner, named)?;
@@ -227,8 +227,7 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
         lines.push("nothing new".to_owned());
     }
     if !unread.is_empty() {
-        let words =
-            format!("not read yet: subscription {}; events with subscription reads it", unread.join(", "));
+        let words = format!("unread: subscription {}; events with subscription reads it", unread.join(", "));
         lines.push(words);
     }
     lines.push(format!("cursor {}{}", page.cursor, if page.more { ", more" } else { "" }));

@@ -1,4 +1,4 @@
-//! `plan_get`: how a plan stands, one task of it, all of it page by page, or what changed since a version.
+//! `plan_get`: the overview of a plan, one task, all tasks by page, or the changes since a version.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, PlanId, Standing, Task, TaskId, differences};
@@ -189,8 +189,8 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Res
     if let Some(cursor) = cursor
         && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
     {
-        let message = format!("cursor: task {cursor} is not there any more");
-        return Err(ToolError::new(message, "begin again with full: true"));
+        let message = format!("cursor: task {cursor} no longer exists");
+        return Err(ToolError::new(message, "start again with full: true"));
     }
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut last = None;

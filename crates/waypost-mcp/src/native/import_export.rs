@@ -1,5 +1,4 @@
-//! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
-//! file pays for the difference.
+//! `plan_export` and `plan_update`: export a plan to a file and update it from there. The body never passes through the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -87,7 +86,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
     let mut said = format!("v{version} from {bytes} bytes: {stat}");
     if call.read(&plan, approval::needs_approval)? {
-        said.push_str("; needs approval: plan_start asks");
+        said.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
     let again: Vec<String> = updated.again.iter().map(ToString::to_string).collect();

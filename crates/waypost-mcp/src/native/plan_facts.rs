@@ -1,4 +1,4 @@
-//! Facts about a plan that several tools tell: what it is called, which tasks are ready, what waits for tasks elsewhere.
+//! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{Wait, Whereabouts};

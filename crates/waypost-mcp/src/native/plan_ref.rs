@@ -1,4 +1,4 @@
-//! Which plan a call means: the one that it names, or the caller's own.
+//! Resolves the plan of a call: the one that it names, or the caller's own.
 
 use waypost_core::PlanId;
 
@@ -18,6 +18,6 @@ pub(super) fn plan(call: &Call, arguments: &Arguments<'_>) -> Result<PlanId, Too
     let found = if open.is_some() { open } else { call.latest_plan()? };
     found.ok_or_else(|| {
         let message = format!("{} has no plan", call.by());
-        ToolError::new(message, "plan_create makes one; name another's with plan")
+        ToolError::new(message, "create one with plan_create, or name another agent's with plan")
     })
 }

@@ -1,4 +1,4 @@
-//! `plan_start`: lets a plan run, or asks a person whether it may. Never decides that itself.
+//! `plan_start`: starts a plan, or requests approval for it. Never approves.
 
 use serde_json::json;
 use waypost_core::{Phase, PlanId};

@@ -1,5 +1,4 @@
-//! Tasks as a model writes them, made into tasks of the native format: ids that are not given are made, and what nobody
-//! knows is an error.
+//! Parses tasks as a model writes them into tasks of the native format. Unknown fields are errors.
 
 use std::collections::HashSet;
 
@@ -58,8 +57,8 @@ pub(super) fn read_added(
     }
     let tasks = parse(fields, is_here)?;
     if let Some(task) = tasks.iter().find(|task| task.state.status != Status::Pending) {
-        let message = format!("task {} is to be added, and has a status already", task.spec.id);
-        return Err(ToolError::new(message, "add it, then set its status with an operation of its own"));
+        let message = format!("task {} cannot be added with a status", task.spec.id);
+        return Err(ToolError::new(message, "add it, then set its status with a separate op"));
     }
     let new = |(task, unnamed): (Task, bool)| match unnamed {
         true => NewTask::unnamed(task.spec),
@@ -85,8 +84,8 @@ fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolErr
         });
     }
     if let Some(at) = fields.iter().position(says_nothing) {
-        let message = format!("{}: a task says in its description what is to be done", values[at].0);
-        return Err(ToolError::new(message, "give it a description"));
+        let message = format!("{}: a task needs a description", values[at].0);
+        return Err(ToolError::new(message, "describe what is to be done"));
     }
     Ok(fields)
 }

@@ -1,4 +1,4 @@
-//! `task_next` and `task_report`: taking a task, leased to the caller, and saying what came of it.
+//! `task_next` and `task_report`: claim a task, leased to the caller, and report on it.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Ask, Json, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp};
@@ -54,7 +54,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
                     let elsewhere = plan_facts::external_waits(call, plan, plan_facts::NEXT_MAX)?;
                     call.read(plan, |plan| standstill(call, plan, &elsewhere))?
                 }
-                None => "nothing is ready in any plan that runs".to_owned(),
+                None => "no task is ready in any active plan".to_owned(),
             };
             for reason in reasons {
                 why.push_str(&format!("; {}", reply_text::cut(&reason, REASON_BYTES)));
@@ -91,7 +91,7 @@ fn stopped(plan: &Plan) -> Option<String> {
         return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
     }
     if approval::needs_approval(plan) {
-        return Some("a person has to approve first: plan_start asks".to_owned());
+        return Some("needs approval: plan_start requests it".to_owned());
     }
     (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
 }
@@ -307,7 +307,7 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
             [] => {}
             several => {
                 let plans: Vec<&str> = several.iter().map(|lease| lease.plan.as_str()).collect();
-                let message = format!("you work on a task {task} in several plans");
+                let message = format!("you hold a task {task} in several plans");
                 return Err(ToolError::new(message, format!("name the plan: {}", plans.join(", "))));
             }
         }
@@ -332,7 +332,7 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
     let mut text = match status {
         ReportStatus::Progress => return short_answer(task, "lease renewed"),
         ReportStatus::Question => {
-            return short_answer(task, "asks; it is ready again when a person has answered");
+            return short_answer(task, "question asked; ready again once a person answers");
         }
         ReportStatus::Release => format!("{task} released"),
         ReportStatus::Skipped => format!("{task} skipped"),
@@ -374,7 +374,7 @@ fn failed(task: &TaskId, again: Option<Timestamp>, skipped: u32, value: &mut Val
     match again {
         Some(again) => {
             value["again_at"] = json!(again);
-            format!("{task} failed; it can be tried again at {again}")
+            format!("{task} failed; retry at {again}")
         }
         None if skipped > 0 => {
             value["skipped"] = json!(skipped);

@@ -1,4 +1,4 @@
-//! Stopping a run, and looking into it: why a task waits, what an attempt wrote.
+//! `run_cancel`, `run_why` and `run_log`: cancel a run, explain why a task waits, show the log of an attempt.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
         // What came of it stays what it was.
         Phase::Completed | Phase::Failed if task.is_none() => {
             let message = format!("plan {id} has ended as {} already", phase.word());
-            return Err(ToolError::new(message, "there is nothing left to stop"));
+            return Err(ToolError::new(message, "nothing is left to cancel"));
         }
         Phase::Draft
         | Phase::AwaitingApproval
@@ -102,10 +102,10 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let attempt = attempt.unwrap_or(latest);
     if attempt == 0 || attempt > latest {
         let message = match latest {
-            0 => format!("task {task} has never been started"),
+            0 => format!("task {task} has not started"),
             latest => format!("task {task} has no attempt {attempt}: the latest is {latest}"),
         };
-        return Err(ToolError::new(message, "run_why tells what it waits for"));
+        return Err(ToolError::new(message, "run_why shows what it waits for"));
     }
     let worker = worker.filter(|_| attempt == latest);
     let bytes_max = bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX);
@@ -119,11 +119,9 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
             copy.bytes,
             Some(format!("a copy of its end; the file is with worker {}", copy.worker)),
         ),
-        FoundLog::Nothing { elsewhere: None } => {
-            (String::new(), 0, Some("it has written nothing".to_owned()))
-        }
+        FoundLog::Nothing { elsewhere: None } => (String::new(), 0, Some("no output".to_owned())),
         FoundLog::Nothing { elsewhere: Some(worker) } => {
-            let note = format!("it has written nothing yet, or only on the machine of its worker {worker}");
+            let note = format!("no output yet, or only on the machine of its worker {worker}");
             (String::new(), 0, Some(note))
         }
     };

@@ -1,4 +1,4 @@
-//! The plans and tasks that arguments name, and who is there to run them.
+//! Lookup of tasks by id prefix, of the workers of a queue, and of what a run waits for.
 
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId, TaskId};
@@ -31,17 +31,14 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
         Phase::Draft if state.approval_required && state.approval.is_none() => {
             let why =
                 if state.reason.is_empty() { String::new() } else { format!(": {}", excerpt(&state.reason)) };
-            Some(format!(
-                "a person did not approve it{why}; change what they object to, then submit it again"
-            ))
+            Some(format!("a person rejected it{why}; change it, then submit it again"))
         }
-        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
-            "a person has to approve it before anything runs, for example a person runs `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
-        )),
-        Phase::Active if !has_machine_work(plan) => Some(
-            "none of the tasks that are left is work for machines: agents and people do them, and nothing runs by itself"
-                .to_owned(),
-        ),
+        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => {
+            Some(format!("it needs approval: a person runs `waypost approve {id}`; run_watch waits for it"))
+        }
+        Phase::Active if !has_machine_work(plan) => {
+            Some("no remaining task is work for machines: agents or people have to do them".to_owned())
+        }
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(
@@ -49,9 +46,9 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
                 no_worker(queue)
             ))
         }
-        Phase::Paused => Some(format!("it is paused; to let it go on a person runs `waypost resume {id}`")),
+        Phase::Paused => Some(format!("it is paused; to resume it a person runs `waypost resume {id}`")),
         Phase::Failed | Phase::Cancelled => {
-            Some(format!("it has ended; to set back what did not succeed a person runs `waypost retry {id}`"))
+            Some(format!("it has ended; to retry what failed a person runs `waypost retry {id}`"))
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }

@@ -1,4 +1,4 @@
-//! `run_status`: how a run stands, in a few lines whatever its size.
+//! `run_status`: a run in a few lines, whatever its size.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};

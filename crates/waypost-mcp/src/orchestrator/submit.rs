@@ -1,4 +1,4 @@
-//! `run_submit`: brings a plan into the store for machines to run, as `waypost submit` does, and does not wait for it.
+//! `run_submit`: submits a plan for workers to run, as `waypost submit` does, without waiting for it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -129,7 +129,7 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
                 [text.is_some(), file.is_some(), plan.is_some()].iter().filter(|given| **given).count();
             Err(ToolError::new(
                 format!("one of `text`, `file` and `plan` is needed, and {given} were given"),
-                "say what to submit in exactly one of them",
+                "pass exactly one of them",
             ))
         }
     }
@@ -154,12 +154,12 @@ fn read(
 }
 
 fn dialect(name: &str) -> Result<Dialect, ToolError> {
-    let unknown = || ToolError::new(format!("there is no format {name:?}"), formats());
+    let unknown = || ToolError::new(format!("unknown format {name:?}"), formats());
     Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(unknown)
 }
 
 fn formats() -> String {
-    format!("say which format it is: {}", Dialect::ALL.map(Dialect::name).join(", "))
+    format!("name the format: {}", Dialect::ALL.map(Dialect::name).join(", "))
 }
 
 /// Nothing is submitted that cannot run here.
@@ -169,13 +169,11 @@ fn check_runnable(call: &Call, draft: &Draft) -> Result<(), ToolError> {
         checked => return Ok(checked?),
     };
     let mut refused = ToolError::invalid(&problems);
-    let what = refused.message.trim_start_matches("the plan is not valid: ");
-    refused.message =
-        format!("the configuration does not allow this plan, and nothing was submitted: {what}");
+    let what = refused.message.trim_start_matches("invalid plan: ");
+    refused.message = format!("not runnable with this configuration, nothing was submitted: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
         let names: Vec<&str> = call.workspace.config.executors.keys().map(String::as_str).collect();
-        refused.hint =
-            format!("executors here are {}; a person can add others to the configuration", names.join(", "));
+        refused.hint = format!("known executors: {}; a person can configure others", names.join(", "));
     }
     Err(refused)
 }

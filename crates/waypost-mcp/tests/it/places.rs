@@ -130,7 +130,7 @@ fn a_root_that_is_not_there_is_refused_and_nothing_is_opened_elsewhere() {
         let said = line.call("plan_list", json!({}));
         assert!(said.is_error.unwrap_or_default());
         let expected = format!(
-            "the client's root {} does not exist, or is no folder; open an existing folder in the host, or start the server \
+            "the client's root {} does not exist or is not a folder; open an existing folder in the host, or start the server \
              with -C DIR",
             missing.display()
         );

@@ -129,10 +129,13 @@ fn a_stale_version_is_answered_with_what_changed_since() {
     assert_eq!(
         told.text,
         format!(
-            "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; look at that, then write again"
+            "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; read the changes, then retry"
         )
     );
-    assert_eq!(told.value, json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] }));
+    assert_eq!(
+        told.value,
+        json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] })
+    );
     assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
 }
 
@@ -187,7 +190,7 @@ fn no_operation_starts_a_plan_past_its_approval() {
     for phase in ["active", "awaiting_approval", "draft"] {
         let ops = json!([{ "op": "plan", "phase": phase }]);
         let said = session.refused("plan_edit", json!({ "plan": id, "ops": ops }));
-        assert!(said.starts_with("ops[0].phase: plan_start is the way there"), "{said}");
+        assert!(said.starts_with("ops[0].phase: use plan_start"), "{said}");
     }
     assert!(
         session
@@ -217,7 +220,7 @@ fn a_call_takes_so_many_operations_and_no_more() {
     };
     assert_eq!(session.call("plan_edit", json!({ "ops": ops(1_000) })).value["added"], "t2-t1001");
     let said = session.refused("plan_edit", json!({ "ops": ops(1_001) }));
-    assert!(said.starts_with("1001 operations are more than 1000"), "{said}");
+    assert!(said.starts_with("1001 operations exceed the limit of 1000"), "{said}");
     assert_eq!(session.refused("plan_edit", json!({ "ops": [] })), "ops is missing; give ops");
 }
 
@@ -227,7 +230,9 @@ fn what_is_done_is_not_done_when_its_result_says_otherwise() {
     plan(&session, json!(["a"]));
     let op = |sure: bool| json!({ "ops": [{ "op": "status", "task": "t1", "status": "done", "result": "could not", "sure": sure }] });
     assert!(
-        session.refused("plan_edit", op(false)).starts_with("nothing was written because of \"could not\": ")
+        session
+            .refused("plan_edit", op(false))
+            .starts_with("nothing was written: the result says \"could not\"; ")
     );
     session.call("plan_edit", op(true));
     assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");
