@@ -4,18 +4,20 @@
 //! what is allowed but who may write at all.
 
 mod actions;
-mod answer;
-mod approvals;
-mod asked;
-mod document;
+mod response;
+mod approval_state;
+mod extract;
+mod openapi;
 mod edits;
 mod events;
-mod feed;
+mod event_broadcast;
 mod graph;
 mod history;
 mod log;
 mod next;
-mod others;
+mod me;
+mod validate;
+mod workers;
 mod plans;
 mod routes;
 mod tasks;
@@ -32,10 +34,10 @@ use waypost_core::{Actor, Command, PlanId};
 use waypost_service::admission as admit;
 use waypost_store::{Committed, Plans, WriteRequest};
 
-pub(crate) use self::answer::Problem;
-use self::approvals::Approvals;
-pub use self::document::openapi;
-use self::feed::Feed;
+pub(crate) use self::response::Problem;
+use self::approval_state::ApprovalStates;
+pub use self::openapi::openapi;
+use self::event_broadcast::EventBroadcast;
 
 /// What the API works on.
 pub struct Api {
@@ -50,9 +52,9 @@ pub struct Api {
     /// Whether this server runs plans, too: it may cease to.
     runs: Arc<AtomicBool>,
     /// What happens, for all who listen.
-    feed: Feed,
+    feed: EventBroadcast,
     /// What was said last about approval.
-    approvals: Approvals,
+    approvals: ApprovalStates,
     /// How often all streams were ended.
     ends: watch::Sender<u64>,
 }
@@ -63,7 +65,7 @@ const LEASE_SECONDS: u32 = 15 * 60;
 impl Api {
     /// For these plans. Nothing is read or run before somebody asks.
     pub fn new(plans: Arc<Plans>, config: Arc<Config>, logs: PathBuf, workspace: String) -> Self {
-        let feed = Feed::new(Arc::clone(&plans));
+        let feed = EventBroadcast::new(Arc::clone(&plans));
         Self {
             plans,
             config,
@@ -71,7 +73,7 @@ impl Api {
             workspace,
             runs: Arc::default(),
             feed,
-            approvals: Approvals::default(),
+            approvals: ApprovalStates::default(),
             ends: watch::Sender::default(),
         }
     }
@@ -126,7 +128,7 @@ impl Api {
 }
 
 /// Does something that may wait for the store, where waiting holds up nobody else.
-async fn aside<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     api: Arc<Api>,
     work: impl FnOnce(&Api) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {

@@ -13,7 +13,7 @@ use axum::routing::get;
 use waypost_core::{Phase, Timestamp};
 use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, meters};
 
-use crate::site::{Mount, Mounted};
+use crate::router::{Mount, Mounted};
 
 /// Where it is.
 pub const METRICS_PATH: &str = "/metrics";

@@ -10,10 +10,10 @@ use waypost_core::{Ask, Command, Event, Json, Outcome, Phase, Plan, PlanId, Stat
 use waypost_service::admission as admit;
 use waypost_service::{Disclosure, disclosure, is_to_be_run};
 
-use super::answer::{Problem, Told};
-use super::approvals::approval as approval_of;
-use super::asked::{Body, Known, PlanPath, TaskPath, Writer};
-use super::{Api, aside};
+use super::response::{Problem, Versioned};
+use super::approval_state::approval as approval_of;
+use super::extract::{Body, IfMatch, PlanPath, TaskPath, Writer};
+use super::{Api, run_blocking};
 
 /// Tasks whose commands are told.
 const RUNS_MAX: usize = 500;
@@ -22,10 +22,10 @@ const DIFFERENCES_MAX: usize = 200;
 /// Versions that are looked through for the last approval.
 const VERSIONS_LOOKED_MAX: u64 = 5_000;
 
-/// Words that go with an action.
+/// ActionBody that go with an action.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Words {
+pub(crate) struct ActionBody {
     message: Option<String>,
     note: Option<String>,
     reason: Option<String>,
@@ -52,12 +52,12 @@ pub(crate) async fn on_plan(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
     Path(names): Path<Vec<(String, String)>>,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
-    Body(words): Body<Words>,
-) -> Result<Told<Value>, Problem> {
+    Body(words): Body<ActionBody>,
+) -> Result<Versioned<Value>, Problem> {
     let action = named(&names, "action");
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let version = api.plans.look(&id, Plan::version)?;
         let text = |said: Option<String>| said.unwrap_or_default();
         let command = match action.as_str() {
@@ -81,7 +81,7 @@ pub(crate) async fn on_plan(
         };
         let committed = api.write(&writer.0, &id, vec![command], known)?;
         let phase = api.plans.look(&id, |plan| plan.state().phase)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version, "phase": phase }), committed.version))
+        Ok(Versioned::at(json!({ "id": id, "version": committed.version, "phase": phase }), committed.version))
     })
     .await
 }
@@ -102,12 +102,12 @@ pub(crate) async fn on_task(
     State(api): State<Arc<Api>>,
     TaskPath(id, task): TaskPath,
     Path(names): Path<Vec<(String, String)>>,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
-    Body(words): Body<Words>,
-) -> Result<Told<Value>, Problem> {
+    Body(words): Body<ActionBody>,
+) -> Result<Versioned<Value>, Problem> {
     let action = named(&names, "action");
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let running = api.plans.look(&id, |plan| {
             let found = plan.task(task.as_str());
             found.filter(|task| task.state.status == Status::Running).map(|task| task.state.attempt)
@@ -125,7 +125,7 @@ pub(crate) async fn on_task(
                 "attempt": found.map(|found| found.state.attempt),
             })
         })?;
-        Ok(Told::at(told, committed.version))
+        Ok(Versioned::at(told, committed.version))
     })
     .await
 }
@@ -133,7 +133,7 @@ pub(crate) async fn on_task(
 fn command(
     action: &str,
     task: &TaskId,
-    words: Words,
+    words: ActionBody,
     attempt: Option<u32>,
     writer: &Writer,
 ) -> Result<Command, Problem> {
@@ -194,8 +194,8 @@ fn command(
 pub(crate) async fn approval(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let mut value = approval_of(api, &id)?;
         let (draft, version) = api.plans.look(&id, |plan| (plan.to_draft(), plan.version()))?;
         let runs = || draft.tasks.iter().filter(|task| is_to_be_run(task));
@@ -230,7 +230,7 @@ pub(crate) async fn approval(
             value["since_approval"] =
                 json!({ "version": approved, "differences": found, "differences_total": total });
         }
-        Ok(Told::at(value, version))
+        Ok(Versioned::at(value, version))
     })
     .await
 }

@@ -12,9 +12,9 @@ use waypost_core::{
 };
 use waypost_formats::{Dialect, NoUpdate, Written, update};
 
-use super::answer::{Problem, Told};
-use super::asked::{Body, Known, PlanPath, Writer, said};
-use super::{Api, aside};
+use super::response::{Problem, Versioned};
+use super::extract::{Body, IfMatch, PlanPath, Writer, nullable};
+use super::{Api, run_blocking};
 
 /// Operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
@@ -60,7 +60,7 @@ pub(crate) enum Operation {
         #[schemars(with = "Option<String>")]
         after: Option<TaskId>,
         #[schemars(with = "Option<String>")]
-        #[serde(default, deserialize_with = "said")]
+        #[serde(default, deserialize_with = "nullable")]
         parent: Option<Option<TaskId>>,
     },
     /// Lets `to` depend on `from`.
@@ -90,29 +90,29 @@ pub(crate) struct Set {
     #[schemars(with = "Option<Value>")]
     when: Option<When>,
     #[schemars(with = "Option<String>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     complexity: Option<Option<Complexity>>,
     #[schemars(with = "Option<Vec<String>>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     tools: Option<Option<Vec<String>>>,
     skip: Option<bool>,
     #[schemars(with = "Option<Vec<Value>>")]
     locks: Option<Vec<Lock>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     work: Option<Option<Work>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     check: Option<Option<Work>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     retry: Option<Option<Retry>>,
     #[schemars(with = "Option<u32>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     timeout_seconds: Option<Option<u32>>,
     priority: Option<i32>,
     #[schemars(with = "Option<String>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     provides: Option<Option<String>>,
 }
 
@@ -157,18 +157,18 @@ impl From<Set> for TaskChanges {
 pub(crate) async fn edit(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
     Body(edits): Body<Edits>,
-) -> Result<Told<Value>, Problem> {
+) -> Result<Versioned<Value>, Problem> {
     let count = edits.operations.len();
     if !(1..=OPERATIONS_MAX).contains(&count) {
         return Err(Problem::bad(format!("{count} operations: send 1 to {OPERATIONS_MAX}"), ""));
     }
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let (commands, added) = api.plans.look(&id, |plan| commands(plan, edits.operations))??;
         let committed = api.write(&writer.0, &id, commands, known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version, "added": added }), committed.version))
+        Ok(Versioned::at(json!({ "id": id, "version": committed.version, "added": added }), committed.version))
     })
     .await
 }
@@ -245,14 +245,14 @@ pub(crate) struct Content {
 pub(crate) async fn replace(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
     Body(content): Body<Content>,
-) -> Result<Told<Value>, Problem> {
+) -> Result<Versioned<Value>, Problem> {
     let dialect = content.format.as_deref().map(str::parse::<Dialect>).transpose();
     let dialect =
         dialect.map_err(|error| Problem::bad(error.to_string(), "leave it out to have it found out"))?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let before = api.plans.look(&id, Plan::to_draft)?;
         let written = Written { text: &content.text, dialect, file_name: None, name: "the text" };
         let update = update(written, &before).map_err(|error| match error {
@@ -260,7 +260,7 @@ pub(crate) async fn replace(
             other => Problem::bad(other.to_string(), "mend the text, or name its format"),
         })?;
         let committed = api.write(&writer.0, &id, vec![update.command], known)?;
-        Ok(Told::at(
+        Ok(Versioned::at(
             json!({ "id": id, "version": committed.version, "notes": update.notes }),
             committed.version,
         ))
@@ -271,7 +271,7 @@ pub(crate) async fn replace(
 /// Which version is to be restored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Earlier {
+pub(crate) struct RestoreBody {
     version: u64,
 }
 
@@ -279,14 +279,14 @@ pub(crate) struct Earlier {
 pub(crate) async fn restore(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
-    Body(earlier): Body<Earlier>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+    Body(earlier): Body<RestoreBody>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let draft = api.plans.at_version(&id, earlier.version)?.to_draft();
         let committed = api.write(&writer.0, &id, vec![Command::Replace(Box::new(draft))], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version))
+        Ok(Versioned::at(json!({ "id": id, "version": committed.version }), committed.version))
     })
     .await
 }

@@ -14,10 +14,10 @@ use waypost_core::{Event, Plan, PlanId, Status, Task, TaskId, Timestamp, differe
 use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
 
-use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath, page_size};
+use super::response::{Problem, Versioned};
+use super::extract::{Parameters, PlanPath, page_size};
 use super::tasks::label;
-use super::{Api, aside};
+use super::{Api, run_blocking};
 
 /// Versions on a page, unless the caller says otherwise, and at the most.
 const VERSIONS_DEFAULT: usize = 50;
@@ -36,7 +36,7 @@ const LABEL_COLUMNS_MAX: usize = 60;
 /// Which versions.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Paging {
+pub(crate) struct HistoryQuery {
     before: Option<u64>,
     limit: Option<usize>,
 }
@@ -45,10 +45,10 @@ pub(crate) struct Paging {
 pub(crate) async fn history(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(paging): Parameters<Paging>,
-) -> Result<Told<Value>, Problem> {
+    Parameters(paging): Parameters<HistoryQuery>,
+) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(paging.limit, VERSIONS_DEFAULT, VERSIONS_MAX)?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let current = api.plans.look(&id, Plan::version)?;
         let before = paging.before.unwrap_or(current + 1).min(current + 1);
         let from = before.saturating_sub(limit as u64 + 1);
@@ -70,7 +70,7 @@ pub(crate) async fn history(
             })
             .collect();
         let earlier = entries.last().map(|entry| entry.version).filter(|&version| version > 1);
-        Ok(Told::at(json!({ "versions": versions, "before": earlier }), current))
+        Ok(Versioned::at(json!({ "versions": versions, "before": earlier }), current))
     })
     .await
 }
@@ -80,21 +80,21 @@ pub(crate) async fn version(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
     Path(names): Path<Vec<(String, String)>>,
-) -> Result<Told<Value>, Problem> {
+) -> Result<Versioned<Value>, Problem> {
     let wanted =
         names.iter().find(|(name, _)| name == "version").and_then(|(_, text)| text.parse::<u64>().ok());
     let wanted = wanted.ok_or_else(|| Problem::not_found("a version is a number from 1 on", ""))?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let draft = api.plans.at_version(&id, wanted)?.to_draft();
-        Ok(Told::at(json!(draft), wanted))
+        Ok(Versioned::at(json!(draft), wanted))
     })
     .await
 }
 
-/// Between which versions.
+/// DiffQuery which versions.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Between {
+pub(crate) struct DiffQuery {
     from: u64,
     to: Option<u64>,
 }
@@ -103,9 +103,9 @@ pub(crate) struct Between {
 pub(crate) async fn diff(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(between): Parameters<Between>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+    Parameters(between): Parameters<DiffQuery>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let to = match between.to {
             Some(to) => to,
             None => api.plans.look(&id, Plan::version)?,
@@ -115,7 +115,7 @@ pub(crate) async fn diff(
         let mut found = differences(&old, &new);
         let total = found.len();
         found.truncate(DIFFERENCES_MAX);
-        Ok(Told::of(
+        Ok(Versioned::of(
             json!({ "from": between.from, "to": to, "differences": found, "differences_total": total }),
         ))
     })
@@ -125,7 +125,7 @@ pub(crate) async fn diff(
 /// In which format.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct ExportQuery {
     format: Option<String>,
     version: Option<u64>,
 }
@@ -134,12 +134,12 @@ pub(crate) struct Wanted {
 pub(crate) async fn export(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(wanted): Parameters<Wanted>,
+    Parameters(wanted): Parameters<ExportQuery>,
 ) -> Result<Response, Problem> {
     let dialect = wanted.format.as_deref().unwrap_or("native").parse::<Dialect>();
     let dialect =
         dialect.map_err(|error| Problem::bad(error.to_string(), "leave it out for the native format"))?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let draft = match wanted.version {
             Some(version) => api.plans.at_version(&id, version)?.to_draft(),
             None => api.plans.look(&id, Plan::to_draft)?,
@@ -319,7 +319,7 @@ fn note(
 /// Where to go on.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct After {
+pub(crate) struct PageQuery {
     after: Option<String>,
 }
 
@@ -327,9 +327,9 @@ pub(crate) struct After {
 pub(crate) async fn timeline(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(after): Parameters<After>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+    Parameters(after): Parameters<PageQuery>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let mut found = attempts(api, &id, None)?;
         let (labels, version) = api.plans.look(&id, |plan| {
             let labels: BTreeMap<String, String> = plan
@@ -361,7 +361,7 @@ pub(crate) async fn timeline(
                 json!({ "task": task, "label": labels.get(task), "attempts": attempts })
             })
             .collect();
-        Ok(Told::at(json!({ "version": version, "rows": rows, "next": next }), version))
+        Ok(Versioned::at(json!({ "version": version, "rows": rows, "next": next }), version))
     })
     .await
 }

@@ -16,10 +16,10 @@ use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
 use waypost_store::{FoundLog, NoLog, find_log};
 
-use super::answer::Problem;
-use super::asked::{Parameters, TaskPath};
+use super::response::Problem;
+use super::extract::{Parameters, TaskPath};
 use super::tasks::no_such_task;
-use super::{Api, aside};
+use super::{Api, run_blocking};
 
 /// Bytes of a log that are told, unless the caller says otherwise, and at the most.
 const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
@@ -30,7 +30,7 @@ const LOG_LOOK: Duration = Duration::from_millis(250);
 /// What of a log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct LogQuery {
     attempt: Option<u32>,
     tail: Option<u64>,
     #[serde(default)]
@@ -42,11 +42,11 @@ pub(crate) async fn log(
     State(api): State<Arc<Api>>,
     TaskPath(plan, task): TaskPath,
     headers: HeaderMap,
-    Parameters(wanted): Parameters<Wanted>,
+    Parameters(wanted): Parameters<LogQuery>,
 ) -> Result<Response, Problem> {
     // Before the first look, so that no end of streams is missed.
     let ends = api.stream_ends();
-    let attempt = aside(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
+    let attempt = run_blocking(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
     if wanted.follow {
         // Whoever was cut off says up to which byte it has read.
         let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.parse().ok());
@@ -54,7 +54,7 @@ pub(crate) async fn log(
         return Ok(follower.answer());
     }
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
-    let (text, _) = aside(api, move |api| attempt.read(api, tail)).await?;
+    let (text, _) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
     let heads = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "no-store")];
     Ok((heads, text).into_response())
 }
@@ -137,7 +137,7 @@ impl Follower {
             }
         }
         let attempt = self.attempt.clone();
-        let looked = aside(Arc::clone(&self.api), move |api| {
+        let looked = run_blocking(Arc::clone(&self.api), move |api| {
             // First whether it runs, then what it wrote: nothing that is written at the end is missed.
             Ok((attempt.runs(api)?, attempt.read(api, LOG_BYTES_MAX).unwrap_or_default()))
         });

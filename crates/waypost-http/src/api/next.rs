@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use waypost_core::PlanId;
 use waypost_service::{Claim, Claimed, claim, on_offer, whole_task};
 
-use super::answer::{Problem, Told};
-use super::asked::{Body, Parameters, Writer, page_size};
-use super::{Api, LEASE_SECONDS, aside, tasks};
+use super::response::{Problem, Versioned};
+use super::extract::{Body, Parameters, Writer, page_size};
+use super::{Api, LEASE_SECONDS, run_blocking, tasks};
 
 /// Tasks that are listed, unless the caller says otherwise, and at the most.
 const TASKS_DEFAULT: usize = 20;
@@ -20,7 +20,7 @@ const TASKS_MAX: usize = 1_000;
 /// Of which plan or queue.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listing {
+pub(crate) struct OfferQuery {
     plan: Option<String>,
     queue: Option<String>,
     limit: Option<usize>,
@@ -39,10 +39,10 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
 /// `GET /next`: the most urgent first.
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Told<Value>, Problem> {
+    Parameters(listing): Parameters<OfferQuery>,
+) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let plan = plan_id(api, listing.plan)?;
         let mut rows = Vec::new();
         for (plan, task) in on_offer(&api.plans, plan.as_ref(), listing.queue.as_deref(), limit)? {
@@ -53,7 +53,7 @@ pub(crate) async fn list(
             })?;
             rows.extend(row);
         }
-        Ok(Told::of(json!({ "tasks": rows })))
+        Ok(Versioned::of(json!({ "tasks": rows })))
     })
     .await
 }
@@ -61,7 +61,7 @@ pub(crate) async fn list(
 /// Of which plan or queue, whoever works in whose name.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wish {
+pub(crate) struct ClaimBody {
     plan: Option<String>,
     queue: Option<String>,
 }
@@ -70,9 +70,9 @@ pub(crate) struct Wish {
 pub(crate) async fn take(
     State(api): State<Arc<Api>>,
     writer: Writer,
-    Body(wish): Body<Wish>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+    Body(wish): Body<ClaimBody>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let plan = plan_id(api, wish.plan)?;
         let (by, worker) = (&writer.0, writer.0.to_string());
         let (plan, queue) = (plan.as_ref(), wish.queue.as_deref());
@@ -80,13 +80,13 @@ pub(crate) async fn take(
         let (committed, task) = match claim(&api.plans, &wanted)? {
             Claimed::Taken { committed, task } => (committed, task),
             Claimed::Nothing { reasons } => {
-                return Ok(Told::of(json!({ "task": null, "reasons": reasons })));
+                return Ok(Versioned::of(json!({ "task": null, "reasons": reasons })));
             }
         };
         let whole = api
             .plans
             .look(&committed.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
-        Ok(Told::of(json!({
+        Ok(Versioned::of(json!({
             "plan": committed.plan,
             "version": committed.version,
             "task": whole,

@@ -14,10 +14,10 @@ use waypost_formats::{Dialect, Reading};
 use waypost_service::admission as admit;
 use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
 
-use super::answer::{Problem, Told, tag};
-use super::approvals::approval;
-use super::asked::{Body, Known, Parameters, PlanPath, Writer, has_it, page_size, said};
-use super::{Api, aside};
+use super::response::{Problem, Versioned, tag};
+use super::approval_state::approval;
+use super::extract::{Body, IfMatch, Parameters, PlanPath, Writer, is_unchanged, page_size, nullable};
+use super::{Api, run_blocking};
 
 /// Plans on a page, unless the caller says otherwise, and at the most.
 const PLANS_DEFAULT: usize = 50;
@@ -30,7 +30,7 @@ const KEY_CHARACTERS_MAX: usize = 200;
 /// Which plans to list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listing {
+pub(crate) struct PlanQuery {
     phase: Option<String>,
     status: Option<String>,
     owner: Option<String>,
@@ -42,7 +42,7 @@ pub(crate) struct Listing {
     after: Option<String>,
 }
 
-impl Listing {
+impl PlanQuery {
     fn query(self) -> Result<Query, Problem> {
         let word = |name: &str, known: &str| Problem::bad(format!("{name} is not one of {known}"), "");
         let phases = self.phase.as_deref().unwrap_or_default().split(',').filter(|word| !word.is_empty());
@@ -100,11 +100,11 @@ fn phase(word: &str) -> Result<Phase, Problem> {
 /// `GET /plans`
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+    Parameters(listing): Parameters<PlanQuery>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let page = api.plans.heads(&listing.query()?)?;
-        Ok(Told::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
+        Ok(Versioned::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
     })
     .await
 }
@@ -112,7 +112,7 @@ pub(crate) async fn list(
 /// A plan that is to be made.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewText {
+pub(crate) struct CreateBody {
     /// The plan in any format.
     text: Option<String>,
     /// The format; otherwise it is found out.
@@ -128,7 +128,7 @@ pub(crate) async fn create(
     State(api): State<Arc<Api>>,
     writer: Writer,
     headers: HeaderMap,
-    Body(new): Body<NewText>,
+    Body(new): Body<CreateBody>,
 ) -> Result<Response, Problem> {
     let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default().to_owned());
     if key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > KEY_CHARACTERS_MAX) {
@@ -137,7 +137,7 @@ pub(crate) async fn create(
             "",
         ));
     }
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
         let said = new
             .id
@@ -168,9 +168,9 @@ pub(crate) async fn create(
             }
             (Err(error), _) => return Err(error.into()),
         };
-        let mut response = Told {
+        let mut response = Versioned {
             status: StatusCode::CREATED,
-            ..Told::at(json!({ "id": plan, "version": version, "notes": notes }), version)
+            ..Versioned::at(json!({ "id": plan, "version": version, "notes": notes }), version)
         }
         .into_response();
         if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/plans/{plan}")) {
@@ -228,16 +228,16 @@ pub(crate) async fn get(
     PlanPath(id): PlanPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let (value, version) = api.plans.look(&id, |plan| (whole(plan), plan.version()))?;
-        if has_it(&headers, version) {
+        if is_unchanged(&headers, version) {
             let unchanged = [(axum::http::header::ETAG, tag(version))];
             return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
         }
         let mut value = value;
         let approval = approval(api, &id)?;
         value.insert("approval".to_owned(), approval);
-        Ok(Told::at(Value::Object(value), version).into_response())
+        Ok(Versioned::at(Value::Object(value), version).into_response())
     })
     .await
 }
@@ -288,7 +288,7 @@ pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
 /// Changes of what the author says of a plan; an empty text clears.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Words {
+pub(crate) struct PlanPatch {
     title: Option<String>,
     goal: Option<String>,
     status: Option<String>,
@@ -296,7 +296,7 @@ pub(crate) struct Words {
     queue: Option<String>,
     body: Option<String>,
     #[schemars(with = "Option<u64>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     token_budget: Option<Option<u64>>,
 }
 
@@ -304,16 +304,16 @@ pub(crate) struct Words {
 pub(crate) async fn revise(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
-    Body(words): Body<Words>,
-) -> Result<Told<Value>, Problem> {
-    let Words { title, goal, status, owner, queue, body, token_budget } = words;
+    Body(words): Body<PlanPatch>,
+) -> Result<Versioned<Value>, Problem> {
+    let PlanPatch { title, goal, status, owner, queue, body, token_budget } = words;
     let changes = PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign: None };
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let command = Command::RevisePlan(Box::new(changes));
         let committed = api.write(&writer.0, &id, vec![command], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version))
+        Ok(Versioned::at(json!({ "id": id, "version": committed.version }), committed.version))
     })
     .await
 }
@@ -321,7 +321,7 @@ pub(crate) async fn revise(
 /// How a plan is to go.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Going {
+pub(crate) struct DeleteQuery {
     #[serde(default)]
     purge: bool,
 }
@@ -330,17 +330,17 @@ pub(crate) struct Going {
 pub(crate) async fn delete(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
+    IfMatch(known): IfMatch,
     writer: Writer,
-    Parameters(going): Parameters<Going>,
+    Parameters(going): Parameters<DeleteQuery>,
 ) -> Result<Response, Problem> {
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         if going.purge {
             api.plans.purge(&id, &writer.0)?;
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
         let committed = api.write(&writer.0, &id, vec![Command::Archive], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version).into_response())
+        Ok(Versioned::at(json!({ "id": id, "version": committed.version }), committed.version).into_response())
     })
     .await
 }

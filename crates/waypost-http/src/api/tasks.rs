@@ -11,9 +11,9 @@ use waypost_service::{task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
-use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath, TaskPath, page_size};
-use super::{Api, aside};
+use super::response::{Problem, Versioned};
+use super::extract::{Parameters, PlanPath, TaskPath, page_size};
+use super::{Api, run_blocking};
 
 /// Tasks on a page, unless the caller says otherwise, and at the most.
 const TASKS_DEFAULT: usize = 200;
@@ -26,7 +26,7 @@ const ATTEMPTS_MAX: usize = 50;
 /// Which tasks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listing {
+pub(crate) struct TaskQuery {
     after: Option<String>,
     limit: Option<usize>,
     standing: Option<String>,
@@ -43,17 +43,17 @@ pub(super) fn label(task: &Task, columns: usize) -> String {
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Told<Value>, Problem> {
+    Parameters(listing): Parameters<TaskQuery>,
+) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let (value, version) = api.plans.look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
-        Ok(Told::at(value?, version))
+        Ok(Versioned::at(value?, version))
     })
     .await
 }
 
-fn page(plan: &Plan, listing: &Listing, limit: usize) -> Result<Value, Problem> {
+fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem> {
     let wanted = listing.text.as_deref().unwrap_or_default().to_lowercase();
     let standings: Vec<&str> = listing.standing.iter().flat_map(|words| words.split(',')).collect();
     let fits = |task: &Task| {
@@ -110,15 +110,15 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 pub(crate) async fn get(
     State(api): State<Arc<Api>>,
     TaskPath(id, task): TaskPath,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
         let found = api.plans.look(&id, |plan| {
             plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()))
         })?;
         let (mut value, version) = found.ok_or_else(|| no_such_task(&id, &task))?;
         value["attempts"] = json!(attempts(api, &id, &task)?);
         value["why"] = json!(why(&api.plans, &id, &task)?.reasons);
-        Ok(Told::at(value, version))
+        Ok(Versioned::at(value, version))
     })
     .await
 }

@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use tokio::sync::{mpsc, oneshot};
 use waypost_core::ActorKind;
 use waypost_http::{
-    Api, BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
+    Api, BODY_BYTES_MAX, HostOriginGuard, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
 };
 use waypost_mcp::{Server, http_service};
 use waypost_store::Store;
@@ -165,8 +165,8 @@ impl Drop for Metrics {
     }
 }
 
-fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {
-    let mut gate = Gate::local();
+fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<HostOriginGuard> {
+    let mut gate = HostOriginGuard::local();
     if !listen.ip().is_unspecified() {
         // A bound address is always a name.
         let _is_a_name = gate.allow_host(&listen.ip().to_string());

@@ -10,12 +10,12 @@ const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// Which hosts and origins are let in.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Gate {
+pub struct HostOriginGuard {
     hosts: Vec<(String, Option<u16>)>,
     origins: Vec<String>,
 }
 
-impl Gate {
+impl HostOriginGuard {
     /// One that lets callers on this machine in.
     pub fn local() -> Self {
         Self { hosts: LOCAL.map(|name| (name.to_owned(), None)).into(), origins: Vec::new() }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(gate: &Gate, host: &str, origin: Option<&str>, expected: Result<(), u16>) {
+    fn check(guard: &HostOriginGuard, host: &str, origin: Option<&str>, expected: Result<(), u16>) {
         let mut headers = HeaderMap::new();
         if !host.is_empty() {
             headers.insert(HOST, host.parse().unwrap());
@@ -91,40 +91,40 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        assert_eq!(gate.admits(&headers).map_err(|status| status.as_u16()), expected, "{host} {origin:?}");
+        assert_eq!(guard.admits(&headers).map_err(|status| status.as_u16()), expected, "{host} {origin:?}");
     }
 
     #[test]
     fn only_names_of_this_machine_are_known_unless_others_are_allowed() {
-        let mut gate = Gate::local();
+        let mut guard = HostOriginGuard::local();
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:9"] {
-            check(&gate, host, None, Ok(()));
+            check(&guard, host, None, Ok(()));
         }
         for host in ["evil.example", "localhost.evil.example", "127.0.0.1.nip.io", "192.168.0.1"] {
-            check(&gate, host, None, Err(403));
+            check(&guard, host, None, Err(403));
         }
-        check(&gate, "", None, Err(400));
-        check(&gate, "a@localhost", None, Err(400));
-        assert!(gate.allow_host("plans.example") && gate.allow_host("other.example:8443"));
-        assert!(!gate.allow_host("a b") && !gate.allow_host(""));
-        check(&gate, "plans.example:1", None, Ok(()));
-        check(&gate, "other.example:8443", None, Ok(()));
-        check(&gate, "other.example", None, Err(403));
+        check(&guard, "", None, Err(400));
+        check(&guard, "a@localhost", None, Err(400));
+        assert!(guard.allow_host("plans.example") && guard.allow_host("other.example:8443"));
+        assert!(!guard.allow_host("a b") && !guard.allow_host(""));
+        check(&guard, "plans.example:1", None, Ok(()));
+        check(&guard, "other.example:8443", None, Ok(()));
+        check(&guard, "other.example", None, Err(403));
     }
 
     #[test]
     fn only_pages_of_this_server_are_let_in_unless_others_are_allowed() {
-        let mut gate = Gate::local();
-        check(&gate, "localhost:80", Some("http://localhost:80"), Ok(()));
+        let mut guard = HostOriginGuard::local();
+        check(&guard, "localhost:80", Some("http://localhost:80"), Ok(()));
         for origin in
             ["http://localhost:81", "http://evil.example", "null", "http://localhost:80.evil.example"]
         {
-            check(&gate, "localhost:80", Some(origin), Err(403));
+            check(&guard, "localhost:80", Some(origin), Err(403));
         }
-        assert!(gate.allow_origin("https://app.example/"));
-        assert!(!gate.allow_origin("app.example") && !gate.allow_origin("*"));
-        check(&gate, "localhost:80", Some("https://app.example"), Ok(()));
-        check(&gate, "localhost:80", Some("http://app.example"), Err(403));
+        assert!(guard.allow_origin("https://app.example/"));
+        assert!(!guard.allow_origin("app.example") && !guard.allow_origin("*"));
+        check(&guard, "localhost:80", Some("https://app.example"), Ok(()));
+        check(&guard, "localhost:80", Some("http://app.example"), Err(403));
     }
 
     #[test]
@@ -132,6 +132,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(HOST, "localhost".parse().unwrap());
         headers.append(HOST, "evil.example".parse().unwrap());
-        assert_eq!(Gate::local().admits(&headers), Err(StatusCode::BAD_REQUEST));
+        assert_eq!(HostOriginGuard::local().admits(&headers), Err(StatusCode::BAD_REQUEST));
     }
 }

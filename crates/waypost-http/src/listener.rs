@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use waypost_store::watch_file;
 
-use crate::site::Site;
+use crate::router::Site;
 
 /// Connections at the same time.
 pub const CONNECTIONS_MAX: usize = 640;
@@ -34,7 +34,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     let ended = Arc::new(AtomicBool::new(false));
     watch_tokens(&site, Arc::downgrade(&ended));
     let (router, spare_router) = (site.router(), site.spare_router());
-    let seats = Seats::new();
+    let seats = ConnectionPermits::new();
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(Duration::from_secs(HEADER_SECONDS_MAX));
@@ -50,7 +50,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
         let stream = TokioIo::new(stream);
         // What goes wrong with one connection is that caller's matter.
         match seat {
-            Seat::Whole(permit) => {
+            ConnectionPermit::Whole(permit) => {
                 let service = TowerToHyperService::new(router.clone());
                 let connection = graceful.watch(http.serve_connection(stream, service));
                 tokio::spawn(async move {
@@ -58,7 +58,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
                     drop(permit);
                 });
             }
-            Seat::Spare(permit) => {
+            ConnectionPermit::Spare(permit) => {
                 let service = TowerToHyperService::new(spare_router.clone());
                 let connection = once.serve_connection(stream, service);
                 tokio::spawn(async move {
@@ -78,7 +78,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
 }
 
 /// A place for a connection.
-enum Seat {
+enum ConnectionPermit {
     /// For as long as it wants.
     Whole(OwnedSemaphorePermit),
     /// For one short answer.
@@ -86,25 +86,25 @@ enum Seat {
 }
 
 /// The places that there are.
-struct Seats {
+struct ConnectionPermits {
     whole: Arc<Semaphore>,
     spare: Arc<Semaphore>,
 }
 
-impl Seats {
+impl ConnectionPermits {
     fn new() -> Self {
         let whole = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         Self { whole, spare: Arc::new(Semaphore::new(SPARE_CONNECTIONS_MAX)) }
     }
 
     /// The next connection, once there is any place for it; nothing if it was gone before it was taken.
-    async fn take(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, Seat)>> {
+    async fn take(&self, listener: &TcpListener) -> io::Result<Option<(TcpStream, ConnectionPermit)>> {
         let spare = Arc::clone(&self.spare).acquire_owned().await.map_err(io::Error::other)?;
         match listener.accept().await {
             Ok((stream, _)) => {
                 // Looked at only now: there may be more room than when the wait began.
                 let whole = Arc::clone(&self.whole).try_acquire_owned();
-                Ok(Some((stream, whole.map_or(Seat::Spare(spare), Seat::Whole))))
+                Ok(Some((stream, whole.map_or(ConnectionPermit::Spare(spare), ConnectionPermit::Whole))))
             }
             Err(error) => {
                 let of_the_caller = matches!(

@@ -1,25 +1,18 @@
-//! Who calls, who works, what the configuration has, and whether a text is a sound plan.
+//! Workers, agents, queues and executors.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use axum::Extension;
 use axum::extract::State;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_config::{Executor, Worker};
-use waypost_core::{ActorKind, Phase, validate as problems_of};
-use waypost_service::admission as admit;
+use waypost_core::{ActorKind, Phase};
 use waypost_service::worker_state;
 use waypost_store::{Query, Sort, WORKERS_PAGE_MAX};
 
-use super::answer::{Problem, Told};
-use super::asked::{Body, Caller};
-use super::{Api, aside, plans};
-use crate::sessions::Session;
+use super::response::{Problem, Versioned};
+use super::{Api, run_blocking};
 
 /// Plans that are looked through for agents.
 const PLANS_LOOKED_MAX: usize = 1_000;
@@ -28,26 +21,9 @@ const RUNNING_TOLD_MAX: usize = 100;
 /// Leases that are looked through.
 const LEASES_MAX: usize = 10_000;
 
-/// `GET /me`
-pub(crate) async fn me(
-    State(api): State<Arc<Api>>,
-    caller: Caller,
-    session: Option<Extension<Session>>,
-) -> Told<Value> {
-    Told::of(json!({
-        "actor": caller.actor,
-        "role": caller.role,
-        "csrf": session.map(|session| session.0.csrf),
-        "version": env!("CARGO_PKG_VERSION"),
-        "store": api.plans.store().location(),
-        "worker": api.runs.load(Ordering::Acquire),
-        "workspace": api.workspace,
-    }))
-}
-
 /// `GET /workers`
-pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Told<Value>, Problem> {
-    aside(api, |api| {
+pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, |api| {
         let (page, now) = api.plans.workers(None, WORKERS_PAGE_MAX)?;
         let mut workers = Vec::new();
         for worker in page.items {
@@ -72,14 +48,14 @@ pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Told<Value>, 
                 "running": running,
             }));
         }
-        Ok(Told::of(json!({ "workers": workers, "total": page.total })))
+        Ok(Versioned::of(json!({ "workers": workers, "total": page.total })))
     })
     .await
 }
 
 /// `GET /agents`: who has plans or works on something.
-pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Told<Value>, Problem> {
-    aside(api, |api| {
+pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, |api| {
         #[derive(Default)]
         struct Seen {
             plans: usize,
@@ -111,14 +87,14 @@ pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Told<Value>, P
             .into_iter()
             .map(|(name, seen)| json!({ "name": name, "plans": seen.plans, "running": seen.running, "last_seen_at": seen.last }))
             .collect();
-        Ok(Told::of(json!({ "agents": agents })))
+        Ok(Versioned::of(json!({ "agents": agents })))
     })
     .await
 }
 
 /// `GET /queues`
-pub(crate) async fn queues(State(api): State<Arc<Api>>) -> Result<Told<Value>, Problem> {
-    aside(api, |api| {
+pub(crate) async fn queues(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, |api| {
         let mut queues = Vec::new();
         for (name, queue) in &api.config.queues {
             let query = Query {
@@ -134,13 +110,13 @@ pub(crate) async fn queues(State(api): State<Arc<Api>>) -> Result<Told<Value>, P
                 json!({ "name": name, "concurrency": queue.concurrency, "running": running, "ready": ready }),
             );
         }
-        Ok(Told::of(json!({ "queues": queues })))
+        Ok(Versioned::of(json!({ "queues": queues })))
     })
     .await
 }
 
 /// `GET /executors`: names and kinds, and nothing that is secret.
-pub(crate) async fn executors(State(api): State<Arc<Api>>) -> Told<Value> {
+pub(crate) async fn executors(State(api): State<Arc<Api>>) -> Versioned<Value> {
     let executors: Vec<Value> = api
         .config
         .executors
@@ -148,7 +124,7 @@ pub(crate) async fn executors(State(api): State<Arc<Api>>) -> Told<Value> {
         .map(|(name, executor)| json!({ "name": name, "kind": kind(executor) }))
         .collect();
     let shapes: Vec<&String> = api.config.shapes.keys().collect();
-    Told::of(json!({ "executors": executors, "shapes": shapes, "checks": checks(&api.config) }))
+    Versioned::of(json!({ "executors": executors, "shapes": shapes, "checks": checks(&api.config) }))
 }
 
 fn checks(config: &Config) -> Vec<&String> {
@@ -169,29 +145,4 @@ fn kind(executor: &Executor) -> &'static str {
             Worker::Slurm(_) => "slurm",
         },
     }
-}
-
-/// A text that may be a plan.
-#[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Text {
-    text: String,
-    format: Option<String>,
-}
-
-/// `POST /validate`
-pub(crate) async fn validate(
-    State(api): State<Arc<Api>>,
-    Body(text): Body<Text>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
-        let draft = plans::read(Some(text.text), text.format.as_deref(), None)?;
-        let mut found = problems_of(&draft);
-        found.extend(admit::problems(&api.config, &draft));
-        if found.is_empty() {
-            return Ok(Told::of(json!({ "ok": true, "problems": [] })));
-        }
-        Err(Problem::invalid("the plan is not sound", &found))
-    })
-    .await
 }

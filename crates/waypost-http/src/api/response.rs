@@ -45,7 +45,7 @@ impl Problem {
     }
 
     /// The same answer, and where it is an error without words, with words.
-    pub(crate) fn instead_of(response: Response) -> Response {
+    pub(crate) fn from_error_response(response: Response) -> Response {
         let status = response.status();
         let is_told = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
         if is_told || !(status.is_client_error() || status.is_server_error()) {
@@ -152,13 +152,13 @@ impl IntoResponse for Problem {
 }
 
 /// JSON, with the version of the plan that it tells of.
-pub(crate) struct Told<T> {
+pub(crate) struct Versioned<T> {
     pub(crate) status: StatusCode,
     pub(crate) body: T,
     pub(crate) version: Option<u64>,
 }
 
-impl<T> Told<T> {
+impl<T> Versioned<T> {
     pub(crate) fn of(body: T) -> Self {
         Self { status: StatusCode::OK, body, version: None }
     }
@@ -168,7 +168,7 @@ impl<T> Told<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for Told<T> {
+impl<T: Serialize> IntoResponse for Versioned<T> {
     fn into_response(self) -> Response {
         let bytes = match serde_json::to_vec(&self.body) {
             Ok(bytes) => bytes,

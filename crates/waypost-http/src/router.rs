@@ -21,9 +21,9 @@ use tower_http::compression::CompressionLayer;
 use tower_service::Service;
 
 use crate::api::{Api, Problem};
-use crate::gate::Gate;
-use crate::pages;
-use crate::serve::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
+use crate::host_origin_guard::HostOriginGuard;
+use crate::assets;
+use crate::listener::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
 use crate::sessions::{Session, Sessions};
 use crate::tokens::{Role, Token, Tokens};
 
@@ -62,7 +62,7 @@ pub struct Mount {
 
 /// Everything behind one socket.
 pub struct Site {
-    gate: Gate,
+    guard: HostOriginGuard,
     tokens: Tokens,
     mounts: Vec<Mount>,
     api: Option<Arc<Api>>,
@@ -73,8 +73,8 @@ pub struct Site {
 
 impl Site {
     /// A site with these places.
-    pub fn new(gate: Gate, tokens: Tokens, mounts: Vec<Mount>) -> Self {
-        Self { gate, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
+    pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
+        Self { guard, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
     }
 
     /// The same with the API and the dashboard.
@@ -90,10 +90,10 @@ impl Site {
     pub(crate) fn router(self: &Arc<Self>) -> Router {
         let mut router = Router::new().route("/health", get(health));
         for (place, mount) in self.mounts.iter().enumerate() {
-            let hand_over = move |State(site): State<Arc<Self>>, request: Request| async move {
-                site.hand_over(place, request).await
+            let forward = move |State(site): State<Arc<Self>>, request: Request| async move {
+                site.forward(place, request).await
             };
-            router = router.route(mount.path, any(hand_over));
+            router = router.route(mount.path, any(forward));
         }
         if let Some(api) = &self.api {
             router = router
@@ -105,8 +105,8 @@ impl Site {
         let router = router.route("/healthz", get(health)).route("/readyz", get(ready));
         // Streams of events are never compressed: what happens is told when it happens.
         router
-            .layer(from_fn_with_state(Arc::clone(self), let_in))
-            .layer(from_fn(in_words))
+            .layer(from_fn_with_state(Arc::clone(self), authenticate))
+            .layer(from_fn(as_problem))
             .layer(CompressionLayer::new())
             .with_state(Arc::clone(self))
     }
@@ -116,7 +116,7 @@ impl Site {
         match path {
             "/health" | "/healthz" | "/readyz" => true,
             "/login" => self.api.is_some(),
-            other => self.api.is_some() && other != "/logout" && pages::is_page(other),
+            other => self.api.is_some() && other != "/logout" && assets::is_page(other),
         }
     }
 
@@ -124,12 +124,12 @@ impl Site {
     pub(crate) fn spare_router(self: &Arc<Self>) -> Router {
         Router::new()
             .route("/health", get(health))
-            .fallback(no_room)
-            .layer(from_fn_with_state(Arc::clone(self), of_the_right_host))
-            .layer(from_fn(in_words))
+            .fallback(at_capacity)
+            .layer(from_fn_with_state(Arc::clone(self), check_host))
+            .layer(from_fn(as_problem))
     }
 
-    async fn hand_over(&self, place: usize, request: Request) -> Response {
+    async fn forward(&self, place: usize, request: Request) -> Response {
         let Some(token) = request.extensions().get::<Token>().cloned() else { return unauthorized() };
         if token.only.as_deref().is_some_and(|only| only != self.mounts[place].path) {
             return StatusCode::FORBIDDEN.into_response();
@@ -194,29 +194,29 @@ async fn health() -> &'static str {
     "ok\n"
 }
 
-async fn no_room() -> Response {
+async fn at_capacity() -> Response {
     let words = format!("there are {CONNECTIONS_MAX} connections already; close one of them, or try again\n");
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, SPARE_SECONDS_MAX.to_string())], words).into_response()
 }
 
 /// The right host, and no strange page.
-async fn of_the_right_host(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
-    match site.gate.admits(request.headers()) {
+async fn check_host(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
+    match site.guard.admits(request.headers()) {
         Ok(()) => next.run(request).await,
         Err(status) => status.into_response(),
     }
 }
 
 /// Whatever goes wrong under the API is said in the form that programs expect there.
-async fn in_words(request: Request, next: Next) -> Response {
+async fn as_problem(request: Request, next: Next) -> Response {
     let of_api = request.uri().path().starts_with("/api/");
     let response = next.run(request).await;
-    if of_api { Problem::instead_of(response) } else { response }
+    if of_api { Problem::from_error_response(response) } else { response }
 }
 
 /// Lets a request in: the right host, no strange page, and a token or a session for all that tells of plans.
-async fn let_in(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
-    if let Err(status) = site.gate.admits(request.headers()) {
+async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
+    if let Err(status) = site.guard.admits(request.headers()) {
         return status.into_response();
     }
     let path = request.uri().path();
@@ -249,7 +249,7 @@ async fn let_in(State(site): State<Arc<Site>>, mut request: Request, next: Next)
 }
 
 fn guarded(mut response: Response) -> Response {
-    pages::guard(&mut response);
+    assets::guard(&mut response);
     response
 }
 
@@ -314,7 +314,7 @@ async fn logout(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 
 /// The dashboard.
 async fn page(request: Request) -> Response {
-    pages::answer(request.method(), request.uri().path(), request.headers())
+    assets::answer(request.method(), request.uri().path(), request.headers())
 }
 
 /// Whether the store answers.

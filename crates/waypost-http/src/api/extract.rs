@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use waypost_core::{Actor, ActorKind, PlanId, TaskId};
 
-use super::answer::Problem;
+use super::response::Problem;
 use crate::tokens::{Role, Token};
 
 /// Who calls.
@@ -140,9 +140,9 @@ impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
 
 /// The version that the caller knew (`If-Match`), when it matters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Known(pub(crate) Option<u64>);
+pub(crate) struct IfMatch(pub(crate) Option<u64>);
 
-impl<S: Sync> FromRequestParts<S> for Known {
+impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let Some(said) = parts.headers.get(IF_MATCH) else { return Ok(Self(None)) };
@@ -169,14 +169,14 @@ pub(crate) fn page_size(said: Option<usize>, default: usize, most: usize) -> Res
 }
 
 /// A field that was said, be it as nothing.
-pub(crate) fn said<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     input: D,
 ) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(input).map(Some)
 }
 
 /// Whether the caller has this version already.
-pub(crate) fn has_it(headers: &HeaderMap, version: u64) -> bool {
+pub(crate) fn is_unchanged(headers: &HeaderMap, version: u64) -> bool {
     let said = headers.get(IF_NONE_MATCH).and_then(|said| said.to_str().ok()).unwrap_or_default();
     said.split(',').any(|one| one.trim().trim_start_matches("W/").trim_matches('"') == version.to_string())
 }

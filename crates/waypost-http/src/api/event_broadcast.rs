@@ -15,7 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans};
 
-use super::answer::Problem;
+use super::response::Problem;
 
 /// How long a listener hears nothing at the most: then it is told that somebody is still there.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
@@ -61,13 +61,13 @@ impl Page {
 }
 
 /// Those who are behind.
-struct Behind {
+struct CatchUp {
     turns: Semaphore,
     /// Pages of all events behind which there are others: they never become more.
     pages: Mutex<VecDeque<Arc<Page>>>,
 }
 
-impl Behind {
+impl CatchUp {
     fn known(&self, from: Cursor) -> Option<Arc<Page>> {
         let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
         pages.iter().find(|page| page.from == from).cloned()
@@ -86,15 +86,15 @@ impl Behind {
 type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
 
 /// The one who reads for all.
-pub(crate) struct Feed {
+pub(crate) struct EventBroadcast {
     plans: Arc<Plans>,
     reader: Reader,
-    behind: Arc<Behind>,
+    behind: Arc<CatchUp>,
 }
 
-impl Feed {
+impl EventBroadcast {
     pub(crate) fn new(plans: Arc<Plans>) -> Self {
-        let behind = Behind { turns: Semaphore::new(READERS_MAX), pages: Mutex::default() };
+        let behind = CatchUp { turns: Semaphore::new(READERS_MAX), pages: Mutex::default() };
         Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
     }
 
@@ -168,7 +168,7 @@ pub(crate) struct Listener {
     /// All that is wanted before it was told.
     cursor: Cursor,
     heard: Receiver<Arc<Page>>,
-    others: Arc<Behind>,
+    others: Arc<CatchUp>,
     /// Whether there may be something before what the reader sends next.
     behind: bool,
     greeted: bool,

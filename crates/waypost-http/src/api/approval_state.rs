@@ -9,7 +9,7 @@ use waypost_core::{Actor, Event, Phase, PlanId, Timestamp};
 use waypost_store::Entry;
 
 use super::Api;
-use super::answer::Problem;
+use super::response::Problem;
 
 /// Versions that are looked through for the last word about approval, at the first time.
 const VERSIONS_LOOKED_MAX: u64 = 500;
@@ -20,7 +20,7 @@ const PLANS_MAX: usize = 1_000;
 
 /// Something that was said of approval: when, in which version, by whom, and in which words.
 #[derive(Clone, Debug)]
-struct Word {
+struct ApprovalEvent {
     version: u64,
     at: Timestamp,
     by: Actor,
@@ -29,17 +29,17 @@ struct Word {
 
 /// The last words in a plan's history, up to a version.
 #[derive(Clone, Debug, Default)]
-struct LastWords {
+struct ApprovalSummary {
     version: u64,
-    requested: Option<Word>,
-    rejected: Option<Word>,
-    voided: Option<Word>,
+    requested: Option<ApprovalEvent>,
+    rejected: Option<ApprovalEvent>,
+    voided: Option<ApprovalEvent>,
 }
 
-impl LastWords {
-    fn hear(&mut self, entry: &Entry) {
+impl ApprovalSummary {
+    fn apply(&mut self, entry: &Entry) {
         let word = |by: &Actor, text: &str| {
-            Some(Word { version: entry.version, at: entry.at, by: by.clone(), text: text.to_owned() })
+            Some(ApprovalEvent { version: entry.version, at: entry.at, by: by.clone(), text: text.to_owned() })
         };
         for event in &entry.events {
             match event {
@@ -53,8 +53,8 @@ impl LastWords {
     }
 
     /// What holds of them for a plan in this phase that no approval holds for.
-    fn tell(&self, phase: Phase, value: &mut Value) {
-        let version = |word: &Option<Word>| word.as_ref().map(|word| word.version);
+    fn describe(&self, phase: Phase, value: &mut Value) {
+        let version = |word: &Option<ApprovalEvent>| word.as_ref().map(|word| word.version);
         let waits = phase == Phase::AwaitingApproval;
         // A request that is no longer waited for, and a refusal before a new request, say nothing any more.
         let first = if waits { &self.requested } else { &self.rejected };
@@ -82,14 +82,14 @@ impl LastWords {
 
 /// The last words of the plans that were asked for lately.
 #[derive(Debug, Default)]
-pub(super) struct Approvals(Mutex<BTreeMap<PlanId, LastWords>>);
+pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
 
-impl Approvals {
+impl ApprovalStates {
     /// The last words of a plan at its version of now.
-    fn of(&self, api: &Api, id: &PlanId, version: u64) -> Result<LastWords, Problem> {
+    fn of(&self, api: &Api, id: &PlanId, version: u64) -> Result<ApprovalSummary, Problem> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
         let begin =
-            || LastWords { version: version.saturating_sub(VERSIONS_LOOKED_MAX), ..LastWords::default() };
+            || ApprovalSummary { version: version.saturating_sub(VERSIONS_LOOKED_MAX), ..ApprovalSummary::default() };
         let mut words = known.filter(|words| words.version <= version).unwrap_or_else(begin);
         if words.version == version {
             return Ok(words);
@@ -99,7 +99,7 @@ impl Approvals {
             if entries.is_empty() {
                 break;
             }
-            entries.iter().for_each(|entry| words.hear(entry));
+            entries.iter().for_each(|entry| words.apply(entry));
         }
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= PLANS_MAX {
@@ -118,7 +118,7 @@ pub(super) fn approval(api: &Api, id: &PlanId) -> Result<Value, Problem> {
     })?;
     let mut value = json!({ "required": required, "standing": "none" });
     let Some(held) = held else {
-        api.approvals.of(api, id, version)?.tell(phase, &mut value);
+        api.approvals.of(api, id, version)?.describe(phase, &mut value);
         return Ok(value);
     };
     value["standing"] = json!("approved");

@@ -2,20 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::answer::Told;
-use super::routes::{self, Answer, Says};
+use super::response::Versioned;
+use super::routes::{self, Answer, RouteDoc};
 
 /// `GET /openapi.json`
-pub(super) async fn served() -> Told<Value> {
-    Told::of(openapi())
+pub(super) async fn served() -> Versioned<Value> {
+    Versioned::of(openapi())
 }
 
 /// The document.
 pub fn openapi() -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for says in routes::all().said {
-        let path = paths.entry(format!("/api/v1{}", says.path)).or_insert_with(|| json!({}));
-        path[says.verb.word()] = operation(&says);
+    for route in routes::all().docs {
+        let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
+        path[route.verb.word()] = operation(&route);
     }
     json!({
         "openapi": "3.1.0",
@@ -38,25 +38,25 @@ pub fn openapi() -> Value {
     })
 }
 
-fn operation(says: &Says) -> Value {
+fn operation(route: &RouteDoc) -> Value {
     let mut parameters: Vec<Value> = Vec::new();
-    for name in says.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
+    for name in route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')) {
         parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": path_schema(name) }));
     }
-    parameters.extend(query(says));
-    for name in says.headers {
+    parameters.extend(query(route));
+    for name in route.headers {
         parameters.push(json!({ "name": name, "in": "header", "schema": { "type": "string" } }));
     }
     let name: String =
-        says.path.split('/').filter(|part| !part.starts_with('{')).collect::<Vec<_>>().join("_");
-    let one = if says.path.ends_with('}') { "_one" } else { "" };
+        route.path.split('/').filter(|part| !part.starts_with('{')).collect::<Vec<_>>().join("_");
+    let one = if route.path.ends_with('}') { "_one" } else { "" };
     let mut value = json!({
-        "operationId": format!("{}{name}{one}", says.verb.word()).replace('.', "_"),
-        "summary": says.summary,
+        "operationId": format!("{}{name}{one}", route.verb.word()).replace('.', "_"),
+        "summary": route.summary,
         "parameters": parameters,
-        "responses": responses(says),
+        "responses": responses(route),
     });
-    if let Some(body) = &says.body {
+    if let Some(body) = &route.body {
         let content = json!({ "application/json": { "schema": body } });
         value["requestBody"] = json!({ "content": content });
     }
@@ -71,8 +71,8 @@ fn path_schema(name: &str) -> Value {
 }
 
 /// Parameters behind the question mark: the fields of the type that they are read into.
-fn query(says: &Says) -> Vec<Value> {
-    let Some(schema) = says.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
+fn query(route: &RouteDoc) -> Vec<Value> {
+    let Some(schema) = route.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
     let required: Vec<&str> =
         schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let fields = schema["properties"].as_object().into_iter().flatten();
@@ -88,9 +88,9 @@ fn query(says: &Says) -> Vec<Value> {
     fields.map(parameter).collect()
 }
 
-fn responses(says: &Says) -> Value {
+fn responses(route: &RouteDoc) -> Value {
     let json_of = |shape: &str| json!({ "schema": { "$ref": format!("#/components/schemas/{shape}") } });
-    let (status, content) = match says.answer {
+    let (status, content) = match route.answer {
         Answer::Json(shape) => ("200", json!({ "application/json": json_of(shape) })),
         Answer::Made(shape) => ("201", json!({ "application/json": json_of(shape) })),
         Answer::Events(shape) => (
@@ -103,13 +103,13 @@ fn responses(says: &Says) -> Value {
         Answer::Text => ("200", json!({ "*/*": { "schema": { "type": "string" } } })),
     };
     let mut value = json!({
-        status: { "description": says.summary, "content": content },
+        status: { "description": route.summary, "content": content },
         "default": {
             "description": "It was not done",
             "content": { "application/problem+json": json_of("Problem") },
         },
     });
-    if says.headers.contains(&"If-None-Match") {
+    if route.headers.contains(&"If-None-Match") {
         value["304"] = json!({ "description": "The caller has this version" });
     }
     value
@@ -120,7 +120,7 @@ fn object(required: &[&str], fields: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": fields })
 }
 
-/// A list under a name, on pages where `next` says so.
+/// A list under a name, on pages where `next` route so.
 fn list(name: &str, of: &Value) -> Value {
     let fields = json!({
         name: { "type": "array", "items": of },
