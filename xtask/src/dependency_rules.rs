@@ -49,11 +49,11 @@ mod tests {
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
         ("waypost-core", 6),
-        ("waypost-formats", 25),
-        ("waypost-engine", 26),
+        ("waypost-exec", 13),
         ("waypost-http", 14),
-        ("waypost-mcp", 46),
-        ("waypost-planner", 3),
+        ("waypost-llm", 5),
+        ("waypost-planner", 4),
+        ("waypost-run", 4),
         ("waypost-store", 18),
         ("waypost-tui", 20),
     ];

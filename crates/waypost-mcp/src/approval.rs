@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use waypost_core::{Command, Event, Phase, PlanId};
+use waypost_core::{Command, Event, Phase, Plan, PlanId};
 
 use crate::asking::Question;
 use crate::call::Call;
@@ -25,9 +25,22 @@ pub(crate) enum Asked {
     Waiting,
 }
 
+/// Whether machines wait for a person's word.
+pub(crate) fn needs_approval(plan: &Plan) -> bool {
+    let state = plan.state();
+    state.approval_required && state.approval.is_none() && !state.phase.is_finished()
+}
+
+/// Why a person did not approve, as long as nobody was asked anew.
+pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
+    let state = plan.state();
+    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
+    stands.then_some(state.reason.as_str())
+}
+
 /// Why a person said no to the plan as it is. Whoever gave the answer gave it to this version: it is asked for again when
 /// something has changed.
-pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, Refused> {
+fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, Refused> {
     let plans = &call.workspace.plans;
     let (is_draft, version) =
         plans.look(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;

@@ -131,7 +131,7 @@ impl Server {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
             let call = Call { workspace: at, by, worker, arguments, client, recent };
-            let answer = (found.run)(&call).map_err(|refused| refused.for_tools(*toolset));
+            let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));
             answer

@@ -7,10 +7,8 @@ use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
 use waypost_store::{StoreError, WriteError};
 
-use crate::hints;
-use crate::toolset::Toolset;
+use crate::hints::{self, Ways};
 use crate::words;
-use crate::workspace::Unopened;
 
 /// Bytes of what happened: what is said again of a call may be of any length.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
@@ -61,11 +59,11 @@ impl Refused {
         self
     }
 
-    /// The same for somebody who has these tools.
-    pub(crate) fn for_tools(mut self, set: Toolset) -> Self {
+    /// The same with a hint in these phrases.
+    pub(crate) fn with_hints(mut self, ways: &Ways) -> Self {
         let Some(cause) = self.cause.take() else { return self };
         let before = self.text();
-        self.hint = hints::about(&cause, set);
+        self.hint = hints::about(&cause, ways);
         let after = self.text();
         // Where the text is a fact as well, that says the same.
         for fact in self.facts.values_mut().filter(|fact| **fact == before.as_str()) {
@@ -117,11 +115,5 @@ impl From<WriteError> for Refused {
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
         WriteError::Store(error).into()
-    }
-}
-
-impl From<Unopened> for Refused {
-    fn from(unopened: Unopened) -> Self {
-        Self::new(unopened.message, unopened.hint)
     }
 }

@@ -36,6 +36,12 @@ pub struct Unopened {
     pub hint: String,
 }
 
+impl From<Unopened> for Refused {
+    fn from(unopened: Unopened) -> Self {
+        Self::new(unopened.message, unopened.hint)
+    }
+}
+
 /// Finds the workspace of a folder; without one, of the folder that the server was started in.
 pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Send + Sync>;
 

@@ -218,6 +218,34 @@ impl Service {
         Ok(self.plans().purge(plan, &by.actor)?)
     }
 
+    /// Makes a plan what a draft says, keeping what already happened to tasks that ask the same as before, and then does what
+    /// else its author said of single tasks.
+    pub fn replace(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        draft: Draft,
+        then: Vec<Command>,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let mut commands = vec![Command::Replace(Box::new(draft))];
+        commands.extend(then);
+        self.write(by, plan, commands, guard)
+    }
+
+    /// Discards the decomposition of a task with all its subtasks.
+    pub fn roll_back(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        drop_dependencies: bool,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = Command::RollBackTask { task: task.clone(), detach: drop_dependencies };
+        self.write(by, plan, vec![command], guard)
+    }
+
     /// Makes a plan what it was at an earlier version, as a new version.
     pub fn restore(
         &self,

@@ -1,11 +1,12 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
 //! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
-mod ahead;
 mod cache;
-mod inside;
-mod kept;
-mod room;
+pub(crate) mod group_commit;
+mod prefetch;
+mod recent_versions;
+mod slot_quota;
+mod transaction;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -14,16 +15,16 @@ use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, Tas
 
 use self::cache::PLANS_CACHED_MAX;
 pub(crate) use self::cache::{Cache, News, catch_up, load, replay};
-use self::inside::{and_tell, create, purge, write, write_built};
-pub(crate) use self::inside::{random_name, write_possible};
-use crate::follow::Follower;
-use crate::group::Group;
-use crate::heard;
-use crate::meters::meters;
-use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
+use self::transaction::{and_tell, create, purge, write, write_built};
+pub(crate) use self::transaction::{random_name, write_possible};
+use crate::cross_plan::target_status::Whereabouts;
+use crate::log::change_watch::Watch;
+use crate::log::commit_hook;
+use crate::log::replay_cache::Follower;
+use crate::metrics::meters;
+use crate::plans::group_commit::Group;
+use crate::rows::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
 use crate::store::{Read, Store, StoreError};
-use crate::watch::Watch;
-use crate::whereabouts::Whereabouts;
 use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
@@ -196,9 +197,11 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
     for (job, answer) in jobs.iter().zip(answers) {
         let Ok(done) = answer else { continue };
         match job {
-            Job::Create(_, by, command) => heard::tell_of(&[command], by, done, cache.get(&done.plan), took),
+            Job::Create(_, by, command) => {
+                commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
+            }
             Job::Write(request, _) | Job::WritePossible(request, _) | Job::WriteBuilt(request, _) => {
-                heard::tell(request, done, cache.get(&done.plan), took);
+                commit_hook::tell(request, done, cache.get(&done.plan), took);
             }
             Job::Purge(..) => {}
         }
@@ -342,7 +345,7 @@ impl Plans {
                 answers.clear();
                 cache.plans.clear();
             }
-            transaction.expect(&ahead::of_jobs(&jobs, &cache));
+            transaction.expect(&prefetch::of_jobs(&jobs, &cache));
             for job in &jobs {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
@@ -402,7 +405,7 @@ impl Plans {
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.read(&mut |read| {
-            read.expect(&ahead::of_plan(id, &cache));
+            read.expect(&prefetch::of_plan(id, &cache));
             match read.version(id)? {
                 Some(version) => catch_up(read, &mut cache, id, version),
                 None => Ok(()),

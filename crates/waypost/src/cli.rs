@@ -81,6 +81,12 @@ pub(crate) struct Guard {
     pub(crate) expect_version: Option<u64>,
 }
 
+impl From<&Guard> for waypost_service::Guard {
+    fn from(guard: &Guard) -> Self {
+        guard.expect_version.into()
+    }
+}
+
 // What can be asked.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::error;
+use super::reply::error;
 use crate::call::Call;
 use crate::refused::Refused;
 

@@ -3,7 +3,8 @@
 use waypost_core::{Event, Phase, PlanId, Task, TaskId};
 use waypost_store::{Entry, Head, Query, Sort, StoreError};
 
-use super::{arguments, error};
+use super::arguments;
+use super::reply::error;
 use crate::call::Call;
 use crate::refused::Refused;
 

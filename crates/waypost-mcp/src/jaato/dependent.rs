@@ -8,10 +8,10 @@ use waypost_formats::jaato::answers;
 use waypost_service::give_back_lost;
 use waypost_store::Whereabouts;
 
+use super::arguments;
 use super::current::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
-use super::status::STEPS_MAX;
+use super::reply::{STEPS_MAX, Told, error};
 use super::step::{add_step, added};
-use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
 

@@ -8,10 +8,11 @@ use waypost_store::{
     Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
 };
 
+use super::arguments;
 use super::current::current;
 use super::inline::{refused, shown, subscriptions};
+use super::reply::{Told, error};
 use super::translate::{all_types, filter, telling, translate, types, types_of};
-use super::{Told, arguments, error};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::words;

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
 use waypost_formats::jaato::answers;
 
+use super::arguments;
 use super::current::{NO_ACTIVE_PLAN, current};
-use super::status::STEPS_MAX;
-use super::{Told, arguments, error};
+use super::reply::{STEPS_MAX, Told, error, head};
 use crate::approval::{self, APPROVAL_SECONDS_MAX, Asked};
 use crate::call::Call;
 use crate::refused::Refused;
@@ -89,15 +89,6 @@ fn say_more(plan: &Plan, answer: &mut Map<String, Value>) {
             format!("{STEPS_MAX} of {} steps; getPlanStatus with after_step_id has the others", plan.len());
         answer.insert("more".to_owned(), more.into());
     }
-}
-
-/// Which plan, and where it stands.
-pub(super) fn head(plan: &Plan) -> Map<String, Value> {
-    Map::from_iter([
-        ("plan_id".to_owned(), plan.id().as_str().into()),
-        ("title".to_owned(), plan.spec().title.as_str().into()),
-        ("status".to_owned(), answers::plan_word(plan.state().phase).into()),
-    ])
 }
 
 pub(super) fn start(call: &Call) -> Told {

@@ -4,14 +4,13 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};
 use waypost_formats::jaato::answers;
 
+use super::arguments;
 use super::current::{current_or_recent, named};
-use super::plan::head;
-use super::{CUT, Told, arguments, error};
+use super::reply::{CUT, STEPS_MAX, Told, error, head};
+use crate::approval;
 use crate::call::Call;
 use crate::words;
 
-/// Steps in one answer.
-pub(super) const STEPS_MAX: usize = 200;
 /// Bytes of steps at which an answer ends.
 const STEPS_BYTES: usize = 64 * 1024;
 /// Bytes of one step.
@@ -46,7 +45,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     answer.insert("completed_at".to_owned(), json!(state.finished_at));
     let summary = Some(&state.summary).filter(|summary| !summary.is_empty());
     answer.insert("summary".to_owned(), json!(summary));
-    if let Some(reason) = crate::native::rejection(plan) {
+    if let Some(reason) = approval::rejection_reason(plan) {
         answer.insert("rejection_reason".to_owned(), words::cut(reason, REASON_BYTES).into());
     }
     let mut steps = plan.tasks().map(|(task, _)| task).zip(1usize..);

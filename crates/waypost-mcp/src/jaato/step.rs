@@ -8,8 +8,9 @@ use waypost_core::{
 use waypost_formats::jaato::answers;
 use waypost_store::{WriteError, WriteRequest};
 
+use super::arguments;
 use super::current::{NO_ACTIVE_PLAN, free_step_id, started, step};
-use super::{Told, arguments, error};
+use super::reply::{Told, error};
 use crate::call::Call;
 use crate::honesty;
 use crate::refused::Refused;

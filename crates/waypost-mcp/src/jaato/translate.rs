@@ -6,7 +6,7 @@ use waypost_formats::jaato::answers;
 use waypost_store::{EventFilter, Happening, Occurrence, WriteError};
 
 use super::current::step;
-use super::error;
+use super::reply::error;
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::words;

@@ -5,7 +5,8 @@ use waypost_core::{Draft, Plan};
 use waypost_formats::{Dialect, Unreadable};
 
 use super::arguments::Arguments;
-use super::{tasks, which};
+use super::{plan_facts, tasks, which};
+use crate::approval;
 use crate::call::Call;
 use crate::files;
 use crate::refused::Refused;
@@ -119,12 +120,12 @@ pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
         text.push_str(&format!(" ({ids})"));
         value["ids"] = json!(ids);
     }
-    let next = super::next_ids(plan);
+    let next = plan_facts::next_ids(plan);
     if !next.is_empty() {
         text.push_str(&format!("; ready: {}", next.join(", ")));
         value["ready"] = json!(next);
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         text.push_str("; a person must approve: plan_start asks");
         value["approval"] = json!("needed");
     }

@@ -7,7 +7,8 @@ use waypost_core::{
 use waypost_store::Committed;
 
 use super::arguments::{Arguments, kind};
-use super::{tasks, which};
+use super::{plan_facts, tasks, which};
+use crate::approval;
 use crate::call::Call;
 use crate::honesty::{NUDGE, admission};
 use crate::refused::Refused;
@@ -83,7 +84,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
         by: call.by.clone(),
         commands: edit.commands,
         known_version,
-        lease_seconds: Some(super::LEASE_SECONDS),
+        lease_seconds: Some(plan_facts::LEASE_SECONDS),
     })?;
     which::look(call, &plan, |plan| {
         let mut answer = answer(plan, &edit.made, &committed);
@@ -123,12 +124,12 @@ fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
         text.push_str(&format!("; added {ids}"));
         value["added"] = json!(ids);
     }
-    let next = super::next_ids(plan);
+    let next = plan_facts::next_ids(plan);
     if !next.is_empty() {
         text.push_str(&format!("; next {}", next.join(", ")));
         value["next"] = json!(next);
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         text.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
     }

@@ -11,6 +11,7 @@ use waypost_formats::{Dialect, Form, Loss, NoUpdate, Written};
 use super::arguments::Arguments;
 use super::create::{format, unreadable};
 use super::which;
+use crate::approval;
 use crate::call::Call;
 use crate::files;
 use crate::refused::Refused;
@@ -91,7 +92,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         lease_seconds: None,
     })?;
     let (after, needs_approval) =
-        which::look(call, &plan, |plan| (plan.to_draft(), super::needs_approval(plan)))?;
+        which::look(call, &plan, |plan| (plan.to_draft(), approval::needs_approval(plan)))?;
     let stat = DiffStat::of(&differences(&before, &after)).words();
     let (version, bytes) = (committed.version, text.len());
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });

@@ -6,7 +6,8 @@ use waypost_store::{Wait, Whereabouts, WriteError};
 
 use super::arguments::Arguments;
 use super::hold::{self, Whose};
-use super::which;
+use super::{plan_facts, which};
+use crate::approval;
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -45,7 +46,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let full = arguments.flag("full")? || cursor.is_some();
     match (task, full, since) {
         (None, false, None) => {
-            let elsewhere = super::elsewhere(call, &plan, 1)?;
+            let elsewhere = plan_facts::elsewhere(call, &plan, 1)?;
             which::look(call, &plan, |plan| overview(call, plan, &elsewhere))
         }
         (Some(task), false, None) => {
@@ -64,7 +65,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
 /// How a plan stands: a few words, whatever its size.
 fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
-    let title = words::cut(&super::title(plan), TITLE_BYTES);
+    let title = words::cut(&plan_facts::title(plan), TITLE_BYTES);
     let status = words::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.word();
     let mut value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
@@ -94,23 +95,23 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
         })
     };
     let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
-        let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+        let found = words::few(names, plan_facts::REPORT_NEXT_MAX, plan_facts::REPORT_NEXT_BYTES);
         found.into_iter().map(str::to_owned).collect()
     };
     let mine = few(&mut of(Whose::Mine).map(|task| task.spec.id.as_str()));
     let others = few(&mut of(Whose::OtherSession).map(|task| task.spec.id.as_str()));
-    let next = few(&mut super::next_of(plan));
+    let next = few(&mut plan_facts::next_of(plan));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
             value[word] = json!(names);
         }
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         text.push_str("; needs approval");
         value["approval"] = json!("needed");
     }
-    if let Some(reason) = super::rejection(plan) {
+    if let Some(reason) = approval::rejection_reason(plan) {
         let reason = words::cut(reason, REJECTION_BYTES);
         text.push_str(&format!("; rejected: {reason}"));
         value["rejected"] = json!(reason);

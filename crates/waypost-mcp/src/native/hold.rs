@@ -4,7 +4,7 @@
 use waypost_core::{Command, Plan, PlanId, Status, TaskId, Timestamp};
 use waypost_service::give_back_lost;
 
-use super::which;
+use super::{plan_facts, which};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::workspace::Write;
@@ -44,13 +44,18 @@ pub(super) fn worker_of(plan: &Plan, task: &TaskId) -> Option<String> {
     running.state.worker.clone()
 }
 
+/// The number of the latest attempt at a task.
+pub(super) fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
+    plan.task(task.as_str()).map_or(0, |task| task.state.attempt)
+}
+
 /// The caller's other session that works on a task, if there is one. Whoever was not heard of for too long works on
 /// nothing.
 pub(super) fn other_session(call: &Call, plan: &PlanId, task: &TaskId) -> Result<Option<Holder>, Refused> {
     give_back_lost(&call.workspace.plans, Some(plan))?;
     let attempt = which::look(call, plan, |plan| {
         let worker = worker_of(plan, task)?;
-        (whose(call, &worker) == Whose::OtherSession).then(|| super::work::attempt_of(plan, task))
+        (whose(call, &worker) == Whose::OtherSession).then(|| attempt_of(plan, task))
     })?;
     let Some(attempt) = attempt else { return Ok(None) };
     let leases = call.workspace.leases_of(&call.by)?;
@@ -98,7 +103,7 @@ pub(super) fn start(
         by: call.by.clone(),
         commands,
         known_version: None,
-        lease_seconds: Some(super::LEASE_SECONDS),
+        lease_seconds: Some(plan_facts::LEASE_SECONDS),
     };
     call.workspace.write(write).map(drop)
 }

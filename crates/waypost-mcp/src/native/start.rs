@@ -4,7 +4,7 @@ use serde_json::json;
 use waypost_core::{Command, Phase, PlanId};
 
 use super::arguments::Arguments;
-use super::which;
+use super::{plan_facts, which};
 use crate::approval::{self, Asked};
 use crate::call::Call;
 use crate::refused::Refused;
@@ -20,7 +20,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
     let (phase, needs_approval) =
-        which::look(call, &plan, |plan| (plan.state().phase, super::needs_approval(plan)))?;
+        which::look(call, &plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
     if phase == Phase::Paused {
         let hint = "plan_edit with {\"op\": \"plan\", \"phase\": \"active\"} goes on";
         return Err(Refused::new(format!("plan {plan} is paused"), hint));
@@ -51,7 +51,7 @@ fn started(call: &Call, plan: &PlanId) -> Result<Answer, Refused> {
         call.write(plan, vec![Command::Activate])?;
     }
     which::look(call, plan, |plan| {
-        let (phase, next) = (plan.state().phase.word(), super::next_ids(plan));
+        let (phase, next) = (plan.state().phase.word(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();
         if !next.is_empty() {
             text.push_str(&format!("; next {}", next.join(", ")));

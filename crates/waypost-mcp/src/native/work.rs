@@ -9,8 +9,9 @@ use waypost_store::WriteError;
 
 use super::arguments::Arguments;
 use super::edit::honest;
-use super::hold::{self, Whose};
-use super::which;
+use super::hold::{self, Whose, attempt_of};
+use super::{plan_facts, which};
+use crate::approval;
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -42,7 +43,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     {
         return Ok(nothing(&why));
     }
-    let lease_seconds = Some(super::LEASE_SECONDS);
+    let lease_seconds = Some(plan_facts::LEASE_SECONDS);
     let wanted = Claim { by: &call.by, worker: &call.worker, plan: plan.as_ref(), queue, lease_seconds };
     match claim(&call.workspace.plans, &wanted)? {
         Claimed::Taken { committed, task } => {
@@ -52,7 +53,7 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
                 Some(plan) => {
-                    let elsewhere = super::elsewhere(call, plan, super::NEXT_MAX)?;
+                    let elsewhere = plan_facts::elsewhere(call, plan, plan_facts::NEXT_MAX)?;
                     which::look(call, plan, |plan| standstill(call, plan, &elsewhere))?
                 }
                 None => "nothing is ready in any plan that runs".to_owned(),
@@ -79,7 +80,7 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     let (worker, attempt) =
         which::look(call, &plan, |plan| (hold::worker_of(plan, &task), attempt_of(plan, &task)))?;
     match worker.map(|worker| hold::whose(call, &worker)) {
-        Some(Whose::Mine) => call.workspace.renew(&plan, &task, attempt, super::LEASE_SECONDS)?,
+        Some(Whose::Mine) => call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?,
         Some(Whose::OtherSession | Whose::Theirs) | None => hold::start(call, &plan, &task, Vec::new())?,
     }
     call.remember(&plan)?;
@@ -96,7 +97,7 @@ fn stopped(plan: &Plan) -> Option<String> {
     if phase.is_finished() {
         return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         return Some("a person has to approve first: plan_start asks".to_owned());
     }
     (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
@@ -184,7 +185,7 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     let mut is_elsewhere = false;
     let running: Vec<String> = plan
         .running()
-        .take(super::NEXT_MAX)
+        .take(plan_facts::NEXT_MAX)
         .map(|task| {
             let worker = task.state.worker.as_deref().unwrap_or_default();
             let whose = hold::whose(call, worker);
@@ -200,7 +201,8 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     if !running.is_empty() {
         parts.push(format!("{} running ({})", counts.running, running.join(", ")));
     }
-    let asking: Vec<&str> = plan.asking().take(super::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
+    let asking: Vec<&str> =
+        plan.asking().take(plan_facts::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
     if !asking.is_empty() {
         parts.push(format!("a person has to answer {}", asking.join(", ")));
     }
@@ -283,7 +285,7 @@ pub(super) fn report(call: &Call) -> Result<Answer, Refused> {
     call.write(&plan, vec![command])?;
     if word == Word::Progress {
         let attempt = which::look(call, &plan, |plan| attempt_of(plan, &task))?;
-        call.workspace.renew(&plan, &task, attempt, super::LEASE_SECONDS)?;
+        call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?;
     }
     which::look(call, &plan, |plan| reported(plan, &task, word, skipped_before))
 }
@@ -308,10 +310,6 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
         }
     }
     which::plan(call, arguments)
-}
-
-pub(super) fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
-    plan.task(task.as_str()).map_or(0, |task| task.state.attempt)
 }
 
 /// What is said under a name, or as `text`.
@@ -377,7 +375,8 @@ fn reported(plan: &Plan, task: &TaskId, word: Word, skipped_before: u32) -> Answ
         }
     };
     let phase = plan.state().phase;
-    let next = words::few(super::next_of(plan), super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+    let next =
+        words::few(plan_facts::next_of(plan), plan_facts::REPORT_NEXT_MAX, plan_facts::REPORT_NEXT_BYTES);
     if phase.is_finished() {
         text.push_str(&format!("; plan {}", phase.word()));
         value["plan"] = json!(phase.word());

@@ -5,9 +5,12 @@ use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
 use waypost_service::no_worker;
 use waypost_store::WriteError;
 
-use super::status::words;
 use crate::call::Call;
 use crate::refused::Refused;
+use crate::words;
+
+/// Bytes of an error, a question or a reason that are shown.
+const EXCERPT_BYTES: usize = 200;
 
 /// The task that an id or its beginning names.
 pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Refused> {
@@ -41,7 +44,7 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
     match state.phase {
         Phase::Draft if state.approval_required && state.approval.is_none() => {
             let why =
-                if state.reason.is_empty() { String::new() } else { format!(": {}", words(&state.reason)) };
+                if state.reason.is_empty() { String::new() } else { format!(": {}", excerpt(&state.reason)) };
             Some(format!(
                 "a person did not approve it{why}; change what they object to, then submit it again"
             ))
@@ -66,6 +69,11 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }
+}
+
+/// The beginning of a text that somebody else wrote, on one line.
+pub(super) fn excerpt(text: &str) -> String {
+    words::cut(text, EXCERPT_BYTES)
 }
 
 /// Whether there is anything left that machines do, or a check that they run.

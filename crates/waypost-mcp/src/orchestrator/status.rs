@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Counts, Phase, Plan, Status, Task, Timestamp};
 
-use super::find;
+use super::find::{self, excerpt};
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -15,8 +15,6 @@ const RUNNING_NAMED_MAX: usize = 5;
 const FAILED_NAMED_MAX: usize = 5;
 /// Questions to people that are named.
 const ASKING_NAMED_MAX: usize = 3;
-/// Columns of an error or a question that are shown.
-const WORDS_COLUMNS_MAX: usize = 200;
 /// Tasks that must have ended before anybody dares to say how long the rest will take.
 const ENDED_FOR_ETA_MIN: u32 = 3;
 
@@ -94,7 +92,7 @@ fn running(plan: &Plan, now: Timestamp) -> Vec<Value> {
         let elapsed = task.state.started_at.map_or(0, |from| seconds(from, now));
         let mut one = json!({ "task": task.spec.id, "attempt": task.state.attempt, "seconds": elapsed });
         if let Some(progress) = &task.state.progress {
-            one["progress"] = words(progress).into();
+            one["progress"] = excerpt(progress).into();
         }
         one
     });
@@ -112,7 +110,7 @@ fn failed(plan: &Plan) -> Vec<Value> {
     shown
         .map(|task| {
             let error = task.state.why().unwrap_or_default();
-            json!({ "task": task.spec.id, "attempt": task.state.attempt, "error": words(&error) })
+            json!({ "task": task.spec.id, "attempt": task.state.attempt, "error": excerpt(&error) })
         })
         .collect()
 }
@@ -121,15 +119,10 @@ fn asking(plan: &Plan) -> Vec<Value> {
     let tasks = plan.asking().take(ASKING_NAMED_MAX);
     tasks
         .map(|task| {
-            let question = task.state.question().map(|question| words(&question.text));
+            let question = task.state.question().map(|question| excerpt(&question.text));
             json!({ "task": task.spec.id, "question": question })
         })
         .collect()
-}
-
-/// A text on one line, cut where it is too long for an answer.
-pub(super) fn words(text: &str) -> String {
-    waypost_text::excerpt(text, WORDS_COLUMNS_MAX).into_owned()
 }
 
 /// How long the rest will take if it goes on as it has so far. Nothing when that cannot be said.

@@ -7,7 +7,8 @@ use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
 use waypost_run::{News, Notice, happened_since};
 
-use super::{find, status};
+use super::find::{self, excerpt};
+use super::status;
 use crate::call::Call;
 use crate::refused::Refused;
 use crate::tool::Answer;
@@ -105,7 +106,7 @@ fn told(news: &News) -> String {
         News::ApprovalRequested => "a person was asked to approve it".to_owned(),
         News::Approved { by, version } => format!("{by} approved version {version}"),
         News::Rejected { by, reason } if reason.is_empty() => format!("{by} did not approve it"),
-        News::Rejected { by, reason } => format!("{by} did not approve it: {}", status::words(reason)),
+        News::Rejected { by, reason } => format!("{by} did not approve it: {}", excerpt(reason)),
         News::ApprovalVoided => {
             "what machines will run has changed, so it has to be approved again".to_owned()
         }
@@ -117,20 +118,20 @@ fn words(notice: &Notice) -> String {
         Notice::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
         Notice::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
         Notice::TaskWillRetry { task, error, .. } => {
-            format!("{task} failed and will be tried again: {}", status::words(error))
+            format!("{task} failed and will be tried again: {}", excerpt(error))
         }
-        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", status::words(progress)),
+        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
         Notice::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
-        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", status::words(reason)),
+        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", excerpt(reason)),
         Notice::QuestionAsked { task, question, .. } => {
-            format!("{task} asks a person: {}", status::words(question))
+            format!("{task} asks a person: {}", excerpt(question))
         }
         Notice::QuestionAnswered { task, answer, by, .. } => {
-            format!("{task} was answered by {by}: {}", status::words(answer))
+            format!("{task} was answered by {by}: {}", excerpt(answer))
         }
         Notice::TaskEnded { task, status, why, .. } => match (status, why) {
             (Status::Done, _) | (_, None) => format!("{task} {}", status.word()),
-            (_, Some(why)) => format!("{task} {}: {}", status.word(), status::words(why)),
+            (_, Some(why)) => format!("{task} {}: {}", status.word(), excerpt(why)),
         },
         Notice::PlanIs { phase, .. } => format!("the plan is {}", phase.word()),
     }

@@ -8,7 +8,8 @@ use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_llm::Journal;
 use waypost_planner::planning::{Order, Steps, Thought, Want};
 use waypost_planner::{Decompose as Session, Progress, Stopped};
-use waypost_store::{NewPlan, WriteError};
+use waypost_service::{Caller, CreateOptions};
+use waypost_store::WriteError;
 
 use super::plan::read_goal;
 use crate::context::{Context, task_of};
@@ -136,9 +137,7 @@ fn make(
     draft.spec.token_budget = token_budget;
     let root = TaskId::new(ROOT).map_err(|error| Failure::failed(error.to_string(), ""))?;
     draft.tasks.push(Task::new(TaskSpec::new(root, goal)));
-    let approval_required = context.approval_required()?;
-    let made = room.plans.create(NewPlan { id: None, by, draft, approval_required });
-    Ok(made.map_err(|error: WriteError| Failure::from(error))?.plan)
+    Ok(room.service.create(&Caller::new(by), draft, CreateOptions::default())?.plan)
 }
 
 /// Breaks down what an order names, and says what came of it.
