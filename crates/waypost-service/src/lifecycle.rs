@@ -1,7 +1,7 @@
 //! Where a plan is in its life cycle: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
 
 use waypost_config::Config;
-use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId};
+use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId, validate};
 use waypost_store::NewPlan;
 
 use crate::admission;
@@ -58,6 +58,13 @@ impl Service {
         let (id, actor) = (options.id, by.actor.clone());
         let committed = self.plans().create(NewPlan { id, by: actor, draft, approval_required })?;
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
+    }
+
+    /// Everything that is wrong with a draft: by itself, and with this configuration.
+    pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
+        let mut problems = validate(draft);
+        problems.extend(admission::problems(&*self.config()?, draft));
+        Ok(problems)
     }
 
     /// Brings a draft into the store; the same id with the same tasks is the same plan.
