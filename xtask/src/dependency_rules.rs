@@ -50,7 +50,6 @@ mod tests {
         ("waypost", 70),
         ("waypost-core", 6),
         ("waypost-exec", 13),
-        ("waypost-http", 14),
         ("waypost-llm", 5),
         ("waypost-planner", 4),
         ("waypost-run", 4),
@@ -97,14 +96,7 @@ mod tests {
         ),
         (
             "waypost-http",
-            &[
-                "waypost-config",
-                "waypost-core",
-                "waypost-formats",
-                "waypost-run",
-                "waypost-service",
-                "waypost-store",
-            ],
+            &["waypost-config", "waypost-core", "waypost-formats", "waypost-service", "waypost-store"],
         ),
         (
             "waypost-tui",

@@ -5,20 +5,20 @@
 //! token, so that nobody ever gets at the sessions of another.
 
 mod api;
-mod host_origin_guard;
-mod metrics;
 mod assets;
+mod host_origin_guard;
 mod listener;
-mod sessions;
+mod metrics;
 mod router;
+mod sessions;
 mod tokens;
 
 pub use api::{Api, openapi};
 pub use host_origin_guard::HostOriginGuard;
-pub use metrics::{METRICS_PATH, metrics};
 pub use listener::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };
-pub use sessions::{SESSION_SECONDS_MAX, SESSIONS_MAX};
+pub use metrics::{METRICS_PATH, metrics};
 pub use router::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
+pub use sessions::{SESSION_SECONDS_MAX, SESSIONS_MAX};
 pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

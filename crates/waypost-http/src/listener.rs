@@ -5,6 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
+use axum::response::IntoResponse;
+use axum::routing::any;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -33,7 +37,7 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     let site = Arc::new(site);
     let ended = Arc::new(AtomicBool::new(false));
     watch_tokens(&site, Arc::downgrade(&ended));
-    let (router, spare_router) = (site.router(), site.spare_router());
+    let (router, spare_router) = (site.router(), site.spare_router(any(at_capacity)));
     let seats = ConnectionPermits::new();
     let graceful = GracefulShutdown::new();
     let mut http = http1::Builder::new();
@@ -77,7 +81,12 @@ pub async fn serve(listener: TcpListener, site: Site, stop: impl Future<Output =
     Ok(())
 }
 
-/// A place for a connection.
+async fn at_capacity() -> impl IntoResponse {
+    let text = format!("{CONNECTIONS_MAX} connections are open already; close one of them, or retry\n");
+    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, SPARE_SECONDS_MAX.to_string())], text)
+}
+
+/// A permit for a connection.
 enum ConnectionPermit {
     /// For as long as it wants.
     Whole(OwnedSemaphorePermit),

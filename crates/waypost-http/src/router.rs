@@ -10,20 +10,19 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Query, Request, State};
 use axum::http::header::{
-    AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, LOCATION, RETRY_AFTER, SET_COOKIE, WWW_AUTHENTICATE,
+    AUTHORIZATION, CONTENT_LENGTH, COOKIE, EXPECT, LOCATION, SET_COOKIE, WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, post};
+use axum::routing::{MethodRouter, any, get, post};
 use http_body_util::BodyExt;
 use tower_http::compression::CompressionLayer;
 use tower_service::Service;
 
-use crate::api::{Api, Problem};
-use crate::host_origin_guard::HostOriginGuard;
+use crate::api::{self, Api, Problem};
 use crate::assets;
-use crate::listener::{CONNECTIONS_MAX, SPARE_SECONDS_MAX};
+use crate::host_origin_guard::HostOriginGuard;
 use crate::sessions::{Session, Sessions};
 use crate::tokens::{Role, Token, Tokens};
 
@@ -99,7 +98,7 @@ impl Site {
             router = router
                 .route("/login", get(login))
                 .route("/logout", post(logout))
-                .nest_service("/api/v1", api.router().layer(from_fn(bounded)))
+                .nest_service("/api/v1", api::router(api).layer(from_fn(bounded)))
                 .fallback(page);
         }
         let router = router.route("/healthz", get(health)).route("/readyz", get(ready));
@@ -120,11 +119,11 @@ impl Site {
         }
     }
 
-    /// What there is for callers for whom there is no room.
-    pub(crate) fn spare_router(self: &Arc<Self>) -> Router {
+    /// For connections over the limit: `/health`, and `at_capacity` for all else.
+    pub(crate) fn spare_router(self: &Arc<Self>, at_capacity: MethodRouter) -> Router {
         Router::new()
             .route("/health", get(health))
-            .fallback(at_capacity)
+            .fallback_service(at_capacity)
             .layer(from_fn_with_state(Arc::clone(self), check_host))
             .layer(from_fn(as_problem))
     }
@@ -192,11 +191,6 @@ impl Site {
 
 async fn health() -> &'static str {
     "ok\n"
-}
-
-async fn at_capacity() -> Response {
-    let words = format!("there are {CONNECTIONS_MAX} connections already; close one of them, or try again\n");
-    (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, SPARE_SECONDS_MAX.to_string())], words).into_response()
 }
 
 /// The right host, and no strange page.
@@ -320,7 +314,7 @@ async fn page(request: Request) -> Response {
 /// Whether the store answers.
 async fn ready(State(site): State<Arc<Site>>) -> Response {
     let Some(api) = site.api.clone() else { return "ok\n".into_response() };
-    match tokio::task::spawn_blocking(move || api.plans.latest()).await {
+    match tokio::task::spawn_blocking(move || api.plans().latest()).await {
         Ok(Ok(_)) => "ok\n".into_response(),
         Ok(Err(_)) | Err(_) => {
             (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response()

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
-use super::response::{Problem, Versioned};
 use super::extract::Parameters;
-use super::{Api, run_blocking};
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 
 /// Events on a page, unless the caller says otherwise.
 const EVENTS_DEFAULT: usize = 100;
@@ -92,14 +92,14 @@ pub(crate) async fn events(
         let page = run_blocking(api, move |api| {
             let begin = match after {
                 None => Cursor::default(),
-                Some(None) => Cursor::after(api.plans.latest()?),
+                Some(None) => Cursor::after(api.plans().latest()?),
                 Some(Some(place)) => place,
             };
-            Ok(api.plans.events(begin, &filter, limit)?)
+            Ok(api.plans().events(begin, &filter, limit)?)
         });
         return Ok(Versioned::of(json!(page.await?)).into_response());
     }
-    let listener = run_blocking(api, move |api| api.feed.listen(after.flatten(), filter)).await?;
+    let listener = run_blocking(api, move |api| api.events.listen(after.flatten(), filter)).await?;
     let stream = futures_util::stream::unfold(listener, async |mut listener| {
         let said = listener.next().await?;
         Some((Ok::<_, Infallible>(said), listener))
@@ -110,13 +110,13 @@ pub(crate) async fn events(
 
 /// The latest events, oldest first.
 fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Versioned<Value>, Problem> {
-    let latest = api.plans.latest()?;
+    let latest = api.plans().latest()?;
     let mut found = Vec::new();
     for looked in NEWEST_LOOKED {
         let mut cursor = Cursor::after(latest.saturating_sub(looked));
         found.clear();
         loop {
-            let page = api.plans.events(cursor, filter, EVENTS_MAX)?;
+            let page = api.plans().events(cursor, filter, EVENTS_MAX)?;
             cursor = page.cursor;
             found.extend(page.events);
             if !page.more {

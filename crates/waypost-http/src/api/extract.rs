@@ -1,4 +1,4 @@
-//! What a request asks: who, the body as JSON, the parameters, and the version that the caller knew.
+//! Extractors: the caller, the body as JSON, the parameters, and the version that the caller has read.
 
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
@@ -7,19 +7,20 @@ use axum::http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
-use waypost_core::{Actor, ActorKind, PlanId, TaskId};
+use waypost_core::{Actor, PlanId, TaskId};
+use waypost_service::{Caller, Guard};
 
 use super::response::Problem;
 use crate::tokens::{Role, Token};
 
-/// Who calls.
+/// Who calls, as the token says.
 #[derive(Clone, Debug)]
-pub(crate) struct Caller {
+pub(crate) struct Identity {
     pub(crate) actor: Actor,
     pub(crate) role: Role,
 }
 
-impl<S: Sync> FromRequestParts<S> for Caller {
+impl<S: Sync> FromRequestParts<S> for Identity {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         let token = parts.extensions.get::<Token>();
@@ -28,28 +29,21 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Who calls, and may write.
+/// A caller who may write.
 #[derive(Clone, Debug)]
-pub(crate) struct Writer(pub(crate) Actor);
+pub(crate) struct Writer(pub(crate) Caller);
 
 impl<S: Sync> FromRequestParts<S> for Writer {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let Caller { actor, role } = Caller::from_request_parts(parts, state).await?;
+        let Identity { actor, role } = Identity::from_request_parts(parts, state).await?;
         match role {
-            Role::Person | Role::Agent | Role::Worker => Ok(Self(actor)),
+            Role::Person | Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
             Role::Reader => Err(Problem::forbidden(
                 format!("{actor} may only read"),
-                "use a token of another role: `waypost token new --role person`",
+                "use a token with the role person, agent or worker",
             )),
         }
-    }
-}
-
-impl Writer {
-    /// Whether this is a person.
-    pub(crate) fn is_person(&self) -> bool {
-        self.0.kind == ActorKind::Person
     }
 }
 
@@ -138,29 +132,29 @@ impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
     }
 }
 
-/// The version that the caller knew (`If-Match`), when it matters.
+/// The version that the caller has read (`If-Match`), if it matters.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct IfMatch(pub(crate) Option<u64>);
+pub(crate) struct IfMatch(pub(crate) Guard);
 
 impl<S: Sync> FromRequestParts<S> for IfMatch {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        let Some(said) = parts.headers.get(IF_MATCH) else { return Ok(Self(None)) };
-        let said = said.to_str().unwrap_or_default().trim();
-        if said == "*" {
-            return Ok(Self(None));
+        let Some(tag) = parts.headers.get(IF_MATCH) else { return Ok(Self(Guard::NONE)) };
+        let tag = tag.to_str().unwrap_or_default().trim();
+        if tag == "*" {
+            return Ok(Self(Guard::NONE));
         }
-        let number = said.trim_start_matches("W/").trim_matches('"').parse();
-        let number = number.map_err(|_| {
-            Problem::bad(format!("If-Match {said} names no version"), "send the ETag that came with the plan")
+        let version = tag.trim_start_matches("W/").trim_matches('"').parse();
+        let version = version.map_err(|_| {
+            Problem::bad(format!("If-Match: {tag} is not a version"), "send the ETag that came with the plan")
         })?;
-        Ok(Self(Some(number)))
+        Ok(Self(Guard::at(version)))
     }
 }
 
 /// How many rows the caller wants.
-pub(crate) fn page_size(said: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
-    let wanted = said.unwrap_or(default);
+pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
+    let wanted = limit.unwrap_or(default);
     if (1..=most).contains(&wanted) {
         Ok(wanted)
     } else {
@@ -168,7 +162,7 @@ pub(crate) fn page_size(said: Option<usize>, default: usize, most: usize) -> Res
     }
 }
 
-/// A field that was said, be it as nothing.
+/// Tells a field that is null from one that is absent.
 pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     input: D,
 ) -> Result<Option<Option<T>>, D::Error> {

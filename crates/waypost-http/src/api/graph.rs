@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
 use waypost_formats::places;
 
-use super::response::{Problem, Versioned};
 use super::extract::{Parameters, PlanPath};
 use super::plans::longest_chain;
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 use super::tasks::label;
-use super::{Api, run_blocking};
 
 /// Tasks that are drawn one by one; of a plan with more, some levels at a time.
 const DRAWN_MAX: usize = 2_000;
@@ -56,7 +56,7 @@ pub(crate) async fn graph(
     let range = wanted.range()?;
     run_blocking(api, move |api| {
         let (value, version) =
-            api.plans.look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
+            api.plans().look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
         Ok(Versioned::at(value, version))
     })
     .await

@@ -7,15 +7,15 @@ use axum::Extension;
 use axum::extract::State;
 use serde_json::{Value, json};
 
-use super::Api;
-use super::extract::Caller;
+use super::extract::Identity;
 use super::response::Versioned;
+use super::state::Api;
 use crate::sessions::Session;
 
 /// `GET /me`
 pub(crate) async fn me(
     State(api): State<Arc<Api>>,
-    caller: Caller,
+    caller: Identity,
     session: Option<Extension<Session>>,
 ) -> Versioned<Value> {
     Versioned::of(json!({
@@ -23,7 +23,7 @@ pub(crate) async fn me(
         "role": caller.role,
         "csrf": session.map(|session| session.0.csrf),
         "version": env!("CARGO_PKG_VERSION"),
-        "store": api.plans.store().location(),
+        "store": api.plans().store().location(),
         "worker": api.runs.load(Ordering::Acquire),
         "workspace": api.workspace,
     }))

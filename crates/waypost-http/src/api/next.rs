@@ -1,4 +1,4 @@
-//! What can be worked on now, in one plan or in all, and taking the first of it.
+//! The tasks that can be started now, in one plan or in all, and claiming the first of them.
 
 use std::sync::Arc;
 
@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::PlanId;
-use waypost_service::{Claim, Claimed, claim, on_offer, whole_task};
+use waypost_service::{ClaimFilter, Claimed, on_offer, whole_task};
 
-use super::response::{Problem, Versioned};
+use super::actions::claim_options;
 use super::extract::{Body, Parameters, Writer, page_size};
-use super::{Api, LEASE_SECONDS, run_blocking, tasks};
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
+use super::tasks;
 
 /// Tasks that are listed, unless the caller says otherwise, and at the most.
 const TASKS_DEFAULT: usize = 20;
@@ -30,8 +32,8 @@ fn plan_id(api: &Api, text: Option<String>) -> Result<Option<PlanId>, Problem> {
     let id = text.map(|text| PlanId::new(text).map_err(|error| Problem::bad(error.to_string(), "")));
     let id = id.transpose()?;
     if let Some(id) = &id {
-        // One that is not there is said so, rather than to have nothing to do.
-        api.plans.look(id, |_| ())?;
+        // A plan that does not exist is an error, not one with nothing to do.
+        api.plans().look(id, |_| ())?;
     }
     Ok(id)
 }
@@ -45,8 +47,8 @@ pub(crate) async fn list(
     run_blocking(api, move |api| {
         let plan = plan_id(api, listing.plan)?;
         let mut rows = Vec::new();
-        for (plan, task) in on_offer(&api.plans, plan.as_ref(), listing.queue.as_deref(), limit)? {
-            let row = api.plans.look(&plan, |plan| {
+        for (plan, task) in on_offer(api.plans(), plan.as_ref(), listing.queue.as_deref(), limit)? {
+            let row = api.plans().look(&plan, |plan| {
                 let mut row = tasks::row(plan, plan.task(task.as_str())?);
                 row["plan"] = json!(plan.id());
                 Some(row)
@@ -58,39 +60,40 @@ pub(crate) async fn list(
     .await
 }
 
-/// Of which plan or queue, whoever works in whose name.
+/// Of which plan or queue, and for how long.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ClaimBody {
     plan: Option<String>,
     queue: Option<String>,
+    /// Seconds of the lease; 0 never expires.
+    lease_seconds: Option<u32>,
 }
 
-/// `POST /next`: takes the first of it, leased to the caller.
+/// `POST /next`: claims the first of them, leased to the caller.
 pub(crate) async fn take(
     State(api): State<Arc<Api>>,
-    writer: Writer,
-    Body(wish): Body<ClaimBody>,
+    Writer(by): Writer,
+    Body(body): Body<ClaimBody>,
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
-        let plan = plan_id(api, wish.plan)?;
-        let (by, worker) = (&writer.0, writer.0.to_string());
-        let (plan, queue) = (plan.as_ref(), wish.queue.as_deref());
-        let wanted = Claim { by, worker: &worker, plan, queue, lease_seconds: Some(LEASE_SECONDS) };
-        let (committed, task) = match claim(&api.plans, &wanted)? {
+        let plan = plan_id(api, body.plan)?;
+        let filter = ClaimFilter { plan: plan.as_ref(), queue: body.queue.as_deref() };
+        let lease_seconds = claim_options(body.lease_seconds, false).lease_seconds;
+        let (committed, task) = match api.service.claim_next(&by, filter, lease_seconds)? {
             Claimed::Taken { committed, task } => (committed, task),
             Claimed::Nothing { reasons } => {
                 return Ok(Versioned::of(json!({ "task": null, "reasons": reasons })));
             }
         };
         let whole = api
-            .plans
-            .look(&committed.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
+            .service
+            .read(&committed.plan, |plan| plan.task(task.as_str()).map(|found| whole_task(plan, found)))?;
         Ok(Versioned::of(json!({
             "plan": committed.plan,
             "version": committed.version,
             "task": whole,
-            "lease_seconds": LEASE_SECONDS,
+            "lease_seconds": lease_seconds,
         })))
     })
     .await

@@ -1,21 +1,79 @@
-//! The document that describes the API (OpenAPI 3.1), made of the routes and of the types that requests are read into.
+//! The document that describes the API (OpenAPI 3.1), made of what is known of each route. Knows no handler.
 
+use axum::routing::MethodFilter;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
 use serde_json::{Map, Value, json};
 
-use super::response::Versioned;
-use super::routes::{self, Answer, RouteDoc};
+/// A method: as the document writes it, and for the router.
+pub(super) type Verb = (&'static str, MethodFilter);
+pub(super) const GET: Verb = ("get", MethodFilter::GET);
+pub(super) const POST: Verb = ("post", MethodFilter::POST);
+pub(super) const PUT: Verb = ("put", MethodFilter::PUT);
+pub(super) const PATCH: Verb = ("patch", MethodFilter::PATCH);
+pub(super) const DELETE: Verb = ("delete", MethodFilter::DELETE);
 
-/// `GET /openapi.json`
-pub(super) async fn served() -> Versioned<Value> {
-    Versioned::of(openapi())
+/// What is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// JSON of this shape.
+    Json(&'static str),
+    /// JSON of this shape about something new.
+    Made(&'static str),
+    /// A page of JSON, or a stream of events.
+    Events(&'static str),
+    /// A text.
+    Text,
 }
 
-/// The document.
-pub fn openapi() -> Value {
+/// What the document says of a route.
+#[derive(Clone, Debug)]
+pub(super) struct RouteDoc {
+    pub(super) verb: Verb,
+    pub(super) path: &'static str,
+    summary: &'static str,
+    answer: Answer,
+    parameters: Option<Schema>,
+    body: Option<Schema>,
+    /// Headers that matter.
+    headers: &'static [&'static str],
+}
+
+impl RouteDoc {
+    pub(super) fn query<T: JsonSchema>(self) -> Self {
+        Self { parameters: Some(schema::<T>()), ..self }
+    }
+    pub(super) fn body<T: JsonSchema>(self) -> Self {
+        Self { body: Some(schema::<T>()), ..self }
+    }
+    pub(super) fn headers(self, headers: &'static [&'static str]) -> Self {
+        Self { headers, ..self }
+    }
+}
+
+/// The schema of a request, whole in itself.
+fn schema<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    settings.into_generator().into_root_schema_for::<T>()
+}
+
+pub(super) fn get(path: &'static str, summary: &'static str, shape: &'static str) -> RouteDoc {
+    route_doc(GET, path, summary, Answer::Json(shape))
+}
+
+pub(super) fn route_doc(verb: Verb, path: &'static str, summary: &'static str, answer: Answer) -> RouteDoc {
+    RouteDoc { verb, path, summary, answer, parameters: None, body: None, headers: &[] }
+}
+
+/// The document of these routes.
+pub(super) fn document(routes: &[RouteDoc]) -> Value {
     let mut paths: Map<String, Value> = Map::new();
-    for route in routes::all().docs {
+    for route in routes {
         let path = paths.entry(format!("/api/v1{}", route.path)).or_insert_with(|| json!({}));
-        path[route.verb.word()] = operation(&route);
+        path[route.verb.0] = operation(route);
     }
     json!({
         "openapi": "3.1.0",
@@ -51,7 +109,7 @@ fn operation(route: &RouteDoc) -> Value {
         route.path.split('/').filter(|part| !part.starts_with('{')).collect::<Vec<_>>().join("_");
     let one = if route.path.ends_with('}') { "_one" } else { "" };
     let mut value = json!({
-        "operationId": format!("{}{name}{one}", route.verb.word()).replace('.', "_"),
+        "operationId": format!("{}{name}{one}", route.verb.0).replace('.', "_"),
         "summary": route.summary,
         "parameters": parameters,
         "responses": responses(route),

@@ -1,4 +1,4 @@
-//! What a request is answered with: JSON with the version as its tag, or a problem in words (RFC 9457).
+//! Replies: JSON with the version as its ETag, or a problem document (RFC 9457). The HTTP words of the service's hints stand here.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, RETRY_AFTER};
@@ -6,9 +6,9 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use waypost_core::{Problem as PlanProblem, Refusal};
+use waypost_core::{Place, Problem as PlanProblem, Refusal};
+use waypost_service::{Hint, ServiceError, WriteReply};
 use waypost_store::{StoreError, WriteError};
-use waypost_text::sanitize;
 
 /// Seconds after which a caller may try again when the store is busy.
 const RETRY_SECONDS: &str = "2";
@@ -16,20 +16,21 @@ const RETRY_SECONDS: &str = "2";
 /// The media type of a problem.
 const KIND: &str = "application/problem+json";
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct Problem {
     status: StatusCode,
+    code: String,
     detail: String,
     hint: String,
     more: Box<Map<String, Value>>,
 }
 
 impl Problem {
+    /// A problem of the request itself, with the code of its status.
     pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        // Both may quote ids and texts that came with the request.
-        let (detail, hint) = (sanitize(&detail.into()).into_owned(), sanitize(&hint.into()).into_owned());
-        Self { status, detail, hint, more: Box::default() }
+        let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
+        Self { status, code, detail: detail.into(), hint: hint.into(), more: Box::default() }
     }
 
     pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
@@ -44,88 +45,133 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, detail, hint)
     }
 
-    /// The same answer, and where it is an error without words, with words.
+    /// The same response; an error without a body becomes a problem document.
     pub(crate) fn from_error_response(response: Response) -> Response {
         let status = response.status();
-        let is_told = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
-        if is_told || !(status.is_client_error() || status.is_server_error()) {
+        let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
+        if is_problem || !(status.is_client_error() || status.is_server_error()) {
             return response;
         }
         let (detail, hint) = match status {
             StatusCode::UNAUTHORIZED => {
-                ("no token, or none that is known", "send Authorization: Bearer TOKEN, or sign in")
+                ("missing or unknown token", "send Authorization: Bearer TOKEN, or sign in")
             }
             StatusCode::FORBIDDEN => (
-                "this host, page or session may not do that",
-                "call the server by its own name; a page sends x-waypost-csrf with what it writes",
+                "not allowed for this host, origin, session or token",
+                "call the server by its own name; a page sends x-waypost-csrf with each write",
             ),
-            StatusCode::PAYLOAD_TOO_LARGE => ("the body is too long", "send less at a time"),
-            StatusCode::REQUEST_TIMEOUT => ("the body took too long", "send it again"),
-            StatusCode::SERVICE_UNAVAILABLE => ("there is no room", "try again"),
-            _ => ("it was not done", "see /api/v1/openapi.json"),
+            StatusCode::PAYLOAD_TOO_LARGE => ("the body is too large", "send less at a time"),
+            StatusCode::REQUEST_TIMEOUT => ("the body took too long", "retry"),
+            StatusCode::SERVICE_UNAVAILABLE => ("server is at capacity", "retry"),
+            _ => ("request failed", "see /api/v1/openapi.json"),
         };
-        let mut told = Self::new(status, detail, hint).into_response();
+        let mut problem = Self::new(status, detail, hint).into_response();
         for (name, value) in response.headers() {
             if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
-                told.headers_mut().insert(name, value.clone());
+                problem.headers_mut().insert(name, value.clone());
             }
         }
-        told
-    }
-
-    /// A plan that cannot be written, with everything that is wrong with it.
-    pub(crate) fn invalid(detail: impl Into<String>, problems: &[PlanProblem]) -> Self {
-        let mut problem = Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail, "mend each and send it again");
-        problem.more.insert("problems".to_owned(), problems.iter().map(one).collect());
         problem
     }
 }
 
-fn one(problem: &PlanProblem) -> Value {
-    let mut value = json!({ "message": sanitize(&problem.to_string()), "hint": sanitize(&problem.hint()) });
-    if let waypost_core::Place::Task(task) = &problem.place {
-        value["task"] = json!(task);
-    }
-    value
-}
-
-impl From<StoreError> for Problem {
-    fn from(error: StoreError) -> Self {
-        let status = match error {
-            StoreError::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        };
-        Self::new(status, error.to_string(), error.hint())
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        let mut more = Map::new();
+        let mut facts = error.facts();
+        if let ServiceError::Conflict(conflict) = &error {
+            let conflict = json!({
+                "known": conflict.known,
+                "current": conflict.current,
+                "differences": conflict.differences,
+                "differences_total": conflict.differences_total,
+                "writers": conflict.writers,
+            });
+            more.insert("conflict".to_owned(), conflict);
+        }
+        if let ServiceError::Invalid { problems, .. } = &error {
+            facts.shift_remove("problems");
+            more.insert("problems".to_owned(), problems.iter().map(problem_entry).collect());
+        }
+        if !facts.is_empty() {
+            // Not beside `status` and `detail`: facts have such names, too.
+            more.insert("facts".to_owned(), Value::Object(facts));
+        }
+        let (status, code, hint) = (status_of(&error), error.code(), hint_of(&error));
+        Self { status, code, detail: error.to_string(), hint, more: Box::new(more) }
     }
 }
 
 impl From<WriteError> for Problem {
     fn from(error: WriteError) -> Self {
-        let (detail, hint) = (error.to_string(), error.hint());
-        match error {
-            WriteError::Refused(Refusal::Invalid { problems }) => Self::invalid(detail, &problems),
-            WriteError::Refused(Refusal::NoSuchTask { .. })
-            | WriteError::NotFound(_)
-            | WriteError::NoSuchVersion { .. } => Self::not_found(detail, hint),
-            WriteError::Refused(Refusal::OnlyAPerson { .. }) => Self::forbidden(detail, hint),
-            WriteError::Refused(_) | WriteError::Ambiguous { .. } | WriteError::IdUsed(_) => {
-                Self::new(StatusCode::CONFLICT, detail, hint)
-            }
-            WriteError::Conflict(conflict) => {
-                let mut problem = Self::new(StatusCode::PRECONDITION_FAILED, detail, hint);
-                let told = json!({
-                    "known": conflict.known,
-                    "current": conflict.current,
-                    "differences": conflict.differences,
-                    "differences_total": conflict.differences_total,
-                    "writers": conflict.writers,
-                });
-                problem.more.insert("conflict".to_owned(), told);
-                problem
-            }
-            WriteError::Store(error) => error.into(),
-        }
+        ServiceError::from(error).into()
     }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+fn status_of(error: &ServiceError) -> StatusCode {
+    match error {
+        ServiceError::Refused(Refusal::NoSuchTask { .. })
+        | ServiceError::NoSuchPlan(_)
+        | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
+        ServiceError::Refused(Refusal::OnlyAPerson { .. }) => StatusCode::FORBIDDEN,
+        ServiceError::Refused(_)
+        | ServiceError::Ambiguous { .. }
+        | ServiceError::IdUsed(_)
+        | ServiceError::HeldByOtherSession { .. } => StatusCode::CONFLICT,
+        ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
+        ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        ServiceError::NotOnePlan { .. } => StatusCode::BAD_REQUEST,
+        ServiceError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        ServiceError::Store(_) | ServiceError::Configuration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What to do next, in paths and fields of the API.
+fn hint_of(error: &ServiceError) -> String {
+    match error {
+        // The store's own hints are commands for whoever runs the server.
+        ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
+        ServiceError::Store(StoreError::Pruned { plan, .. }) => {
+            return format!("GET /api/v1/plans/{plan} returns its latest state");
+        }
+        ServiceError::Store(_) => return "ask the operator of this server to check its store".to_owned(),
+        _ => {}
+    }
+    match error.hint() {
+        Hint::None => String::new(),
+        Hint::ListPlans => "GET /api/v1/plans lists the plans".to_owned(),
+        Hint::ListVersions(plan) => format!("GET /api/v1/plans/{plan}/history lists the versions"),
+        Hint::LongerId => "send the whole id".to_owned(),
+        Hint::OtherId => "choose another id, or omit it to get a new one".to_owned(),
+        Hint::ReadChanges { current, .. } => {
+            format!("read the changes in `conflict`, then write again with If-Match: \"{current}\"")
+        }
+        Hint::FixProblems => "fix the listed problems and retry".to_owned(),
+        Hint::NameFormat => "name the format in `format`".to_owned(),
+        Hint::OtherFormat => "choose another `format`".to_owned(),
+        Hint::FixText => "fix the text at that position".to_owned(),
+        Hint::RightText => "check that `text` is a plan of this format".to_owned(),
+        Hint::OnePlan => "send one plan at a time".to_owned(),
+        Hint::TakeOver => {
+            "claim another task, or if that session is gone, claim this one with \"take_over\": true"
+                .to_owned()
+        }
+        Hint::Text(text) => text,
+    }
+}
+
+fn problem_entry(problem: &PlanProblem) -> Value {
+    let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
+    if let Place::Task(task) = &problem.place {
+        value["task"] = json!(task);
+    }
+    value
 }
 
 impl IntoResponse for Problem {
@@ -134,6 +180,7 @@ impl IntoResponse for Problem {
             "type": "about:blank",
             "title": self.status.canonical_reason().unwrap_or("error"),
             "status": self.status.as_u16(),
+            "code": self.code,
             "detail": self.detail,
         });
         if !self.hint.is_empty() {
@@ -151,7 +198,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// JSON, with the version of the plan that it tells of.
+/// JSON, with the version of the plan that it describes.
 pub(crate) struct Versioned<T> {
     pub(crate) status: StatusCode,
     pub(crate) body: T,
@@ -185,6 +232,11 @@ impl<T: Serialize> IntoResponse for Versioned<T> {
         }
         response
     }
+}
+
+/// A write, with what its author should know although it is not wrong.
+pub(crate) fn written(reply: &WriteReply) -> Value {
+    json!({ "id": reply.plan, "version": reply.version, "warnings": reply.warnings, "notes": reply.notes() })
 }
 
 /// A version as a tag.

@@ -11,9 +11,10 @@ use waypost_service::{task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
-use super::response::{Problem, Versioned};
+use super::attempts;
 use super::extract::{Parameters, PlanPath, TaskPath, page_size};
-use super::{Api, run_blocking};
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 
 /// Tasks on a page, unless the caller says otherwise, and at the most.
 const TASKS_DEFAULT: usize = 200;
@@ -47,7 +48,7 @@ pub(crate) async fn list(
 ) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
     run_blocking(api, move |api| {
-        let (value, version) = api.plans.look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
+        let (value, version) = api.plans().look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
         Ok(Versioned::at(value?, version))
     })
     .await
@@ -112,12 +113,12 @@ pub(crate) async fn get(
     TaskPath(id, task): TaskPath,
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
-        let found = api.plans.look(&id, |plan| {
+        let found = api.plans().look(&id, |plan| {
             plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()))
         })?;
         let (mut value, version) = found.ok_or_else(|| no_such_task(&id, &task))?;
-        value["attempts"] = json!(attempts(api, &id, &task)?);
-        value["why"] = json!(why(&api.plans, &id, &task)?.reasons);
+        value["attempts"] = json!(attempts_of(api, &id, &task)?);
+        value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
         Ok(Versioned::at(value, version))
     })
     .await
@@ -128,8 +129,9 @@ pub(super) fn no_such_task(plan: &PlanId, task: &TaskId) -> Problem {
 }
 
 /// The attempts of a task, from its plan's history.
-fn attempts(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem> {
-    let mut found = super::history::attempts(api, id, Some(task))?.remove(task.as_str()).unwrap_or_default();
+fn attempts_of(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem> {
+    let mut found =
+        attempts::attempts(api.plans(), id, Some(task))?.remove(task.as_str()).unwrap_or_default();
     let from = found.len().saturating_sub(ATTEMPTS_MAX);
     let found = found.split_off(from);
     found
@@ -144,5 +146,6 @@ fn attempts(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem
 
 /// Whether something of what an attempt wrote is here, or was copied into the store.
 fn has_log(api: &Api, id: &PlanId, task: &TaskId, attempt: u32) -> Result<bool, Problem> {
-    Ok(log_path(&api.logs, id, task, attempt).exists() || api.plans.attempt_log(id, task, attempt)?.is_some())
+    Ok(log_path(&api.logs, id, task, attempt).exists()
+        || api.plans().attempt_log(id, task, attempt)?.is_some())
 }

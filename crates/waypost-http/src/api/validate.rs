@@ -6,12 +6,12 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::validate as problems_of;
-use waypost_service::admission as admit;
+use waypost_service::{ServiceError, Subject};
 
 use super::extract::Body;
+use super::plans;
 use super::response::{Problem, Versioned};
-use super::{Api, plans, run_blocking};
+use super::state::{Api, run_blocking};
 
 /// A text that may be a plan.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -28,12 +28,11 @@ pub(crate) async fn validate(
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
         let draft = plans::read(Some(text.text), text.format.as_deref(), None)?;
-        let mut found = problems_of(&draft);
-        found.extend(admit::problems(&api.config, &draft));
-        if found.is_empty() {
-            return Ok(Versioned::of(json!({ "ok": true, "problems": [] })));
+        let problems = api.service.problems(&draft)?;
+        if !problems.is_empty() {
+            return Err(ServiceError::Invalid { subject: Subject::Text, problems }.into());
         }
-        Err(Problem::invalid("the plan is not sound", &found))
+        Ok(Versioned::of(json!({ "ok": true, "problems": [] })))
     })
     .await
 }

@@ -18,7 +18,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
 use waypost_http::{
-    BODY_BYTES_MAX, CONNECTIONS_MAX, HostOriginGuard, HEADER_SECONDS_MAX, Mount, Mounted, Site, Token, Tokens, serve,
+    BODY_BYTES_MAX, CONNECTIONS_MAX, HEADER_SECONDS_MAX, HostOriginGuard, Mount, Mounted, Site, Token,
+    Tokens, serve,
 };
 
 use super::Folder;
