@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::outline::Outline;
+use crate::partial_json::PartialObject;
 
 /// Bytes of one line.
 pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
@@ -24,12 +24,12 @@ type Outgoing = (Vec<u8>, oneshot::Sender<io::Result<()>>);
 
 /// Messages, one a line. Two tasks read and write, so that nothing is read or written by halves when whoever waits for a
 /// message turns to something else.
-pub struct Lines {
+pub struct StdioTransport {
     incoming: mpsc::Receiver<ClientJsonRpcMessage>,
     outgoing: Option<mpsc::Sender<Outgoing>>,
 }
 
-impl Lines {
+impl StdioTransport {
     /// Messages over these two.
     pub fn new(
         read: impl AsyncRead + Send + Unpin + 'static,
@@ -44,7 +44,7 @@ impl Lines {
     }
 }
 
-impl Transport<RoleServer> for Lines {
+impl Transport<RoleServer> for StdioTransport {
     type Error = io::Error;
 
     fn send(
@@ -135,7 +135,7 @@ fn answer(id: Option<RequestId>, error: &ErrorData) -> Value {
 #[derive(Debug, Default)]
 struct Line {
     bytes: Vec<u8>,
-    outline: Outline,
+    outline: PartialObject,
     is_too_long: bool,
 }
 
@@ -200,7 +200,7 @@ impl Line {
 }
 
 /// What is wrong with a line that is no message.
-fn no_message(text: &[u8], outline: &Outline) -> Read {
+fn no_message(text: &[u8], outline: &PartialObject) -> Read {
     let read = std::str::from_utf8(text)
         .map_err(|error| format!("it is not UTF-8: byte {} cannot be read", error.valid_up_to()));
     let value = match read

@@ -14,7 +14,7 @@ use waypost_service::{preview_of_check, preview_of_work};
 use waypost_store::{WriteError, WriteRequest};
 use waypost_text::{excerpt, truncate_bytes};
 
-use crate::refused::Refused;
+use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Columns of a text of the plan that a person is shown.
@@ -36,15 +36,15 @@ pub(crate) struct Question {
 }
 
 /// A question on its way to the client.
-pub(crate) struct Put {
+pub(crate) struct PendingQuestion {
     pub(crate) question: Question,
     /// Told when somebody has answered elsewhere; closed when nobody waits for the answer any more.
     pub(crate) settled: oneshot::Receiver<()>,
 }
 
 /// Where a tool puts its questions.
-pub(crate) struct Desk {
-    pub(crate) questions: mpsc::UnboundedSender<Put>,
+pub(crate) struct QuestionSender {
+    pub(crate) questions: mpsc::UnboundedSender<PendingQuestion>,
     /// Whether the client asks only while the call waits for the answer.
     pub(crate) only_while_waiting: bool,
 }
@@ -130,7 +130,7 @@ pub(crate) fn settle(
     question: &Question,
     client: &str,
     verdict: Verdict,
-) -> Result<Settled, Refused> {
+) -> Result<Settled, ToolError> {
     let command = match verdict {
         Verdict::Approve(note) => Command::Approve { version: question.version, note },
         Verdict::Reject(reason) => Command::Reject { reason },
@@ -157,15 +157,15 @@ pub(crate) fn settle(
 }
 
 /// The same, for those who may not wait.
-pub(crate) async fn settle_aside(
+pub(crate) async fn settle_blocking(
     workspace: &Arc<Workspace>,
     question: &Question,
     client: &str,
     verdict: Verdict,
-) -> Result<Settled, Refused> {
+) -> Result<Settled, ToolError> {
     let (workspace, question, client) = (Arc::clone(workspace), question.clone(), client.to_owned());
     let settled = tokio::task::spawn_blocking(move || settle(&workspace, &question, &client, verdict));
-    settled.await.map_err(|error| Refused::new(format!("the answer was lost: {error}"), "ask again"))?
+    settled.await.map_err(|error| ToolError::new(format!("the answer was lost: {error}"), "ask again"))?
 }
 
 fn question(plan: &Plan, config: &Config, message: &str) -> String {

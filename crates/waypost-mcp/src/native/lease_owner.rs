@@ -4,9 +4,9 @@
 use waypost_core::{Command, Plan, PlanId, Status, TaskId, Timestamp};
 use waypost_service::give_back_lost;
 
-use super::{plan_facts, which};
-use crate::call::Call;
-use crate::refused::Refused;
+use super::{plan_facts, plan_ref};
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 use crate::workspace::Write;
 
 /// Another session that works on a task.
@@ -18,7 +18,7 @@ pub(super) struct Holder {
 
 /// How somebody who works on a task stands to the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whose {
+pub(super) enum LeaseOwner {
     /// The caller itself.
     Mine,
     /// The same agent in another session.
@@ -27,14 +27,14 @@ pub(super) enum Whose {
     Theirs,
 }
 
-pub(super) fn whose(call: &Call, worker: &str) -> Whose {
+pub(super) fn lease_owner(call: &Call, worker: &str) -> LeaseOwner {
     // Who works under the agent's name alone has said nothing of sessions.
     if worker == call.worker || worker == call.by.to_string() {
-        Whose::Mine
+        LeaseOwner::Mine
     } else if call.by.is_worker(worker) {
-        Whose::OtherSession
+        LeaseOwner::OtherSession
     } else {
-        Whose::Theirs
+        LeaseOwner::Theirs
     }
 }
 
@@ -51,11 +51,11 @@ pub(super) fn attempt_of(plan: &Plan, task: &TaskId) -> u32 {
 
 /// The caller's other session that works on a task, if there is one. Whoever was not heard of for too long works on
 /// nothing.
-pub(super) fn other_session(call: &Call, plan: &PlanId, task: &TaskId) -> Result<Option<Holder>, Refused> {
+pub(super) fn other_session(call: &Call, plan: &PlanId, task: &TaskId) -> Result<Option<Holder>, ToolError> {
     give_back_lost(&call.workspace.plans, Some(plan))?;
-    let attempt = which::look(call, plan, |plan| {
+    let attempt = plan_ref::read(call, plan, |plan| {
         let worker = worker_of(plan, task)?;
-        (whose(call, &worker) == Whose::OtherSession).then(|| attempt_of(plan, task))
+        (lease_owner(call, &worker) == LeaseOwner::OtherSession).then(|| attempt_of(plan, task))
     })?;
     let Some(attempt) = attempt else { return Ok(None) };
     let leases = call.workspace.leases_of(&call.by)?;
@@ -69,7 +69,7 @@ pub(super) fn from_other_session(
     plan: &PlanId,
     task: &TaskId,
     take_over: bool,
-) -> Result<(), Refused> {
+) -> Result<(), ToolError> {
     match other_session(call, plan, task)? {
         None => Ok(()),
         Some(holder) if take_over => {
@@ -85,7 +85,7 @@ pub(super) fn from_other_session(
                 until.unwrap_or_default()
             );
             let hint = "if that session is gone, send the same with take_over: true; otherwise task_next gives you another";
-            Err(Refused::new(message, hint))
+            Err(ToolError::new(message, hint))
         }
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn start(
     plan: &PlanId,
     task: &TaskId,
     mut commands: Vec<Command>,
-) -> Result<(), Refused> {
+) -> Result<(), ToolError> {
     commands.push(Command::StartTask { task: task.clone(), worker: call.worker.clone() });
     let write = Write {
         plan: plan.clone(),

@@ -10,29 +10,30 @@ use waypost_formats::{Dialect, Form, Loss, NoUpdate, Written};
 
 use super::arguments::Arguments;
 use super::create::{format, unreadable};
-use super::which;
+use super::plan_ref;
 use crate::approval;
-use crate::call::Call;
-use crate::files;
-use crate::refused::Refused;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 use crate::workspace::Write;
+use crate::workspace_files;
 
 /// Bytes of the names of tasks that are to be done again.
 const AGAIN_BYTES: usize = 200;
 /// Fields that a format could not hold that are told.
 const LOSSES_MAX: usize = 10;
 
-pub(super) fn export(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
     let file = arguments.needed("file")?;
-    let plan = which::plan(call, &arguments)?;
+    let plan = plan_ref::plan(call, &arguments)?;
     let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
-    let draft = which::look(call, &plan, |plan| plan.to_draft())?;
+    let draft = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
         .map_err(|error| unreadable("plan_export", &error))?;
-    let write = if arguments.flag("overwrite")? { files::write } else { files::write_new };
+    let write =
+        if arguments.flag("overwrite")? { workspace_files::write } else { workspace_files::write_new };
     let bytes = write(&call.workspace, file, &writing.text)?;
     let version = draft.version;
     let mut value =
@@ -74,14 +75,14 @@ fn lost(losses: &[Loss]) -> Vec<String> {
     words.collect()
 }
 
-pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "known_version"], "")?;
     let file = arguments.needed("file")?;
-    let plan = which::plan(call, &arguments)?;
+    let plan = plan_ref::plan(call, &arguments)?;
     let dialect = format(&arguments)?;
     let known_version = arguments.number("known_version")?;
-    let text = files::read(&call.workspace, file)?;
-    let before = which::look(call, &plan, |plan| plan.to_draft())?;
+    let text = workspace_files::read(&call.workspace, file)?;
+    let before = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
     let written = Written { text: &text, dialect, file_name: Some(file), name: file };
     let update = waypost_formats::update(written, &before).map_err(|error| no_update(file, &error))?;
     let committed = call.workspace.write(Write {
@@ -92,7 +93,7 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
         lease_seconds: None,
     })?;
     let (after, needs_approval) =
-        which::look(call, &plan, |plan| (plan.to_draft(), approval::needs_approval(plan)))?;
+        plan_ref::read(call, &plan, |plan| (plan.to_draft(), approval::needs_approval(plan)))?;
     let stat = DiffStat::of(&differences(&before, &after)).words();
     let (version, bytes) = (committed.version, text.len());
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
@@ -103,11 +104,11 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
     }
     let again: Vec<String> = set_back(&before, &after).iter().map(ToString::to_string).collect();
     if !again.is_empty() {
-        let named = words::ranges(&again, AGAIN_BYTES);
+        let named = reply_text::ranges(&again, AGAIN_BYTES);
         said.push_str(&format!("; to be done again: {named}"));
         value["again"] = json!(named);
     }
-    let notes = words::notes(&[committed.warnings(), update.notes].concat());
+    let notes = reply_text::notes(&[committed.warnings(), update.notes].concat());
     if !notes.is_empty() {
         said.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);
@@ -115,10 +116,10 @@ pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
     Ok(Answer { value, text: said })
 }
 
-fn no_update(file: &str, error: &NoUpdate) -> Refused {
+fn no_update(file: &str, error: &NoUpdate) -> ToolError {
     match error {
         NoUpdate::Unreadable(error) => unreadable(file, error),
-        NoUpdate::Invalid(problems) => Refused::invalid(problems),
-        NoUpdate::NotOne(_) => Refused::new(format!("{file}: {error}"), "name a file with one plan"),
+        NoUpdate::Invalid(problems) => ToolError::invalid(problems),
+        NoUpdate::NotOne(_) => ToolError::new(format!("{file}: {error}"), "name a file with one plan"),
     }
 }

@@ -5,15 +5,15 @@ use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
 use waypost_service::no_worker;
 use waypost_store::WriteError;
 
-use crate::call::Call;
-use crate::refused::Refused;
-use crate::words;
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Bytes of an error, a question or a reason that are shown.
 const EXCERPT_BYTES: usize = 200;
 
 /// The task that an id or its beginning names.
-pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Refused> {
+pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
     let candidates = match call.workspace.plans.look(plan, |plan| plan.resolve(word))? {
         Ok(task) => return Ok(task),
         Err(candidates) => candidates,
@@ -27,11 +27,11 @@ pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, Ref
     }
     let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
     let message = format!("{word} could be any of the tasks {}", names.join(", "));
-    Err(Refused::new(message, "write more of the id"))
+    Err(ToolError::new(message, "write more of the id"))
 }
 
 /// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
-pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, Refused> {
+pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
     let plans = &call.workspace.plans;
     let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     Ok(waypost_service::workers_of(plans, &queue)?.len())
@@ -73,7 +73,7 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
 
 /// The beginning of a text that somebody else wrote, on one line.
 pub(super) fn excerpt(text: &str) -> String {
-    words::cut(text, EXCERPT_BYTES)
+    reply_text::cut(text, EXCERPT_BYTES)
 }
 
 /// Whether there is anything left that machines do, or a check that they run.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
 use waypost_store::{StoreError, WriteError};
 
-use crate::hints::{self, Ways};
-use crate::words;
+use crate::hints::{self, HintPhrases};
+use crate::reply_text;
 
 /// Bytes of what happened: what is said again of a call may be of any length.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
@@ -17,7 +17,7 @@ pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
 
 /// Why not.
 #[derive(Clone, Debug)]
-pub(crate) struct Refused {
+pub(crate) struct ToolError {
     /// A lowercase clause: what happened, to what.
     pub(crate) message: String,
     /// What to do next; may be empty.
@@ -28,10 +28,10 @@ pub(crate) struct Refused {
     cause: Option<Arc<WriteError>>,
 }
 
-impl Refused {
+impl ToolError {
     /// A refusal with a message and a hint.
     pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
-        let message = words::cut_text(&message.into(), MESSAGE_BYTES_MAX);
+        let message = reply_text::cut_text(&message.into(), MESSAGE_BYTES_MAX);
         Self {
             message,
             hint: waypost_text::sanitize(&hint.into()).into_owned(),
@@ -60,7 +60,7 @@ impl Refused {
     }
 
     /// The same with a hint in these phrases.
-    pub(crate) fn with_hints(mut self, ways: &Ways) -> Self {
+    pub(crate) fn with_hints(mut self, ways: &HintPhrases) -> Self {
         let Some(cause) = self.cause.take() else { return self };
         let before = self.text();
         self.hint = hints::about(&cause, ways);
@@ -78,16 +78,16 @@ impl Refused {
     }
 }
 
-impl From<WriteError> for Refused {
+impl From<WriteError> for ToolError {
     fn from(error: WriteError) -> Self {
         let hint = error.hint();
         match error {
             WriteError::Refused(Refusal::Invalid { problems }) => Self::invalid(&problems),
             WriteError::Conflict(conflict) => {
-                let shown = words::changes(&conflict.differences);
-                let mut shown: Vec<String> = shown.into_iter().take(words::CHANGES_MAX).collect();
+                let shown = reply_text::changes(&conflict.differences);
+                let mut shown: Vec<String> = shown.into_iter().take(reply_text::CHANGES_MAX).collect();
                 if conflict.differences_total > conflict.differences.len()
-                    || shown.len() == words::CHANGES_MAX
+                    || shown.len() == reply_text::CHANGES_MAX
                 {
                     shown.push("and more".to_owned());
                 }
@@ -112,7 +112,7 @@ impl From<WriteError> for Refused {
     }
 }
 
-impl From<StoreError> for Refused {
+impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
         WriteError::Store(error).into()
     }

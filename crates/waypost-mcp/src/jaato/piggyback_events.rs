@@ -4,26 +4,26 @@
 use serde_json::{Map, Value};
 use waypost_store::{Occurrence, Subscription, SubscriptionError};
 
-use super::translate::{translate, types_of};
-use crate::call::Call;
-use crate::refused::Refused;
+use super::event_mapping::{translate, types_of};
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Events of one subscription that come along with one answer, and how many end the telling.
 pub(super) const INLINE_EVENTS_MAX: usize = 10;
 
-pub(super) fn refused(error: SubscriptionError) -> Refused {
-    Refused::new(error.to_string(), error.hint())
+pub(super) fn subscription_error(error: SubscriptionError) -> ToolError {
+    ToolError::new(error.to_string(), error.hint())
 }
 
 /// The caller's subscriptions to what this set of tools tells.
-pub(super) fn subscriptions(call: &Call) -> Result<Vec<Subscription>, Refused> {
+pub(super) fn subscriptions(call: &Call) -> Result<Vec<Subscription>, ToolError> {
     let mut found = call.workspace.plans.subscriptions(&call.by.to_string())?;
     found.retain(|subscription| !types_of(&subscription.filter).is_empty());
     Ok(found)
 }
 
 /// Puts what the caller has not heard yet into its answer.
-pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<(), Refused> {
+pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<(), ToolError> {
     let (owner, plans) = (call.by.to_string(), &call.workspace.plans);
     let (mut told, mut more) = (Vec::new(), false);
     for subscription in subscriptions(call)? {
@@ -32,7 +32,7 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
             Ok(page) => page,
             // Ended a moment ago by another call.
             Err(SubscriptionError::NotFound { .. }) => continue,
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(subscription_error(error)),
         };
         let mut news = translate(call, &of_others(call, page.events), &types_of(&subscription.filter))?;
         news.retain(|event| !told.contains(event));
@@ -43,7 +43,7 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
         }
         told.extend(news);
         more |= page.more;
-        plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(refused)?;
+        plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
     }
     if !told.is_empty() {
         answer.insert("events".to_owned(), told.into());
@@ -60,18 +60,18 @@ fn of_others(call: &Call, events: Vec<Occurrence>) -> Vec<Occurrence> {
 }
 
 /// What the caller has been shown otherwise counts as told, where that is all there was.
-pub(super) fn shown(call: &Call, events: &[Value]) -> Result<(), Refused> {
+pub(super) fn shown(call: &Call, events: &[Value]) -> Result<(), ToolError> {
     let (owner, plans) = (call.by.to_string(), &call.workspace.plans);
     for subscription in subscriptions(call)? {
         let page = match plans.unread(&owner, &subscription.id, events.len().max(1)) {
             Ok(page) if page.events.is_empty() || page.more => continue,
             Ok(page) => page,
             Err(SubscriptionError::NotFound { .. }) => continue,
-            Err(error) => return Err(refused(error)),
+            Err(error) => return Err(subscription_error(error)),
         };
         let unread = translate(call, &of_others(call, page.events), &types_of(&subscription.filter))?;
         if unread.iter().all(|event| events.contains(event)) {
-            plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(refused)?;
+            plans.acknowledge(&owner, &subscription.id, page.cursor).map_err(subscription_error)?;
         }
     }
     Ok(())

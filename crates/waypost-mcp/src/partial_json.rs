@@ -9,7 +9,7 @@ const OUTLINE_BYTES_MAX: usize = 4 * 1024;
 
 /// The outermost object of a text that comes in pieces, with `null` for everything that is nested in it.
 #[derive(Debug, Default)]
-pub(crate) struct Outline {
+pub(crate) struct PartialObject {
     kept: Vec<u8>,
     depth: usize,
     in_text: bool,
@@ -17,7 +17,7 @@ pub(crate) struct Outline {
     has_ended: bool,
 }
 
-impl Outline {
+impl PartialObject {
     /// The next piece.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         for &byte in bytes {
@@ -87,9 +87,9 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<RequestId>) {
-        let mut whole = Outline::default();
+        let mut whole = PartialObject::default();
         whole.add(text.as_bytes());
-        let mut pieces = Outline::default();
+        let mut pieces = PartialObject::default();
         text.as_bytes().chunks(1).for_each(|piece| pieces.add(piece));
         assert_eq!(whole.id(), expected, "{text}");
         assert_eq!(pieces.id(), expected, "{text}");

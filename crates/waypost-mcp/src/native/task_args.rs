@@ -8,7 +8,7 @@ use waypost_core::{FORMAT, Task};
 use waypost_formats::Dialect;
 
 use super::arguments::{Arguments, kind};
-use crate::refused::Refused;
+use crate::tool_error::ToolError;
 
 /// The fields of a task in the native format.
 pub(super) const TASK_FIELDS: [&str; 19] = [
@@ -56,7 +56,7 @@ impl Taken<'_> {
 }
 
 /// Reads tasks: objects, or texts that are descriptions. `name` says where they stand.
-pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Tasks, Refused> {
+pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Tasks, ToolError> {
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
     for (name, value) in values {
         fields.push(match value {
@@ -67,24 +67,24 @@ pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Task
             }
             other => {
                 let message = format!("{name}: must be an object or text, not {}", kind(other));
-                return Err(Refused::new(message, "write a task as {\"description\": \"…\"}"));
+                return Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
             }
         });
     }
     if let Some(at) = fields.iter().position(says_nothing) {
         let message = format!("{}: a task says in its description what is to be done", values[at].0);
-        return Err(Refused::new(message, "give it a description"));
+        return Err(ToolError::new(message, "give it a description"));
     }
     let made = name_all(&mut fields, taken);
     let here: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
     for task in &mut fields {
-        lead_elsewhere(task, &|id| here.contains(id) || (taken.is_taken)(id));
+        resolve_external(task, &|id| here.contains(id) || (taken.is_taken)(id));
     }
     let text = json!({ "format": FORMAT, "tasks": fields }).to_string();
     let reading = waypost_formats::read(&text, Some(Dialect::Native), None)
-        .map_err(|error| Refused::new(format!("the tasks cannot be read: {error}"), ""))?;
+        .map_err(|error| ToolError::new(format!("the tasks cannot be read: {error}"), ""))?;
     if !reading.problems.is_empty() {
-        return Err(Refused::invalid(&reading.problems));
+        return Err(ToolError::invalid(&reading.problems));
     }
     let tasks = reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect();
     Ok(Tasks { tasks, made })
@@ -125,17 +125,17 @@ fn name_all(fields: &mut [Map<String, Value>], taken: &Taken<'_>) -> Vec<String>
 }
 
 /// A dependency that names no task of the plan may name one elsewhere: `agent:task`, or `plan/task`.
-fn lead_elsewhere(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> bool) {
+fn resolve_external(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> bool) {
     let Some(Value::Array(dependencies)) = task.get_mut("depends_on") else { return };
     for dependency in dependencies {
-        if let Some(there) = dependency.as_str().filter(|name| !is_here(name)).and_then(elsewhere) {
+        if let Some(there) = dependency.as_str().filter(|name| !is_here(name)).and_then(external_ref) {
             *dependency = there;
         }
     }
 }
 
 /// A task elsewhere, as a text names it.
-pub(super) fn elsewhere(name: &str) -> Option<Value> {
+pub(super) fn external_ref(name: &str) -> Option<Value> {
     if let Some((agent, task)) = name.split_once(':') {
         return Some(json!({ "agent": agent, "task": task }));
     }

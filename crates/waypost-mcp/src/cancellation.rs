@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Set once nobody waits any more.
 #[derive(Debug, Default)]
-pub(crate) struct Gone(AtomicBool);
+pub(crate) struct CancelFlag(AtomicBool);
 
-impl Gone {
+impl CancelFlag {
     /// Nobody waits any more.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn cancel(&self) {
         self.0.store(true, Ordering::Release);
     }
 
     /// Whether that is so.
-    pub(crate) fn has_left(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

@@ -8,14 +8,14 @@ use waypost_service::{Claim, Claimed, claim};
 use waypost_store::WriteError;
 
 use super::arguments::Arguments;
-use super::edit::honest;
-use super::hold::{self, Whose, attempt_of};
-use super::{plan_facts, which};
+use super::edit::check_false_done;
+use super::lease_owner::{self, LeaseOwner, attempt_of};
+use super::{plan_facts, plan_ref};
 use crate::approval;
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Bytes of a description or of notes that are handed over with a task.
 pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
@@ -26,7 +26,7 @@ const ANSWERS_MAX: usize = 5;
 /// Bytes of a reason why there is nothing to do.
 const REASON_BYTES: usize = 160;
 
-pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
     let queue = arguments.name("queue")?;
     if arguments.name("task")?.is_some() {
@@ -36,10 +36,10 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     let plan = match (any, arguments.name("plan")?) {
         (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
         (true, None) => None,
-        (false, _) => Some(which::plan(call, &arguments)?),
+        (false, _) => Some(plan_ref::plan(call, &arguments)?),
     };
     if let Some(plan) = &plan
-        && let Some(why) = which::look(call, plan, stopped)?
+        && let Some(why) = plan_ref::read(call, plan, stopped)?
     {
         return Ok(nothing(&why));
     }
@@ -48,18 +48,18 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
     match claim(&call.workspace.plans, &wanted)? {
         Claimed::Taken { committed, task } => {
             call.remember(&committed.plan)?;
-            which::look(call, &committed.plan, |plan| taken(plan, &task))?
+            plan_ref::read(call, &committed.plan, |plan| taken(plan, &task))?
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
                 Some(plan) => {
-                    let elsewhere = plan_facts::elsewhere(call, plan, plan_facts::NEXT_MAX)?;
-                    which::look(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                    let elsewhere = plan_facts::external_waits(call, plan, plan_facts::NEXT_MAX)?;
+                    plan_ref::read(call, plan, |plan| standstill(call, plan, &elsewhere))?
                 }
                 None => "nothing is ready in any plan that runs".to_owned(),
             };
             for reason in reasons {
-                why.push_str(&format!("; {}", words::cut(&reason, REASON_BYTES)));
+                why.push_str(&format!("; {}", reply_text::cut(&reason, REASON_BYTES)));
             }
             Ok(nothing(&why))
         }
@@ -67,27 +67,29 @@ pub(super) fn next(call: &Call) -> Result<Answer, Refused> {
 }
 
 /// Takes the task that is named; one that the caller has already it has for longer.
-fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<Answer, Refused> {
+fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<Answer, ToolError> {
     if elsewhere {
         return Err(arguments.bad("task", "task excludes any and queue"));
     }
     let task = task_named(arguments)?;
     let plan = plan_of(call, arguments, &task)?;
-    if let Some(why) = which::look(call, &plan, stopped)? {
+    if let Some(why) = plan_ref::read(call, &plan, stopped)? {
         return Ok(nothing(&why));
     }
-    hold::from_other_session(call, &plan, &task, arguments.flag("take_over")?)?;
+    lease_owner::from_other_session(call, &plan, &task, arguments.flag("take_over")?)?;
     let (worker, attempt) =
-        which::look(call, &plan, |plan| (hold::worker_of(plan, &task), attempt_of(plan, &task)))?;
-    match worker.map(|worker| hold::whose(call, &worker)) {
-        Some(Whose::Mine) => call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?,
-        Some(Whose::OtherSession | Whose::Theirs) | None => hold::start(call, &plan, &task, Vec::new())?,
+        plan_ref::read(call, &plan, |plan| (lease_owner::worker_of(plan, &task), attempt_of(plan, &task)))?;
+    match worker.map(|worker| lease_owner::lease_owner(call, &worker)) {
+        Some(LeaseOwner::Mine) => call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?,
+        Some(LeaseOwner::OtherSession | LeaseOwner::Theirs) | None => {
+            lease_owner::start(call, &plan, &task, Vec::new())?
+        }
     }
     call.remember(&plan)?;
-    which::look(call, &plan, |plan| taken(plan, &task))?
+    plan_ref::read(call, &plan, |plan| taken(plan, &task))?
 }
 
-fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, Refused> {
+fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
     TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))
 }
 
@@ -108,7 +110,7 @@ fn nothing(why: &str) -> Answer {
 }
 
 /// A task that is the caller's now.
-fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, Refused> {
+fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
     let missing = || WriteError::Refused(Refusal::NoSuchTask { task: id.to_string(), nearest: None });
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
     let mut value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
@@ -117,13 +119,13 @@ fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, Refused> {
         if said.is_empty() {
             continue;
         }
-        let shown = words::cut_text(said, TEXT_BYTES_MAX);
+        let shown = reply_text::cut_text(said, TEXT_BYTES_MAX);
         let label = if name == "notes" { "\nnotes: " } else { "" };
         text.push_str(&format!("{label}{shown}"));
         value[name] = json!(shown);
     }
     if let Some(tools) = spec.tools.as_ref().filter(|tools| !tools.is_empty()) {
-        let tools = words::cut(&tools.join(", "), TEXT_BYTES_MAX);
+        let tools = reply_text::cut(&tools.join(", "), TEXT_BYTES_MAX);
         text.push_str(&format!("\ntools: {tools}"));
         value["tools"] = json!(tools);
     }
@@ -145,7 +147,7 @@ fn answered(state: &TaskState, value: &mut Value, text: &mut String) {
     }
     let mut told = Vec::new();
     for answer in latest {
-        let (question, said) = (words::cut(&answer.question, REASON_BYTES), &answer.answer);
+        let (question, said) = (reply_text::cut(&answer.question, REASON_BYTES), &answer.answer);
         text.push_str(&format!("\n{question} -> {said}"));
         told.push(json!({ "question": question, "answer": said }));
     }
@@ -171,7 +173,7 @@ fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
         value["inputs"] = Value::Object(given);
     }
     if !left.is_empty() {
-        let names = words::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
+        let names = reply_text::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
         let more = format!("{names} ({} too large): plan_get task {id}", left.len());
         text.push_str(&format!("\nfrom {more}"));
         value["more_inputs"] = json!(more);
@@ -188,14 +190,14 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
         .take(plan_facts::NEXT_MAX)
         .map(|task| {
             let worker = task.state.worker.as_deref().unwrap_or_default();
-            let whose = hold::whose(call, worker);
-            is_elsewhere |= whose == Whose::OtherSession;
-            let who = match whose {
-                Whose::Mine => "you",
-                Whose::OtherSession => "you in another session",
-                Whose::Theirs => worker.split('#').next().unwrap_or_default(),
+            let lease_owner = lease_owner::lease_owner(call, worker);
+            is_elsewhere |= lease_owner == LeaseOwner::OtherSession;
+            let who = match lease_owner {
+                LeaseOwner::Mine => "you",
+                LeaseOwner::OtherSession => "you in another session",
+                LeaseOwner::Theirs => worker.split('#').next().unwrap_or_default(),
             };
-            format!("{} by {}", task.spec.id, words::cut(who, 40))
+            format!("{} by {}", task.spec.id, reply_text::cut(who, 40))
         })
         .collect();
     if !running.is_empty() {
@@ -221,7 +223,7 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
 
 /// What is reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum ReportStatus {
     Progress,
     Done,
     Failed,
@@ -230,13 +232,13 @@ enum Word {
     Question,
 }
 
-const WORDS: [(&str, Word); 6] = [
-    ("progress", Word::Progress),
-    ("done", Word::Done),
-    ("failed", Word::Failed),
-    ("skipped", Word::Skipped),
-    ("release", Word::Release),
-    ("question", Word::Question),
+const WORDS: [(&str, ReportStatus); 6] = [
+    ("progress", ReportStatus::Progress),
+    ("done", ReportStatus::Done),
+    ("failed", ReportStatus::Failed),
+    ("skipped", ReportStatus::Skipped),
+    ("release", ReportStatus::Release),
+    ("question", ReportStatus::Question),
 ];
 
 const KNOWN: [&str; 12] = [
@@ -254,50 +256,50 @@ const KNOWN: [&str; 12] = [
     "take_over",
 ];
 
-pub(super) fn report(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let task = task_named(&arguments)?;
-    let word = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
+    let status = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
     let attempt = arguments.small("attempt")?;
     let plan = plan_of(call, &arguments, &task)?;
     let take_over = arguments.flag("take_over")?;
     // Whoever names the attempt has been told of it when the task was taken.
     if attempt.is_none() {
-        hold::from_other_session(call, &plan, &task, take_over)?;
+        lease_owner::from_other_session(call, &plan, &task, take_over)?;
     }
-    let skipped_before = which::look(call, &plan, |plan| plan.counts().skipped)?;
-    let command = match word {
-        Word::Progress => progress(call, &plan, &task, attempt, &arguments)?,
-        Word::Done | Word::Failed | Word::Skipped => {
-            let outcome = outcome(word, &arguments)?;
+    let skipped_before = plan_ref::read(call, &plan, |plan| plan.counts().skipped)?;
+    let command = match status {
+        ReportStatus::Progress => progress(call, &plan, &task, attempt, &arguments)?,
+        ReportStatus::Done | ReportStatus::Failed | ReportStatus::Skipped => {
+            let outcome = outcome(status, &arguments)?;
             Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
         }
-        Word::Release => {
-            let reason = said(&arguments, "reason")?.unwrap_or_default();
+        ReportStatus::Release => {
+            let reason = text_or(&arguments, "reason")?.unwrap_or_default();
             Command::ReleaseTask { task: task.clone(), attempt, reason }
         }
-        Word::Question => {
-            let text = said(&arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+        ReportStatus::Question => {
+            let text = text_or(&arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
             let ask = Ask { text, choices: arguments.texts("choices")?, state: None };
             Command::AskQuestion { task: task.clone(), attempt, ask: Box::new(ask) }
         }
     };
     call.write(&plan, vec![command])?;
-    if word == Word::Progress {
-        let attempt = which::look(call, &plan, |plan| attempt_of(plan, &task))?;
+    if status == ReportStatus::Progress {
+        let attempt = plan_ref::read(call, &plan, |plan| attempt_of(plan, &task))?;
         call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?;
     }
-    which::look(call, &plan, |plan| reported(plan, &task, word, skipped_before))
+    plan_ref::read(call, &plan, |plan| reported(plan, &task, status, skipped_before))
 }
 
 /// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
 /// caller's own.
-fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, Refused> {
+fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
     if arguments.name("plan")?.is_none() {
         let mut leases = call.workspace.leases_of(&call.by)?;
         leases.retain(|lease| lease.task == *task);
-        if leases.iter().any(|lease| hold::whose(call, &lease.worker) == Whose::Mine) {
-            leases.retain(|lease| hold::whose(call, &lease.worker) == Whose::Mine);
+        if leases.iter().any(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine) {
+            leases.retain(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine);
         }
         match leases.as_slice() {
             [one] => return Ok(one.plan.clone()),
@@ -305,15 +307,15 @@ fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<Plan
             several => {
                 let plans: Vec<&str> = several.iter().map(|lease| lease.plan.as_str()).collect();
                 let message = format!("you work on a task {task} in several plans");
-                return Err(Refused::new(message, format!("name the plan: {}", plans.join(", "))));
+                return Err(ToolError::new(message, format!("name the plan: {}", plans.join(", "))));
             }
         }
     }
-    which::plan(call, arguments)
+    plan_ref::plan(call, arguments)
 }
 
 /// What is said under a name, or as `text`.
-fn said(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, Refused> {
+fn text_or(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, ToolError> {
     let named = arguments.text(name)?;
     Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
 }
@@ -324,10 +326,10 @@ fn progress(
     task: &TaskId,
     attempt: Option<u32>,
     arguments: &Arguments<'_>,
-) -> Result<Command, Refused> {
-    let progress = said(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+) -> Result<Command, ToolError> {
+    let progress = text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
     let (current, worker) =
-        which::look(call, plan, |plan| (attempt_of(plan, task), hold::worker_of(plan, task)))?;
+        plan_ref::read(call, plan, |plan| (attempt_of(plan, task), lease_owner::worker_of(plan, task)))?;
     // Whoever names no attempt speaks only for what it works on itself.
     if let (None, Some(worker)) = (attempt, worker.filter(|worker| !call.by.is_worker(worker))) {
         let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
@@ -336,47 +338,52 @@ fn progress(
     Ok(Command::ReportProgress { task: task.clone(), attempt: Some(attempt.unwrap_or(current)), progress })
 }
 
-fn outcome(word: Word, arguments: &Arguments<'_>) -> Result<Outcome, Refused> {
-    Ok(match word {
-        Word::Failed => {
-            let error = said(arguments, "error")?.filter(|error| !error.is_empty());
+fn outcome(status: ReportStatus, arguments: &Arguments<'_>) -> Result<Outcome, ToolError> {
+    Ok(match status {
+        ReportStatus::Failed => {
+            let error = text_or(arguments, "error")?.filter(|error| !error.is_empty());
             let error = error.ok_or_else(|| {
-                Refused::new("a task that failed needs a reason", "give text: what went wrong")
+                ToolError::new("a task that failed needs a reason", "give text: what went wrong")
             })?;
             Outcome::Failed { error, evidence: None }
         }
-        Word::Skipped => Outcome::Skipped { reason: said(arguments, "reason")? },
-        Word::Done | Word::Progress | Word::Release | Word::Question => {
-            let result = said(arguments, "result")?;
-            honest(result.as_deref(), arguments)?;
+        ReportStatus::Skipped => Outcome::Skipped { reason: text_or(arguments, "reason")? },
+        ReportStatus::Done | ReportStatus::Progress | ReportStatus::Release | ReportStatus::Question => {
+            let result = text_or(arguments, "result")?;
+            check_false_done(result.as_deref(), arguments)?;
             Outcome::Done { result, output: arguments.value("output").map(Json::of), evidence: None }
         }
     })
 }
 
 /// What came of a report, and what is ready next.
-fn reported(plan: &Plan, task: &TaskId, word: Word, skipped_before: u32) -> Answer {
+fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u32) -> Answer {
     let state = plan.task(task.as_str()).map(|task| &task.state);
     let mut value = json!({});
-    let mut text = match word {
-        Word::Progress => return said_on(task, "lease renewed"),
-        Word::Question => return said_on(task, "asks; it is ready again when a person has answered"),
-        Word::Release => format!("{task} released"),
-        Word::Skipped => format!("{task} skipped"),
-        Word::Done if state.is_some_and(|state| state.reported().is_some()) => {
+    let mut text = match status {
+        ReportStatus::Progress => return short_answer(task, "lease renewed"),
+        ReportStatus::Question => {
+            return short_answer(task, "asks; it is ready again when a person has answered");
+        }
+        ReportStatus::Release => format!("{task} released"),
+        ReportStatus::Skipped => format!("{task} skipped"),
+        ReportStatus::Done if state.is_some_and(|state| state.reported().is_some()) => {
             value["status"] = json!("reported");
             format!("{task} reported; the check decides")
         }
-        Word::Done => format!("{task} done"),
-        Word::Failed => {
+        ReportStatus::Done => format!("{task} done"),
+        ReportStatus::Failed => {
             let again =
                 state.filter(|state| state.status == Status::Pending).and_then(|state| state.not_before);
             failed(task, again, plan.counts().skipped.saturating_sub(skipped_before), &mut value)
         }
     };
     let phase = plan.state().phase;
-    let next =
-        words::few(plan_facts::next_of(plan), plan_facts::REPORT_NEXT_MAX, plan_facts::REPORT_NEXT_BYTES);
+    let next = reply_text::few(
+        plan_facts::next_of(plan),
+        plan_facts::REPORT_NEXT_MAX,
+        plan_facts::REPORT_NEXT_BYTES,
+    );
     if phase.is_finished() {
         text.push_str(&format!("; plan {}", phase.word()));
         value["plan"] = json!(phase.word());
@@ -390,7 +397,7 @@ fn reported(plan: &Plan, task: &TaskId, word: Word, skipped_before: u32) -> Answ
     Answer { value, text }
 }
 
-fn said_on(task: &TaskId, words: &str) -> Answer {
+fn short_answer(task: &TaskId, words: &str) -> Answer {
     Answer { value: json!({ "status": words }), text: format!("{task}: {words}") }
 }
 

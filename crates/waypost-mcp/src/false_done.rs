@@ -5,7 +5,7 @@
 pub(crate) const NUDGE: &str = "the result reads as if it was not done; if so, report it as failed";
 
 /// How people and models say that they did not do something.
-const ADMISSIONS: [&str; 27] = [
+const FAILURE_PHRASES: [&str; 27] = [
     "could not",
     "couldn't",
     "cannot",
@@ -36,19 +36,19 @@ const ADMISSIONS: [&str; 27] = [
 ];
 
 /// Words before an admission that turn it around: "no longer unable to", "tests that failed to build now do" is beyond us.
-const TURNED: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
+const NEGATIONS: [&str; 4] = ["no longer ", "not ", "never ", "nothing "];
 
 /// The words of a result that say that it was not done, if there are any.
-pub(crate) fn admission(result: &str) -> Option<&'static str> {
+pub(crate) fn find_failure_phrase(result: &str) -> Option<&'static str> {
     // People and models write both apostrophes.
     let text = result.to_lowercase().replace('\u{2019}', "'");
-    ADMISSIONS.into_iter().find(|admission| {
-        text.match_indices(admission).any(|(at, _)| {
+    FAILURE_PHRASES.into_iter().find(|phrase| {
+        text.match_indices(phrase).any(|(at, _)| {
             let before = &text[..at];
-            let after = &text[at + admission.len()..];
+            let after = &text[at + phrase.len()..];
             let begins = !before.chars().next_back().is_some_and(char::is_alphanumeric);
             let ends = !after.chars().next().is_some_and(char::is_alphanumeric);
-            begins && ends && !TURNED.iter().any(|turned| before.ends_with(turned))
+            begins && ends && !NEGATIONS.iter().any(|negation| before.ends_with(negation))
         })
     })
 }
@@ -67,7 +67,7 @@ mod tests {
             ("partially migrated", "partially"),
             ("The login is not implemented yet", "not implemented"),
         ] {
-            assert_eq!(admission(result), Some(words), "{result}");
+            assert_eq!(find_failure_phrase(result), Some(words), "{result}");
         }
     }
 
@@ -80,7 +80,7 @@ mod tests {
             "All tests pass, nothing was left incompletely done",
             "Renamed `cannotation` to `annotation`",
         ] {
-            assert_eq!(admission(result), None, "{result}");
+            assert_eq!(find_failure_phrase(result), None, "{result}");
         }
     }
 }

@@ -5,8 +5,8 @@ use waypost_store::{Entry, Head, Query, Sort, StoreError};
 
 use super::arguments;
 use super::reply::error;
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Versions at the end of a history that are searched for how the plan ended.
 const ENDING_VERSIONS_MAX: usize = 20;
@@ -15,7 +15,7 @@ pub(super) const NO_ACTIVE_PLAN: &str = "No active plan. Create a plan first wit
 pub(super) const NOT_STARTED: &str = "Plan not started. Call startPlan first to confirm the plan.";
 
 /// The plan that the caller works on. One whose last step has ended is its plan until it says completePlan.
-pub(super) fn current(call: &Call) -> Result<Option<PlanId>, Refused> {
+pub(super) fn current(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(last) = latest(call, Vec::new())? else { return Ok(None) };
     if !last.phase.is_finished() || !was_ended_by_word(call, &last)? {
         return Ok(Some(last.id));
@@ -25,7 +25,7 @@ pub(super) fn current(call: &Call) -> Result<Option<PlanId>, Refused> {
 }
 
 /// The plan that the caller works on, or else worked on last.
-pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, Refused> {
+pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError> {
     match current(call)? {
         Some(plan) => Ok(Some(plan)),
         None => Ok(latest(call, Vec::new())?.map(|head| head.id)),
@@ -33,7 +33,7 @@ pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, Refused> 
 }
 
 /// The plan that the caller works on, which must have been started.
-pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, Refused> {
+pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
     let plan = current(call)?.ok_or_else(|| error(none))?;
     match call.workspace.plans.look(&plan, |plan| plan.state().phase)? {
         Phase::Draft | Phase::AwaitingApproval => Err(error(NOT_STARTED)),
@@ -42,7 +42,7 @@ pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, Refused> {
 }
 
 /// The plan that `plan_id` names.
-pub(super) fn named(call: &Call) -> Result<Option<PlanId>, Refused> {
+pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = arguments::text(call, "plan_id")? else { return Ok(None) };
     let found = PlanId::new(id.as_str()).ok().map(|id| call.workspace.plans.look(&id, |_| id.clone()));
     match found {
@@ -83,7 +83,7 @@ pub(super) fn step<'a>(plan: &'a waypost_core::Plan, id: &str) -> Option<(&'a Ta
 }
 
 /// An id that no step has: `step_` and a number.
-pub(super) fn free_step_id(plan: &waypost_core::Plan) -> Result<TaskId, Refused> {
+pub(super) fn free_step_id(plan: &waypost_core::Plan) -> Result<TaskId, ToolError> {
     let number = |task: &Task| task.spec.id.as_str().strip_prefix("step_")?.parse::<u64>().ok();
     let last = plan.tasks().filter_map(|(task, _)| number(task)).max().unwrap_or(0);
     let next = last.saturating_add(1).max(plan.len() as u64 + 1);

@@ -11,8 +11,8 @@ use tokio::sync::Notify;
 use waypost_core::{PlanId, TaskId};
 use waypost_store::{Query, Sort, StoreError};
 
-use crate::refused::Refused;
 use crate::resources::{Address, resolve, task_value};
+use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Resources that one client subscribes to.
@@ -24,7 +24,7 @@ const VERSIONS_PAGE: usize = 1_000;
 
 /// What a client is told.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Told {
+pub(crate) enum Update {
     /// There are other plans than before.
     ListChanged,
     /// The resource with this address is another one.
@@ -32,7 +32,7 @@ pub(crate) enum Told {
 }
 
 /// A resource that somebody subscribed to.
-enum Wanted {
+enum WatchedResource {
     Plans,
     Plan(PlanId),
     /// With what was last seen of it: a plan changes more often than one of its tasks.
@@ -41,94 +41,102 @@ enum Wanted {
 
 /// One who listens.
 #[derive(Default)]
-pub(crate) struct Ear {
-    wants: Mutex<Wants>,
-    news: Mutex<BTreeSet<Told>>,
-    rung: Notify,
+pub(crate) struct Subscriber {
+    watched: Mutex<Watched>,
+    updates: Mutex<BTreeSet<Update>>,
+    notify: Notify,
 }
 
 #[derive(Default)]
-struct Wants {
+struct Watched {
     list: bool,
-    resources: BTreeMap<String, Wanted>,
+    resources: BTreeMap<String, WatchedResource>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Ear {
+impl Subscriber {
     /// Wants to hear when there are other plans.
-    pub(crate) fn want_list(&self) {
-        lock(&self.wants).list = true;
+    pub(crate) fn watch_list(&self) {
+        lock(&self.watched).list = true;
     }
 
     /// Wants to hear of this resource.
-    pub(crate) fn want(&self, workspace: &Workspace, uri: &str) -> Result<(), Refused> {
+    pub(crate) fn watch(&self, workspace: &Workspace, uri: &str) -> Result<(), ToolError> {
         let address = Address::parse(uri)?;
         let id = address.plan().map(|plan| resolve(workspace, plan)).transpose()?;
-        let wanted = match (address, id) {
+        let resource = match (address, id) {
             (Address::Task(_, task), Some(id)) => {
-                let no_such = || Refused::new(format!("plan {id} has no task {task:?}"), "look at the plan");
+                let no_such =
+                    || ToolError::new(format!("plan {id} has no task {task:?}"), "look at the plan");
                 let found =
                     workspace.plans.look(&id, |plan| plan.resolve(&task).ok())?.ok_or_else(no_such)?;
                 let seen = fingerprint(workspace, &id, &found);
-                Wanted::Task(id, found, seen)
+                WatchedResource::Task(id, found, seen)
             }
-            (Address::Plan(_) | Address::Markdown(_) | Address::History(_), Some(id)) => Wanted::Plan(id),
-            (Address::Plans, _) | (_, None) => Wanted::Plans,
+            (Address::Plan(_) | Address::Markdown(_) | Address::History(_), Some(id)) => {
+                WatchedResource::Plan(id)
+            }
+            (Address::Plans, _) | (_, None) => WatchedResource::Plans,
         };
-        let mut wants = lock(&self.wants);
-        if wants.resources.len() >= SUBSCRIPTIONS_MAX && !wants.resources.contains_key(uri) {
+        let mut watched = lock(&self.watched);
+        if watched.resources.len() >= SUBSCRIPTIONS_MAX && !watched.resources.contains_key(uri) {
             let message = format!("this client has {SUBSCRIPTIONS_MAX} subscriptions already");
-            return Err(Refused::new(message, "unsubscribe from some, or subscribe to waypost://plans"));
+            return Err(ToolError::new(message, "unsubscribe from some, or subscribe to waypost://plans"));
         }
-        wants.resources.insert(uri.to_owned(), wanted);
+        watched.resources.insert(uri.to_owned(), resource);
         Ok(())
     }
 
     /// Does not want to hear of it any more.
     pub(crate) fn forget(&self, uri: &str) {
-        lock(&self.wants).resources.remove(uri);
+        lock(&self.watched).resources.remove(uri);
     }
 
     /// Waits for news and takes them: each once, however often it came.
-    pub(crate) async fn hear(&self) -> BTreeSet<Told> {
+    pub(crate) async fn next_updates(&self) -> BTreeSet<Update> {
         loop {
-            let news = std::mem::take(&mut *lock(&self.news));
-            if !news.is_empty() {
-                return news;
+            let updates = std::mem::take(&mut *lock(&self.updates));
+            if !updates.is_empty() {
+                return updates;
             }
-            self.rung.notified().await;
+            self.notify.notified().await;
         }
     }
 
     /// Tells everything that is wanted, once.
-    pub(crate) fn tell_all(&self) {
-        let wants = lock(&self.wants);
-        let list = wants.list.then_some(Told::ListChanged);
-        self.tell(list.into_iter().chain(wants.resources.keys().cloned().map(Told::Updated)).collect());
+    pub(crate) fn push_all(&self) {
+        let watched = lock(&self.watched);
+        let list = watched.list.then_some(Update::ListChanged);
+        self.push(list.into_iter().chain(watched.resources.keys().cloned().map(Update::Updated)).collect());
     }
 
-    fn tell(&self, told: Vec<Told>) {
-        if !told.is_empty() {
-            lock(&self.news).extend(told);
-            self.rung.notify_one();
+    fn push(&self, updates: Vec<Update>) {
+        if !updates.is_empty() {
+            lock(&self.updates).extend(updates);
+            self.notify.notify_one();
         }
     }
 
     /// What of this is news for it.
-    fn sift(&self, workspace: &Workspace, written: &[(PlanId, u64)], list_changed: bool) -> Vec<Told> {
-        let mut wants = lock(&self.wants);
-        let mut told = Vec::new();
-        if wants.list && list_changed {
-            told.push(Told::ListChanged);
+    fn updates_for(
+        &self,
+        workspace: &Workspace,
+        written: &[(PlanId, u64)],
+        list_changed: bool,
+    ) -> Vec<Update> {
+        let mut watched = lock(&self.watched);
+        let mut updates = Vec::new();
+        if watched.list && list_changed {
+            updates.push(Update::ListChanged);
         }
-        for (uri, wanted) in &mut wants.resources {
-            let is_news = match wanted {
-                Wanted::Plans => true,
-                Wanted::Plan(id) => written.iter().any(|(plan, _)| plan == id),
-                Wanted::Task(id, task, seen) => {
+        for (uri, resource) in &mut watched.resources {
+            let is_news = match resource {
+                WatchedResource::Plans => true,
+                WatchedResource::Plan(id) => written.iter().any(|(plan, _)| plan == id),
+                WatchedResource::Task(id, task, seen) => {
                     written.iter().any(|(plan, _)| plan == id) && {
                         let now = fingerprint(workspace, id, task);
                         std::mem::replace(seen, now) != now
@@ -136,10 +144,10 @@ impl Ear {
                 }
             };
             if is_news {
-                told.push(Told::Updated(uri.clone()));
+                updates.push(Update::Updated(uri.clone()));
             }
         }
-        told
+        updates
     }
 }
 
@@ -155,58 +163,70 @@ fn fingerprint(workspace: &Workspace, plan: &PlanId, task: &TaskId) -> u64 {
 
 /// Those who listen to one store, and the thread that tells them.
 #[derive(Default)]
-pub(crate) struct Board {
+pub(crate) struct UpdateHub {
     inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
 struct Inner {
-    ears: Vec<Weak<Ear>>,
+    subscribers: Vec<Weak<Subscriber>>,
     /// The workspace whose store is heard; nothing while nobody listens.
-    heard: Option<Arc<Workspace>>,
+    watched_workspace: Option<Arc<Workspace>>,
 }
 
-impl Board {
+impl UpdateHub {
     /// Tells `ear` from now on.
     pub(crate) fn add(
         self: &Arc<Self>,
         workspace: &Arc<Workspace>,
-        ear: &Arc<Ear>,
+        subscriber: &Arc<Subscriber>,
     ) -> Result<(), StoreError> {
         let mut inner = lock(&self.inner);
-        if !inner.ears.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(ear))) {
-            inner.ears.push(Arc::downgrade(ear));
+        if !inner.subscribers.iter().any(|known| std::ptr::eq(known.as_ptr(), Arc::as_ptr(subscriber))) {
+            inner.subscribers.push(Arc::downgrade(subscriber));
         }
-        if inner.heard.as_ref().is_some_and(|heard| Arc::ptr_eq(heard, workspace)) {
+        if inner
+            .watched_workspace
+            .as_ref()
+            .is_some_and(|watched_workspace| Arc::ptr_eq(watched_workspace, workspace))
+        {
             return Ok(());
         }
         // Begun here and not in the thread: what is written after this call is heard.
         let listener = Listener::begin(workspace)?;
-        inner.heard = Some(Arc::clone(workspace));
-        let board = Arc::downgrade(self);
-        std::thread::spawn(move || listener.run(&board));
+        inner.watched_workspace = Some(Arc::clone(workspace));
+        let hub = Arc::downgrade(self);
+        std::thread::spawn(move || listener.run(&hub));
         Ok(())
     }
 
     /// Those who still listen to this workspace; nobody ends it.
-    fn ears(&self, workspace: &Arc<Workspace>) -> Vec<Arc<Ear>> {
+    fn subscribers(&self, workspace: &Arc<Workspace>) -> Vec<Arc<Subscriber>> {
         let mut inner = lock(&self.inner);
-        if !inner.heard.as_ref().is_some_and(|heard| Arc::ptr_eq(heard, workspace)) {
+        if !inner
+            .watched_workspace
+            .as_ref()
+            .is_some_and(|watched_workspace| Arc::ptr_eq(watched_workspace, workspace))
+        {
             return Vec::new();
         }
-        inner.ears.retain(|ear| ear.strong_count() > 0);
-        let ears: Vec<Arc<Ear>> = inner.ears.iter().filter_map(Weak::upgrade).collect();
-        if ears.is_empty() {
-            inner.heard = None;
+        inner.subscribers.retain(|subscriber| subscriber.strong_count() > 0);
+        let subscribers: Vec<Arc<Subscriber>> = inner.subscribers.iter().filter_map(Weak::upgrade).collect();
+        if subscribers.is_empty() {
+            inner.watched_workspace = None;
         }
-        ears
+        subscribers
     }
 
     /// Nobody hears this store any more.
     fn leave(&self, workspace: &Arc<Workspace>) {
         let mut inner = lock(&self.inner);
-        if inner.heard.as_ref().is_some_and(|heard| Arc::ptr_eq(heard, workspace)) {
-            inner.heard = None;
+        if inner
+            .watched_workspace
+            .as_ref()
+            .is_some_and(|watched_workspace| Arc::ptr_eq(watched_workspace, workspace))
+        {
+            inner.watched_workspace = None;
         }
     }
 }
@@ -226,32 +246,32 @@ impl Listener {
         Ok(Self { workspace: Arc::clone(workspace), watch, seen, newest })
     }
 
-    fn run(mut self, board: &Weak<Board>) {
-        while let Ok(heard) = self.watch.wait(LOOK) {
-            let Some(board) = board.upgrade() else { return };
-            let ears = board.ears(&self.workspace);
-            if ears.is_empty() {
+    fn run(mut self, hub: &Weak<UpdateHub>) {
+        while let Ok(watched_workspace) = self.watch.wait(LOOK) {
+            let Some(hub) = hub.upgrade() else { return };
+            let subscribers = hub.subscribers(&self.workspace);
+            if subscribers.is_empty() {
                 return;
             }
-            if heard && self.tell(&ears).is_err() {
+            if watched_workspace && self.tell(&subscribers).is_err() {
                 break;
             }
         }
         // The store cannot be read: whoever subscribes next begins anew.
-        if let Some(board) = board.upgrade() {
-            board.leave(&self.workspace);
+        if let Some(hub) = hub.upgrade() {
+            hub.leave(&self.workspace);
         }
     }
 
-    fn tell(&mut self, ears: &[Arc<Ear>]) -> Result<(), StoreError> {
+    fn tell(&mut self, subscribers: &[Arc<Subscriber>]) -> Result<(), StoreError> {
         loop {
             let written = self.workspace.plans.written_since(self.seen, VERSIONS_PAGE)?;
             self.seen = written.up_to.max(self.seen);
             if !written.plans.is_empty() {
                 let newest = newest(&self.workspace)?;
                 let list_changed = std::mem::replace(&mut self.newest, newest.clone()) != newest;
-                for ear in ears {
-                    ear.tell(ear.sift(&self.workspace, &written.plans, list_changed));
+                for subscriber in subscribers {
+                    subscriber.push(subscriber.updates_for(&self.workspace, &written.plans, list_changed));
                 }
             }
             if !written.more {

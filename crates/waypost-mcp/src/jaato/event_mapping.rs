@@ -5,11 +5,11 @@ use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
 use waypost_formats::jaato::answers;
 use waypost_store::{EventFilter, Happening, Occurrence, WriteError};
 
-use super::current::step;
+use super::active_plan::step;
 use super::reply::error;
-use crate::call::Call;
-use crate::refused::Refused;
-use crate::words;
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Bytes of what an event carries: an output as a whole comes with the step that it was for.
 const PAYLOAD_BYTES_MAX: usize = 4 * 1024;
@@ -37,7 +37,7 @@ const TYPES: [(&str, &[&str]); 12] = [
 ];
 
 /// The types that these words name.
-pub(super) fn types(words: &[String]) -> Result<Vec<&'static str>, Refused> {
+pub(super) fn types(words: &[String]) -> Result<Vec<&'static str>, ToolError> {
     let known = |word: &String| {
         let found = TYPES.iter().find(|(name, _)| name == word).map(|(name, _)| *name);
         found.ok_or_else(|| error(format!("Invalid event type: {word}")))
@@ -77,13 +77,13 @@ pub(super) fn filter(
 }
 
 /// An event before its plan was looked at.
-struct Said {
+struct MappedEvent {
     kind: &'static str,
     step: Option<TaskId>,
     payload: Map<String, Value>,
 }
 
-impl Said {
+impl MappedEvent {
     fn of_plan(kind: &'static str, payload: Value) -> Self {
         Self { kind, step: None, payload: fields(payload) }
     }
@@ -101,16 +101,17 @@ fn fields(value: Value) -> Map<String, Value> {
 }
 
 /// Those of some events in a row that say something in these types.
-pub(super) fn telling(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<Occurrence> {
-    let tells: Vec<bool> = occurrences.iter().map(|one| !said(one, &occurrences, types).is_empty()).collect();
+pub(super) fn mappable(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<Occurrence> {
+    let tells: Vec<bool> =
+        occurrences.iter().map(|one| !mapped(one, &occurrences, types).is_empty()).collect();
     let mut tells = tells.into_iter();
     occurrences.retain(|_| tells.next().unwrap_or(false));
     occurrences
 }
 
 /// What an event says in these types; `around` are those that stand beside it.
-fn said(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<Said> {
-    let mut said: Vec<Said> = match &occurrence.event {
+fn mapped(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<MappedEvent> {
+    let mut events: Vec<MappedEvent> = match &occurrence.event {
         Happening::Decided(event) => decided(event),
         Happening::Followed(event) => {
             let same = |other: &&Occurrence| other.sequence == occurrence.sequence;
@@ -120,8 +121,8 @@ fn said(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<S
             followed(event, by_word).into_iter().collect()
         }
     };
-    said.retain(|said| types.contains(&said.kind));
-    said
+    events.retain(|events| types.contains(&events.kind));
+    events
 }
 
 /// The events of these types, in their order.
@@ -129,17 +130,17 @@ pub(super) fn translate(
     call: &Call,
     occurrences: &[Occurrence],
     types: &[&str],
-) -> Result<Vec<Value>, Refused> {
+) -> Result<Vec<Value>, ToolError> {
     let mut told = Vec::new();
     for occurrence in occurrences {
-        let said = said(occurrence, occurrences, types);
-        if said.is_empty() {
+        let events = mapped(occurrence, occurrences, types);
+        if events.is_empty() {
             continue;
         }
-        let many = said.len() > 1;
+        let many = events.len() > 1;
         let tell = |plan: &Plan| -> Vec<Value> {
             let number = |at: usize| if many { format!("/{at}") } else { String::new() };
-            said.iter().zip(1..).map(|(said, at)| record(plan, occurrence, said, &number(at))).collect()
+            events.iter().zip(1..).map(|(events, at)| record(plan, occurrence, events, &number(at))).collect()
         };
         match call.workspace.plans.look(&occurrence.plan, tell) {
             Ok(records) => told.extend(records),
@@ -151,14 +152,14 @@ pub(super) fn translate(
     Ok(told)
 }
 
-fn decided(event: &Event) -> Vec<Said> {
-    let step = |kind, task: &TaskId, payload| vec![Said::of_step(kind, task, payload)];
+fn decided(event: &Event) -> Vec<MappedEvent> {
+    let step = |kind, task: &TaskId, payload| vec![MappedEvent::of_step(kind, task, payload)];
     match event {
         Event::PlanCreated { draft, .. } => {
             let steps = draft.tasks.iter().zip(1..).take(STEPS_TOLD_MAX).map(|(task, sequence)| {
                 json!({ "step_id": task.spec.id, "sequence": sequence, "description": task.spec.description })
             });
-            vec![Said::of_plan("plan_created", json!({ "steps": steps.collect::<Vec<_>>() }))]
+            vec![MappedEvent::of_plan("plan_created", json!({ "steps": steps.collect::<Vec<_>>() }))]
         }
         Event::PlanFinished { phase, summary } => {
             let kind = match phase {
@@ -168,10 +169,10 @@ fn decided(event: &Event) -> Vec<Said> {
                     "plan_failed"
                 }
             };
-            vec![Said::of_plan(kind, json!({ "summary": summary }))]
+            vec![MappedEvent::of_plan(kind, json!({ "summary": summary }))]
         }
         Event::TasksAdded { tasks, .. } => {
-            tasks.iter().map(|task| Said::of_step("step_added", &task.id, json!({}))).collect()
+            tasks.iter().map(|task| MappedEvent::of_step("step_added", &task.id, json!({}))).collect()
         }
         Event::TaskStarted { task, .. } => step("step_started", task, json!({})),
         Event::TaskDone { task, result, output, .. } => {
@@ -221,28 +222,32 @@ fn decided(event: &Event) -> Vec<Said> {
 }
 
 /// What followed by the graph. The end of a plan that somebody said in words is told by those.
-fn followed(event: &Consequence, by_word: bool) -> Option<Said> {
+fn followed(event: &Consequence, by_word: bool) -> Option<MappedEvent> {
     Some(match event {
-        Consequence::TaskDone { task } => Said::of_step("step_completed", task, json!({ "result": null })),
+        Consequence::TaskDone { task } => {
+            MappedEvent::of_step("step_completed", task, json!({ "result": null }))
+        }
         Consequence::TaskFailed { task, error } => {
-            Said::of_step("step_failed", task, json!({ "error": error }))
+            MappedEvent::of_step("step_failed", task, json!({ "error": error }))
         }
         Consequence::TaskSkipped { task, reason, .. } => {
-            Said::of_step("step_skipped", task, json!({ "result": reason }))
+            MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
         }
         Consequence::TaskCancelled { reason: Some(reason), .. } if reason == ENDED_ALONG => return None,
         Consequence::TaskCancelled { task, reason } => {
-            Said::of_step("step_skipped", task, json!({ "result": reason }))
+            MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
         }
-        Consequence::TaskBlocked { task } => Said::of_step("step_blocked", task, json!({})),
-        Consequence::TaskUnblocked { task } => Said::of_step("step_unblocked", task, json!({})),
-        Consequence::PlanStarted {} => Said::of_plan("plan_started", json!({})),
+        Consequence::TaskBlocked { task } => MappedEvent::of_step("step_blocked", task, json!({})),
+        Consequence::TaskUnblocked { task } => MappedEvent::of_step("step_unblocked", task, json!({})),
+        Consequence::PlanStarted {} => MappedEvent::of_plan("plan_started", json!({})),
         Consequence::PlanCompleted {} if !by_word => {
-            Said::of_plan("plan_completed", json!({ "summary": null }))
+            MappedEvent::of_plan("plan_completed", json!({ "summary": null }))
         }
-        Consequence::PlanFailed {} if !by_word => Said::of_plan("plan_failed", json!({ "summary": null })),
+        Consequence::PlanFailed {} if !by_word => {
+            MappedEvent::of_plan("plan_failed", json!({ "summary": null }))
+        }
         Consequence::PlanCancelled {} if !by_word => {
-            Said::of_plan("plan_cancelled", json!({ "summary": null }))
+            MappedEvent::of_plan("plan_cancelled", json!({ "summary": null }))
         }
         Consequence::PlanCompleted {}
         | Consequence::PlanFailed {}
@@ -253,26 +258,29 @@ fn followed(event: &Consequence, by_word: bool) -> Option<Said> {
 }
 
 /// An event as it is told, with what its plan says of it now.
-fn record(plan: &Plan, occurrence: &Occurrence, said: &Said, number: &str) -> Value {
+fn record(plan: &Plan, occurrence: &Occurrence, events: &MappedEvent, number: &str) -> Value {
     let mut record = Map::new();
     let mut put = |name: &str, value: Value| {
         record.insert(name.to_owned(), value);
     };
     put("event_id", format!("{}{number}", occurrence.cursor()).into());
-    put("event_type", said.kind.into());
+    put("event_type", events.kind.into());
     put("timestamp", json!(occurrence.at));
     put("source_agent", plan.spec().owner.as_str().into());
     put("source_plan_id", plan.id().as_str().into());
-    put("source_plan_title", words::cut_text(&plan.spec().title, WORDS_BYTES).into());
-    let mut payload = said.payload.clone();
-    match &said.step {
+    put("source_plan_title", reply_text::cut_text(&plan.spec().title, WORDS_BYTES).into());
+    let mut payload = events.payload.clone();
+    match &events.step {
         Some(id) => {
             put("source_step_id", id.as_str().into());
             if let Some((task, sequence)) = step(plan, id.as_str()) {
-                put("source_step_description", words::cut_text(&task.spec.description, WORDS_BYTES).into());
+                put(
+                    "source_step_description",
+                    reply_text::cut_text(&task.spec.description, WORDS_BYTES).into(),
+                );
                 put("source_step_sequence", sequence.into());
                 let written = answers::step(plan, task, sequence);
-                let beside = match said.kind {
+                let beside = match events.kind {
                     "step_blocked" => "blocked_by",
                     "step_unblocked" => "received_outputs",
                     _ => "provides",
@@ -280,11 +288,11 @@ fn record(plan: &Plan, occurrence: &Occurrence, said: &Said, number: &str) -> Va
                 payload.extend(written.get(beside).map(|value| (beside.to_owned(), value.clone())));
             }
         }
-        None if said.kind != "plan_created" && said.kind != "plan_started" => {
+        None if events.kind != "plan_created" && events.kind != "plan_started" => {
             payload.insert("progress".to_owned(), answers::progress(&plan.counts()));
         }
         None => {}
     }
-    put("payload", words::shortened(&payload.into(), PAYLOAD_BYTES_MAX).0);
+    put("payload", reply_text::shortened(&payload.into(), PAYLOAD_BYTES_MAX).0);
     Value::Object(record)
 }

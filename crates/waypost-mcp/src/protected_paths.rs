@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use waypost_config::FileRole;
 
-use crate::refused::Refused;
+use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Folders and files of these names are neither read nor written, wherever they are.
@@ -38,12 +38,12 @@ pub(crate) fn refuse(
     said: &str,
     names: &[String],
     access: Access,
-) -> Result<(), Refused> {
+) -> Result<(), ToolError> {
     // Whatever the case: some file systems do not tell them apart.
     let is_one = |name: &&String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
     if let Some(closed) = names.iter().find(|name| is_one(name, &CLOSED)) {
         let message = format!("{said}: what is in {closed} is neither read nor written by tools");
-        return Err(Refused::new(message, ELSEWHERE));
+        return Err(ToolError::new(message, ELSEWHERE));
     }
     let wanted = names.iter().fold(workspace.folder.clone(), |path, name| path.join(name));
     not_the_store(workspace, said, &wanted)?;
@@ -56,7 +56,7 @@ pub(crate) fn refuse(
 }
 
 /// Refuses settings of hosts: they say which programs run.
-fn not_of_a_host(said: &str, names: &[String]) -> Result<(), Refused> {
+fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
     let is_one = |name: &String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
     let folder = names.iter().position(|name| is_one(name, &HOSTS));
     let is_a_plan = |at: usize| {
@@ -67,7 +67,7 @@ fn not_of_a_host(said: &str, names: &[String]) -> Result<(), Refused> {
     }
     let message =
         format!("{said} is not written by tools: it tells a host of agents or an editor what to run");
-    Err(Refused::new(message, format!("{ELSEWHERE}; a person can change this one")))
+    Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
 }
 
 /// As far as there is one; what is not there yet is compared as it is written.
@@ -102,7 +102,7 @@ fn plain(path: &Path) -> PathBuf {
 }
 
 /// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
-fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(), Refused> {
+fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(), ToolError> {
     let location = workspace.plans.store().location();
     let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
     let (store, wanted) = (folded(&real(Path::new(store))), folded(&real(wanted)));
@@ -112,13 +112,13 @@ fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(),
         .zip(wanted.file_name())
         .is_some_and(|(store, wanted)| wanted.as_encoded_bytes().starts_with(store.as_encoded_bytes()));
     if wanted.starts_with(&store) || beside && wanted.parent() == store.parent() {
-        return Err(Refused::new(format!("{said} belongs to the store of the plans"), ELSEWHERE));
+        return Err(ToolError::new(format!("{said} belongs to the store of the plans"), ELSEWHERE));
     }
     Ok(())
 }
 
 /// Refuses to write what the configuration names, and to read its secrets.
-fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -> Result<(), Refused> {
+fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -> Result<(), ToolError> {
     let wanted = [folded(wanted), folded(&real(wanted))];
     for named in workspace.config.named_files() {
         let is_closed = match named.role {
@@ -129,17 +129,17 @@ fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -
         if is_closed && (wanted.contains(&folded(&path)) || wanted.contains(&folded(&real(&path)))) {
             let verb = if access == Access::Write { "written" } else { "read" };
             let message = format!("{said} is not {verb} by tools: {}", named.role.words());
-            return Err(Refused::new(message, format!("{ELSEWHERE}; a person can change this one")));
+            return Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")));
         }
     }
     Ok(())
 }
 
 /// Refuses what git runs or is led by: folders of hooks, and repositories without a folder of files.
-fn not_run_by_git(workspace: &Workspace, said: &str, names: &[String]) -> Result<(), Refused> {
+fn not_run_by_git(workspace: &Workspace, said: &str, names: &[String]) -> Result<(), ToolError> {
     let refused = |why: &str| {
         let message = format!("{said} is not written by tools: {why}");
-        Err(Refused::new(message, format!("{ELSEWHERE}; a person can change this one")))
+        Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
     };
     if names.iter().any(|name| HOOKS.iter().any(|hooks| name.eq_ignore_ascii_case(hooks))) {
         return refused("git runs what is there");

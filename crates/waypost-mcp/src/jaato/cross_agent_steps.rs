@@ -8,37 +8,37 @@ use waypost_formats::jaato::answers;
 use waypost_service::give_back_lost;
 use waypost_store::Whereabouts;
 
+use super::active_plan::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
 use super::arguments;
-use super::current::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
-use super::reply::{STEPS_MAX, Told, error};
+use super::reply::{Reply, STEPS_MAX, error};
 use super::step::{add_step, added};
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Things that one step waits for that an answer names.
 pub(super) const WAITS_NAMED_MAX: usize = 20;
 
 /// The step that is to wait.
-enum Which {
+enum Target {
     New(String),
     Existing(String),
 }
 
-pub(super) fn add(call: &Call) -> Told {
-    let which = match (arguments::text(call, "step_id")?, arguments::text(call, "description")?) {
+pub(super) fn add(call: &Call) -> Reply {
+    let target = match (arguments::text(call, "step_id")?, arguments::text(call, "description")?) {
         (Some(_), Some(_)) => {
             return Err(error("Give step_id (one of your steps) or description (a new step), not both."));
         }
-        (Some(step), None) => Which::Existing(step),
-        (None, Some(description)) => Which::New(description),
+        (Some(step), None) => Target::Existing(step),
+        (None, Some(description)) => Target::New(description),
         (None, None) => return Err(error("step_id is required, or description for a new step")),
     };
     let references = references(call)?;
     let after = arguments::text(call, "after_step_id")?;
     let provides = arguments::text(call, "provides")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
-    let (id, said) = match which {
-        Which::New(description) => {
+    let (id, said) = match target {
+        Target::New(description) => {
             let make = |plan: &Plan| {
                 let mut spec = TaskSpec::new(free_step_id(plan)?, description.as_str());
                 spec.provides.clone_from(&provides);
@@ -48,7 +48,7 @@ pub(super) fn add(call: &Call) -> Told {
             let id = add_step(call, &plan, after.as_deref(), make)?;
             (id, format!("Step added with {} dependencies", references.len()))
         }
-        Which::Existing(step) => {
+        Target::Existing(step) => {
             let id = link(call, &plan, &step, provides, &references)?;
             (id, format!("Added {} dependencies to existing step", references.len()))
         }
@@ -63,7 +63,7 @@ pub(super) fn add(call: &Call) -> Told {
 }
 
 /// The references as they were given, each with an agent and a step.
-fn references(call: &Call) -> Result<Vec<Map<String, Value>>, Refused> {
+fn references(call: &Call) -> Result<Vec<Map<String, Value>>, ToolError> {
     let list = match call.arguments.get("depends_on") {
         Some(Value::Array(list)) if !list.is_empty() => list,
         _ => return Err(error("depends_on is required and must not be empty")),
@@ -85,7 +85,7 @@ fn depend(
     plan: &Plan,
     spec: &mut TaskSpec,
     references: &[Map<String, Value>],
-) -> Result<Vec<Dependency>, Refused> {
+) -> Result<Vec<Dependency>, ToolError> {
     let list = references.iter().map(|reference| {
         let mut reference = reference.clone();
         let is_mine = reference["agent_id"] == *call.by.name
@@ -96,7 +96,7 @@ fn depend(
         }
         Value::Object(reference)
     });
-    answers::depend(plan, spec, list.collect()).map_err(|problems| Refused::invalid(&problems))
+    answers::depend(plan, spec, list.collect()).map_err(|problems| ToolError::invalid(&problems))
 }
 
 /// Lets an existing step wait.
@@ -106,7 +106,7 @@ fn link(
     step: &str,
     provides: Option<String>,
     references: &[Map<String, Value>],
-) -> Result<TaskId, Refused> {
+) -> Result<TaskId, ToolError> {
     let found = call.workspace.plans.look(plan, |plan| {
         let task = plan.task(step)?;
         let mut spec = task.spec.clone();
@@ -155,7 +155,7 @@ fn linked(plan: &Plan, id: &TaskId, said: &str) -> Map<String, Value> {
     answer
 }
 
-pub(super) fn blocked(call: &Call) -> Told {
+pub(super) fn blocked(call: &Call) -> Reply {
     let plan = match named(call)? {
         Some(plan) => plan,
         None => current(call)?.ok_or_else(|| error("No plan found. Create a plan first with createPlan."))?,
@@ -179,7 +179,7 @@ pub(super) fn blocked(call: &Call) -> Told {
         for waits in waits.into_iter().take(WAITS_NAMED_MAX) {
             why.push(match waits {
                 Waits::Here(words) => words,
-                Waits::There(there) => whereabouts(call, &plan, &there)?,
+                Waits::There(there) => target_sentence(call, &plan, &there)?,
             });
         }
         if left_out > 0 {
@@ -235,7 +235,7 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
 }
 
 /// What is known of a step elsewhere, in a sentence.
-fn whereabouts(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, Refused> {
+fn target_sentence(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, ToolError> {
     let found = call.workspace.plans.whereabouts(of, there)?;
     Ok(sentence(there, &found))
 }
@@ -251,7 +251,7 @@ fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
 }
 
 /// What a step waits for that is not there so far.
-fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, Refused> {
+fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, ToolError> {
     let waits = call.workspace.plans.waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
     let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());
     Ok(missing.map(|(wait, found)| sentence(&wait.on, &found)).collect())

@@ -8,66 +8,69 @@ use std::time::Duration;
 use rmcp::model::{ClientCapabilities, ProtocolVersion};
 use rmcp::{Peer, RoleServer};
 
-use crate::refused::Refused;
 use crate::roots::{Roots, choose};
+use crate::tool_error::ToolError;
 use crate::workspace::{Opener, Workspace};
 
 /// How long a client may take to say where it works.
 const ROOTS_SECONDS_MAX: u64 = 10;
 
 /// Who asks for the workspace.
-pub(crate) struct Visitor {
+pub(crate) struct ClientInfo {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) can: Option<ClientCapabilities>,
     pub(crate) protocol: Option<ProtocolVersion>,
 }
 
 /// Where a client works.
-type Where = Result<Option<PathBuf>, Refused>;
+type ClientFolder = Result<Option<PathBuf>, ToolError>;
 
 /// Finds the workspace of a client.
-pub(crate) struct Ground {
+pub(crate) struct WorkspaceResolver {
     open: Opener,
     roots: Roots,
     /// Where the client said that it works, once it said so.
-    told: tokio::sync::Mutex<Option<Where>>,
+    told: tokio::sync::Mutex<Option<ClientFolder>>,
     opened: Mutex<Option<(Option<PathBuf>, Arc<Workspace>)>>,
 }
 
-impl Ground {
+impl WorkspaceResolver {
     pub(crate) fn new(open: Opener, roots: Roots) -> Self {
         Self { open, roots, told: tokio::sync::Mutex::new(None), opened: Mutex::new(None) }
     }
 
     /// Whether this visitor has yet to say where it works, and can say so only in an answer.
-    pub(crate) async fn must_be_told(&self, visitor: &Visitor) -> bool {
+    pub(crate) async fn needs_roots(&self, client_info: &ClientInfo) -> bool {
         let follows = matches!(self.roots, Roots::Follow { .. });
-        follows && visitor.has_roots() && visitor.answers_in_rounds() && self.told.lock().await.is_none()
+        follows
+            && client_info.has_roots()
+            && client_info.answers_input_required()
+            && self.told.lock().await.is_none()
     }
 
     /// What such a visitor said.
-    pub(crate) async fn tell(&self, roots: &[String]) {
+    pub(crate) async fn set_roots(&self, roots: &[String]) {
         if let Roots::Follow { here } = &self.roots {
             *self.told.lock().await = Some(chosen(roots, here));
         }
     }
 
     /// The client's roots are others now; whoever comes next asks.
-    pub(crate) async fn forget(&self) {
+    pub(crate) async fn forget_roots(&self) {
         *self.told.lock().await = None;
     }
 
     /// The folder that a visitor works in; nothing for the one that the server was started in.
-    pub(crate) async fn folder(&self, visitor: &Visitor) -> Where {
+    pub(crate) async fn folder(&self, client_info: &ClientInfo) -> ClientFolder {
         let Roots::Follow { here } = &self.roots else { return Ok(None) };
         let mut told = self.told.lock().await;
         if let Some(known) = &*told {
             return known.clone();
         }
-        if !visitor.has_roots() || visitor.answers_in_rounds() {
+        if !client_info.has_roots() || client_info.answers_input_required() {
             return Ok(None);
         }
-        let roots = match ask(&visitor.peer).await {
+        let roots = match ask(&client_info.peer).await {
             Ok(roots) => roots,
             // Not kept: the next call asks again.
             Err(refused) => return Err(refused),
@@ -78,14 +81,18 @@ impl Ground {
     }
 
     /// The workspace of that folder.
-    pub(crate) async fn workspace(self: &Arc<Self>, visitor: &Visitor) -> Result<Arc<Workspace>, Refused> {
-        let folder = self.folder(visitor).await?;
-        let ground = Arc::clone(self);
-        let opened = tokio::task::spawn_blocking(move || ground.open_in(folder)).await;
-        opened.map_err(|error| Refused::new(format!("the workspace was not opened: {error}"), "try again"))?
+    pub(crate) async fn workspace(
+        self: &Arc<Self>,
+        client_info: &ClientInfo,
+    ) -> Result<Arc<Workspace>, ToolError> {
+        let folder = self.folder(client_info).await?;
+        let resolver = Arc::clone(self);
+        let opened = tokio::task::spawn_blocking(move || resolver.open_in(folder)).await;
+        opened
+            .map_err(|error| ToolError::new(format!("the workspace was not opened: {error}"), "try again"))?
     }
 
-    fn open_in(&self, folder: Option<PathBuf>) -> Result<Arc<Workspace>, Refused> {
+    fn open_in(&self, folder: Option<PathBuf>) -> Result<Arc<Workspace>, ToolError> {
         // Held while it is opened: two calls at once open one workspace.
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((known, workspace)) = &*opened
@@ -99,13 +106,13 @@ impl Ground {
     }
 }
 
-impl Visitor {
+impl ClientInfo {
     fn has_roots(&self) -> bool {
         self.can.as_ref().is_some_and(|can| can.roots.is_some())
     }
 
     /// Whether it speaks the protocol in which servers send no requests.
-    pub(crate) fn answers_in_rounds(&self) -> bool {
+    pub(crate) fn answers_input_required(&self) -> bool {
         self.protocol
             .as_ref()
             .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
@@ -113,7 +120,7 @@ impl Visitor {
 
     /// Whether it lets its model be asked.
     pub(crate) fn can_sample(&self) -> bool {
-        !self.answers_in_rounds() && self.can.as_ref().is_some_and(|can| can.sampling.is_some())
+        !self.answers_input_required() && self.can.as_ref().is_some_and(|can| can.sampling.is_some())
     }
 
     /// Whether it can ask the person who sits there.
@@ -124,18 +131,18 @@ impl Visitor {
     }
 }
 
-fn chosen(roots: &[String], here: &std::path::Path) -> Where {
-    choose(roots, here).map_err(|bad| Refused::new(bad.to_string(), bad.hint()))
+fn chosen(roots: &[String], here: &std::path::Path) -> ClientFolder {
+    choose(roots, here).map_err(|bad| ToolError::new(bad.to_string(), bad.hint()))
 }
 
 #[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
-async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, Refused> {
+async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, ToolError> {
     let asked = tokio::time::timeout(Duration::from_secs(ROOTS_SECONDS_MAX), peer.list_roots()).await;
     match asked {
         Ok(Ok(told)) => Ok(uris(&told)),
         // It says that it has roots and then does not: it works where it started the server.
         Ok(Err(_)) => Ok(Vec::new()),
-        Err(_) => Err(Refused::new(
+        Err(_) => Err(ToolError::new(
             format!("the client did not say within {ROOTS_SECONDS_MAX} s which folder it works in"),
             "try again, or start the server with -C DIR",
         )),

@@ -15,8 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::closed::{self, Access};
-use crate::refused::Refused;
+use crate::protected_paths::{self, Access};
+use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Bytes of a file that is read or written.
@@ -26,7 +26,7 @@ pub(crate) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 const INSIDE: &str = "name a plain file in the workspace, relative to it";
 
 /// Reads a text file of the workspace.
-pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused> {
+pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
     let place = Place::find(workspace, path, Access::Read)?;
     place.must_be_plain()?;
     // Not waiting for anybody at the other end, in case somebody puts a pipe there in this very moment.
@@ -41,12 +41,12 @@ pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, Refused>
     fits(path, bytes.len())?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        Refused::new(format!("{path} is not UTF-8 text: byte {at} cannot be read"), "save it as UTF-8")
+        ToolError::new(format!("{path} is not UTF-8 text: byte {at} cannot be read"), "save it as UTF-8")
     })
 }
 
 /// Writes a file of the workspace as a whole, its folders included; one that is there is replaced. Says how many bytes.
-pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
+pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64, ToolError> {
     fits(path, text.len())?;
     let place = Place::find(workspace, path, Access::Write)?;
     let permissions = place.plain_or_absent()?;
@@ -61,11 +61,11 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
 }
 
 /// The same, but a file with another content is left alone.
-pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, Refused> {
+pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, ToolError> {
     let place = Place::find(workspace, path, Access::Write)?;
     if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
         let message = format!("{path} exists and holds something else, so nothing was written");
-        return Err(Refused::new(message, "name another file, or say `overwrite` if what it holds may go"));
+        return Err(ToolError::new(message, "name another file, or say `overwrite` if what it holds may go"));
     }
     write(workspace, path, text)
 }
@@ -93,12 +93,12 @@ fn temporary_name(name: &str) -> String {
     format!(".{short}.{}-{number}.tmp", std::process::id())
 }
 
-fn fits(path: &str, bytes: usize) -> Result<(), Refused> {
+fn fits(path: &str, bytes: usize) -> Result<(), ToolError> {
     if bytes as u64 <= FILE_BYTES_MAX {
         return Ok(());
     }
     let message = format!("{path} has more than {FILE_BYTES_MAX} bytes");
-    Err(Refused::new(message, "split it into several plans"))
+    Err(ToolError::new(message, "split it into several plans"))
 }
 
 /// A name in an open folder of the workspace.
@@ -111,10 +111,10 @@ struct Place {
 
 impl Place {
     /// Folders on the way there are made for what is to be written.
-    fn find(workspace: &Workspace, said: &str, access: Access) -> Result<Self, Refused> {
+    fn find(workspace: &Workspace, said: &str, access: Access) -> Result<Self, ToolError> {
         let mut names = names(&workspace.folder, said)?;
-        closed::refuse(workspace, said, &names, access)?;
-        let name = names.pop().ok_or_else(|| Refused::new(format!("{said:?} names no file"), INSIDE))?;
+        protected_paths::refuse(workspace, said, &names, access)?;
+        let name = names.pop().ok_or_else(|| ToolError::new(format!("{said:?} names no file"), INSIDE))?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // The workspace itself may be reached through links: the operator has said where it is.
         let opened = rustix::fs::open(&workspace.folder, flags, Mode::empty());
@@ -126,7 +126,7 @@ impl Place {
         Ok(place)
     }
 
-    fn enter(&self, name: &str, access: Access) -> Result<OwnedFd, Refused> {
+    fn enter(&self, name: &str, access: Access) -> Result<OwnedFd, ToolError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = || openat(&self.folder, name, flags, Mode::empty());
         match open() {
@@ -140,13 +140,13 @@ impl Place {
             // A link is no folder to somebody who follows none.
             Err(Errno::LOOP | Errno::NOTDIR) => {
                 let message = format!("{}: {name} is a link or no folder", self.said);
-                Err(Refused::new(message, INSIDE))
+                Err(ToolError::new(message, INSIDE))
             }
             Err(error) => Err(self.failed(error)),
         }
     }
 
-    fn must_be_plain(&self) -> Result<(), Refused> {
+    fn must_be_plain(&self) -> Result<(), ToolError> {
         match self.plain_or_absent()? {
             Some(_) => Ok(()),
             None => Err(self.failed(Errno::NOENT)),
@@ -154,7 +154,7 @@ impl Place {
     }
 
     /// The permissions of the file, if there is one.
-    fn plain_or_absent(&self) -> Result<Option<Mode>, Refused> {
+    fn plain_or_absent(&self) -> Result<Option<Mode>, ToolError> {
         match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => {
                 self.check(FileType::from_raw_mode(found.st_mode))?;
@@ -165,7 +165,7 @@ impl Place {
         }
     }
 
-    fn check(&self, kind: FileType) -> Result<(), Refused> {
+    fn check(&self, kind: FileType) -> Result<(), ToolError> {
         let what = match kind {
             FileType::RegularFile => return Ok(()),
             FileType::Symlink => "a link",
@@ -175,38 +175,38 @@ impl Place {
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
             FileType::Unknown => "something unknown",
         };
-        Err(Refused::new(format!("{} is {what}, not a plain file", self.said), INSIDE))
+        Err(ToolError::new(format!("{} is {what}, not a plain file", self.said), INSIDE))
     }
 
-    fn failed(&self, error: Errno) -> Refused {
+    fn failed(&self, error: Errno) -> ToolError {
         failed(&self.said, error)
     }
 
-    fn broke(&self, error: &io::Error) -> Refused {
+    fn broke(&self, error: &io::Error) -> ToolError {
         match error.raw_os_error() {
             Some(number) => self.failed(Errno::from_raw_os_error(number)),
-            None => Refused::new(format!("{}: {error}", self.said), INSIDE),
+            None => ToolError::new(format!("{}: {error}", self.said), INSIDE),
         }
     }
 }
 
-fn failed(said: &str, error: Errno) -> Refused {
+fn failed(said: &str, error: Errno) -> ToolError {
     match error {
-        Errno::NOENT => Refused::new(format!("there is no file {said}"), INSIDE),
-        Errno::LOOP => Refused::new(format!("{said} is a link, not a plain file"), INSIDE),
+        Errno::NOENT => ToolError::new(format!("there is no file {said}"), INSIDE),
+        Errno::LOOP => ToolError::new(format!("{said} is a link, not a plain file"), INSIDE),
         Errno::ACCESS | Errno::PERM => {
-            Refused::new(format!("{said} may not be read or written by this user"), "name another file")
+            ToolError::new(format!("{said} may not be read or written by this user"), "name another file")
         }
-        error => Refused::new(format!("{said}: {}", io::Error::from(error)), INSIDE),
+        error => ToolError::new(format!("{said}: {}", io::Error::from(error)), INSIDE),
     }
 }
 
 /// The names on the way from the workspace to what was said.
-fn names(workspace: &Path, said: &str) -> Result<Vec<String>, Refused> {
+fn names(workspace: &Path, said: &str) -> Result<Vec<String>, ToolError> {
     if said.trim().is_empty() || said.contains('\0') {
-        return Err(Refused::new(format!("{said:?} names no file"), INSIDE));
+        return Err(ToolError::new(format!("{said:?} names no file"), INSIDE));
     }
-    let outside = || Refused::new(format!("{said} is outside of the workspace"), INSIDE);
+    let outside = || ToolError::new(format!("{said} is outside of the workspace"), INSIDE);
     let mut path = PathBuf::from(said);
     if path.is_absolute() {
         let canonical = workspace.canonicalize().unwrap_or_else(|_| workspace.to_owned());
@@ -222,7 +222,7 @@ fn names(workspace: &Path, said: &str) -> Result<Vec<String>, Refused> {
         }
     }
     if said.ends_with('/') {
-        return Err(Refused::new(format!("{said} names a folder, not a file"), INSIDE));
+        return Err(ToolError::new(format!("{said} names a folder, not a file"), INSIDE));
     }
     Ok(names)
 }

@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 use waypost_core::PlanId;
 
 use crate::approval::APPROVAL_SECONDS_MAX;
-use crate::asking::{Put, Question, Settled, Verdict, settle_aside};
+use crate::elicitation::question::{PendingQuestion, Question, Settled, Verdict, settle_blocking};
 use crate::workspace::Workspace;
 
 /// How often a person is asked again because the plan changed while they looked at it.
 const ASKED_AGAIN_MAX: usize = 3;
 
 /// Somebody at the other end who can be asked.
-pub(crate) struct Asker {
+pub(crate) struct ElicitationTarget {
     pub(crate) peer: Peer<RoleServer>,
     pub(crate) workspace: Arc<Workspace>,
     /// The name of the client.
@@ -28,44 +28,48 @@ pub(crate) struct Asker {
 
 /// The plans about which somebody is being asked: nobody is asked the same twice at once.
 #[derive(Default)]
-pub(crate) struct Dialogues {
+pub(crate) struct OpenElicitations {
     about: Mutex<BTreeSet<PlanId>>,
 }
 
 /// Held while somebody is being asked.
-struct Turn {
-    dialogues: Arc<Dialogues>,
+struct OpenGuard {
+    open: Arc<OpenElicitations>,
     plan: PlanId,
 }
 
-impl Drop for Turn {
+impl Drop for OpenGuard {
     fn drop(&mut self) {
-        self.dialogues.about.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.plan);
+        self.open.about.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.plan);
     }
 }
 
-impl Dialogues {
+impl OpenElicitations {
     /// Asks what was put, unless that is being asked already: then whoever waits hears the answer through the store.
-    pub(crate) fn ask(self: Arc<Self>, asker: Asker, put: Put) -> Option<impl Future<Output = ()> + Send> {
-        let plan = put.question.plan.clone();
+    pub(crate) fn ask(
+        self: Arc<Self>,
+        asker: ElicitationTarget,
+        pending: PendingQuestion,
+    ) -> Option<impl Future<Output = ()> + Send> {
+        let plan = pending.question.plan.clone();
         if !self.about.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
             return None;
         }
-        let turn = Turn { dialogues: self, plan };
+        let guard = OpenGuard { open: self, plan };
         Some(async move {
-            let _turn = turn;
-            converse(asker, put).await;
+            let _guard = guard;
+            elicit(asker, pending).await;
         })
     }
 }
 
 /// Asks until there is an answer, here or elsewhere, or the person lets it be. Whatever goes wrong leaves the plan waiting:
 /// it can still be approved at every other door.
-async fn converse(asker: Asker, put: Put) {
-    let Put { mut question, mut settled } = put;
+async fn elicit(asker: ElicitationTarget, pending: PendingQuestion) {
+    let PendingQuestion { mut question, mut settled } = pending;
     for _ in 0..=ASKED_AGAIN_MAX {
         let verdict = ask(&asker.peer, &question, &mut settled).await;
-        match settle_aside(&asker.workspace, &question, &asker.client, verdict).await {
+        match settle_blocking(&asker.workspace, &question, &asker.client, verdict).await {
             Ok(Settled::Changed(next)) => question = next,
             Ok(Settled::Decided | Settled::Open) | Err(_) => return,
         }
@@ -79,7 +83,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot
     let Ok(mut handle) = sent else { return Verdict::Nothing };
     let answer = tokio::select! {
         answer = &mut handle.rx => Some(answer),
-        () = answered_elsewhere(settled) => None,
+        () = settled_by_others(settled) => None,
         () = tokio::time::sleep(Duration::from_secs(APPROVAL_SECONDS_MAX)) => None,
     };
     match answer {
@@ -93,7 +97,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot
 }
 
 /// Ends when somebody has answered elsewhere; never, when the call that asked has merely stopped waiting.
-async fn answered_elsewhere(settled: &mut oneshot::Receiver<()>) {
+async fn settled_by_others(settled: &mut oneshot::Receiver<()>) {
     if settled.is_terminated() || settled.await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -8,10 +8,10 @@ use tokio::sync::oneshot;
 use waypost_core::{Actor, Command, Phase, PlanId};
 use waypost_store::{Committed, WriteError};
 
-use crate::asking::{Desk, Put, Question};
-use crate::refused::Refused;
+use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
+use crate::reply_text;
 use crate::sampling::Sampler;
-use crate::words;
+use crate::tool_error::ToolError;
 use crate::workspace::{Workspace, Write};
 
 /// Bytes of why an argument does not fit.
@@ -34,7 +34,7 @@ pub(crate) struct Call {
 /// The program at the other end of a call.
 pub(crate) struct Client {
     /// Where questions for the person who sits there are put; nothing where nobody can be asked.
-    pub(crate) desk: Option<Desk>,
+    pub(crate) question_sender: Option<QuestionSender>,
     /// Its own model, where it lets that be asked.
     pub(crate) model: Option<Sampler>,
     /// Set when nobody waits for the answer any more.
@@ -43,38 +43,42 @@ pub(crate) struct Client {
 
 impl Client {
     /// Puts a question to the person there, if they can be asked. Returns how to tell that it needs no answer any more.
-    pub(crate) fn put(
+    pub(crate) fn ask(
         &self,
         waits: bool,
-        question: impl FnOnce() -> Result<Question, Refused>,
-    ) -> Result<Option<oneshot::Sender<()>>, Refused> {
-        let Some(desk) = self.desk.as_ref().filter(|desk| waits || !desk.only_while_waiting) else {
+        question: impl FnOnce() -> Result<Question, ToolError>,
+    ) -> Result<Option<oneshot::Sender<()>>, ToolError> {
+        let Some(question_sender) = self
+            .question_sender
+            .as_ref()
+            .filter(|question_sender| waits || !question_sender.only_while_waiting)
+        else {
             return Ok(None);
         };
         let (tell, settled) = oneshot::channel();
-        let put = desk.questions.send(Put { question: question()?, settled });
-        Ok(put.is_ok().then_some(tell))
+        let sent = question_sender.questions.send(PendingQuestion { question: question()?, settled });
+        Ok(sent.is_ok().then_some(tell))
     }
 }
 
 impl Call {
     /// The arguments as `T`; what does not fit is named.
-    pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, Refused> {
+    pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
             let what = if path == "." { "the arguments do not fit".to_owned() } else { path };
-            let why = words::cut(&error.into_inner().to_string(), MISFIT_BYTES);
-            Refused::new(format!("{what}: {why}"), "see the tool's input schema")
+            let why = reply_text::cut(&error.into_inner().to_string(), MISFIT_BYTES);
+            ToolError::new(format!("{what}: {why}"), "see the tool's input schema")
         })
     }
 
     /// The plan that an id or its beginning names.
-    pub(crate) fn plan(&self, id: &str) -> Result<PlanId, Refused> {
+    pub(crate) fn plan(&self, id: &str) -> Result<PlanId, ToolError> {
         Ok(self.workspace.plans.resolve(id)?)
     }
 
     /// From now on the session means this plan when it names none, if it is the caller's own.
-    pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), Refused> {
+    pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), ToolError> {
         if self.workspace.plans.look(plan, |plan| plan.spec().owner == self.by.name)? {
             *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
         }
@@ -82,7 +86,7 @@ impl Call {
     }
 
     /// The plan that this session means if it has not ended; otherwise the caller's own newest that has not, if any.
-    pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, Refused> {
+    pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, ToolError> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(plan) = recent {
             let is_open =
@@ -98,12 +102,12 @@ impl Call {
     }
 
     /// The caller's own newest plan, be it one that has ended.
-    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, Refused> {
+    pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, ToolError> {
         self.workspace.newest(&self.by, Vec::new())
     }
 
     /// Writes one version.
-    pub(crate) fn write(&self, plan: &PlanId, commands: Vec<Command>) -> Result<Committed, Refused> {
+    pub(crate) fn write(&self, plan: &PlanId, commands: Vec<Command>) -> Result<Committed, ToolError> {
         self.workspace.write(Write {
             plan: plan.clone(),
             by: self.by.clone(),
