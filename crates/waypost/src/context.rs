@@ -11,8 +11,8 @@ use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
 use waypost_store::{Durability, MemoryStore, Plans, open};
 use waypost_text::sanitize_line;
 
-use crate::cli::Global;
 use crate::error::{Failure, Outcome};
+use crate::options::Global;
 use crate::output::Output;
 use crate::setup::{self, Folders};
 use crate::view::text;

@@ -9,6 +9,7 @@ mod context;
 mod error;
 mod files;
 mod instructions;
+mod options;
 mod output;
 mod setup;
 mod source;

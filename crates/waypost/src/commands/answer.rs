@@ -7,9 +7,9 @@ use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::is_for_people;
 use waypost_store::{Head, Plans, Query, Sort};
 
-use crate::cli::Guard;
 use crate::context::{Context, Found};
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::setup::{self, Folders};
 use crate::view::text;
 

@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::{ActorKind, Refusal};
 use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::output;
 
 // Put away.

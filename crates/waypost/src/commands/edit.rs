@@ -11,9 +11,9 @@ use waypost_core::{Draft, Plan};
 use waypost_formats::{Dialect, Form, keep_foreign, write};
 use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::{Context, Found};
 use crate::error::{Exit, Failure, Outcome};
+use crate::options::Guard;
 use crate::source::Source;
 use crate::{files, output};
 

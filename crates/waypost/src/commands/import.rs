@@ -17,9 +17,9 @@ use waypost_service::{Caller, CreateOptions, ServiceError};
 use waypost_store::Plans;
 
 use super::new::plan_id;
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::options::dialect;
 use crate::source::Source;
 use crate::view::text;
 

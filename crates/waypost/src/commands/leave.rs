@@ -5,9 +5,9 @@ use waypost_core::Ask as Question;
 use waypost_service::{TaskRef, TaskReport};
 
 use super::work::Which;
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 
 const ASK_EXAMPLES: &str = "\
 The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.

@@ -9,9 +9,9 @@ use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
 use super::work::lease;
-use crate::cli::seconds;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::seconds;
 use crate::view::{self, text};
 
 /// Tasks that are listed, unless somebody says otherwise.

@@ -3,9 +3,9 @@
 use clap::{Args, ValueEnum};
 use waypost_core::{Phase, Plan};
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\

@@ -10,9 +10,9 @@ use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
 use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
 
-use crate::cli;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options;
 use crate::setup::{self, Folders};
 use crate::view::text;
 
@@ -35,7 +35,7 @@ const PLANS_NAMED_MAX: usize = 1_000;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
     /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
-    #[arg(long, value_name = "TIME", value_parser = cli::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     older_than: Option<u32>,
     /// Only say what would go
     #[arg(long)]

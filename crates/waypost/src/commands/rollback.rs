@@ -6,9 +6,9 @@ use waypost_core::{Plan, TaskId};
 use waypost_llm::JournalError;
 use waypost_planner::planning::forget_outdated;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 use crate::setup::Folders;
 use crate::thinking::{self, Room};
 use crate::view::text;

@@ -28,9 +28,9 @@ use begin::{Approval, Begin};
 use report::Scope;
 
 use super::tui::{self, First};
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::setup::{self, Folders};
 use crate::source;
 use crate::view::text;

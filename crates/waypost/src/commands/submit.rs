@@ -14,9 +14,9 @@ use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run::begin::{self, Approval, Begin};
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::dialect;
 use crate::setup::{self, Folders};
 use crate::source;
 

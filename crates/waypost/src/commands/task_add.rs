@@ -6,10 +6,10 @@ use waypost_core::{BadId, Dependency, Plan, TaskId, TaskSpec, Where};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 Prints the new task's id.

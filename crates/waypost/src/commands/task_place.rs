@@ -4,9 +4,9 @@ use clap::Args;
 use waypost_core::{Plan, TaskId, Where};
 use waypost_service::EditOp;
 
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 
 // Which task goes.
 #[derive(Debug, Args)]

@@ -5,10 +5,10 @@ use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
 use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.

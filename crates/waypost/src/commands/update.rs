@@ -6,10 +6,10 @@ use waypost_core::TaskId;
 use waypost_formats::Dialect;
 use waypost_service::SourceText;
 
-use crate::cli::{Guard, dialect};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::files;
+use crate::options::{Guard, dialect};
 
 /// Tasks that are to be done again that are named.
 const AGAIN_NAMED_MAX: usize = 10;

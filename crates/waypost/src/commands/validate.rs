@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use waypost_core::Problem;
 use waypost_formats::Dialect;
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::source::{self, Source};
 use crate::view::text;
 

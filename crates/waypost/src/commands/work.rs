@@ -6,10 +6,10 @@ use waypost_core::{Json, Phase, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::cli::{Guard, seconds};
 use crate::context::{Context, Found, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::{Guard, seconds};
 use crate::view::text;
 
 // Which task.
