@@ -205,6 +205,7 @@ fn decided(event: &Event) -> Vec<Said> {
         | Event::PlanResumed { .. }
         | Event::PlanArchived {}
         | Event::PlanUnarchived {}
+        | Event::TaskQueued { .. }
         | Event::TaskProgressed { .. }
         | Event::TaskReported { .. }
         | Event::TaskReleased { .. }
