@@ -43,7 +43,7 @@ impl GraphQuery {
         let range = from.parse().and_then(|from| to.parse().map(|to| (from, to)));
         range
             .map(Some)
-            .map_err(|_| Problem::bad(format!("levels {text:?} is no range"), "write A-B, such as 0-9"))
+            .map_err(|_| Problem::bad(format!("levels {text:?} is not a range"), "send A-B, for example 0-9"))
     }
 }
 
