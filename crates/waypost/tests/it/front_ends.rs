@@ -202,11 +202,12 @@ pub(crate) struct Request {
     method: String,
     path: String,
     body: Option<Value>,
+    known_version: Option<u64>,
 }
 
 impl Request {
     pub(crate) fn get(path: impl Into<String>) -> Self {
-        Self { method: "GET".to_owned(), path: path.into(), body: None }
+        Self { method: "GET".to_owned(), path: path.into(), body: None, known_version: None }
     }
 
     pub(crate) fn post(path: impl Into<String>, body: Value) -> Self {
@@ -214,7 +215,12 @@ impl Request {
     }
 
     pub(crate) fn new(method: &str, path: impl Into<String>, body: Value) -> Self {
-        Self { method: method.to_owned(), path: path.into(), body: Some(body) }
+        Self { method: method.to_owned(), path: path.into(), body: Some(body), known_version: None }
+    }
+
+    /// Only if the plan is still at this version.
+    pub(crate) fn if_at(self, version: u64) -> Self {
+        Self { known_version: Some(version), ..self }
     }
 }
 
@@ -307,16 +313,18 @@ impl FrontEnds {
     pub(crate) fn http_with(&self, token: &str, requests: Vec<Request>) -> Vec<Reply> {
         let sent: Vec<_> = requests
             .into_iter()
-            .map(|Request { method, path, body }| {
+            .map(|Request { method, path, body, known_version }| {
                 let body = body.map(|body| body.to_string()).unwrap_or_default();
-                let request = hyper::Request::builder()
+                let mut request = hyper::Request::builder()
                     .method(method.as_str())
                     .uri(format!("http://{}/api/v1{path}", self.address))
                     .header("authorization", format!("Bearer {token}"))
                     .header("content-type", "application/json")
-                    .header("accept", "application/json")
-                    .body(Full::new(Bytes::from(body)))
-                    .unwrap();
+                    .header("accept", "application/json");
+                if let Some(version) = known_version {
+                    request = request.header("if-match", format!("\"{version}\""));
+                }
+                let request = request.body(Full::new(Bytes::from(body))).unwrap();
                 let exchange = async {
                     let client = Client::builder(TokioExecutor::new()).build_http();
                     let response = client.request(request).await.unwrap();

@@ -42,6 +42,10 @@ enum Given {
     Archived,
     /// The description of `t1` was another one at version 1.
     Revised,
+    /// `t3` was removed.
+    Shrunk,
+    /// The tasks are `read`, `write` (a part of `read`) and `tell`, with the descriptions one, two and three.
+    Grouped,
     /// `t1` is work for a machine, so a person has to approve.
     Unapproved,
     /// The same, and approval was requested.
@@ -62,15 +66,20 @@ impl Given {
         let of_task = |action: &str, words: Value| {
             http(Agent, Request::post(format!("/plans/{id}/tasks/t1/actions/{action}"), words));
         };
+        let edit = |operation: Value| {
+            http(Agent, Request::post(format!("/plans/{id}/edits"), json!({ "operations": [operation] })));
+        };
+        let create_from = |caller, tasks: Value| {
+            let plan = json!({ "format": "waypost/1", "title": "P", "tasks": tasks });
+            http(caller, Request::post("/plans", json!({ "id": id, "plan": plan })));
+        };
         let create = |caller, work: Value| {
             let mut first = json!({ "id": "t1", "description": "one" });
             if !work.is_null() {
                 first["work"] = work;
             }
             let second = json!({ "id": "t2", "description": "two", "depends_on": ["t1"] });
-            let third = json!({ "id": "t3", "description": "three" });
-            let plan = json!({ "format": "waypost/1", "title": "P", "tasks": [first, second, third] });
-            http(caller, Request::post("/plans", json!({ "id": id, "plan": plan })));
+            create_from(caller, json!([first, second, { "id": "t3", "description": "three" }]));
         };
         match self {
             Self::Nothing => {}
@@ -101,10 +110,20 @@ impl Given {
             }
             Self::Revised => {
                 create(Person, Value::Null);
-                let revise = json!({ "op": "revise", "task": "t1", "set": { "description": "other" } });
-                let edits = json!({ "operations": [revise] });
-                http(Agent, Request::post(format!("/plans/{id}/edits"), edits));
+                edit(json!({ "op": "revise", "task": "t1", "set": { "description": "other" } }));
             }
+            Self::Shrunk => {
+                create(Person, Value::Null);
+                edit(json!({ "op": "remove", "task": "t3" }));
+            }
+            Self::Grouped => create_from(
+                Person,
+                json!([
+                    { "id": "read", "description": "one" },
+                    { "id": "write", "description": "two", "parent": "read" },
+                    { "id": "tell", "description": "three" },
+                ]),
+            ),
             Self::Unapproved => create(Agent, json!({ "executor": "run", "inputs": {} })),
             Self::AwaitingApproval => {
                 Self::Unapproved.make(front_ends, id);
@@ -196,6 +215,48 @@ fn edits() -> Vec<Act> {
             http: Http::Edit(json!({ "op": "add", "task": { "description": "four" } })),
             tui: Tui::Editor(&["?three", "End", "n", "?Complexity", "=four", "Enter", "?four", "s"]),
             then: "draft; t1 ready, t2(t1) blocked, t3 ready, t4 'four' ready; tasks_added",
+            refused: &[],
+        },
+        Act {
+            name: "add after the last task was removed",
+            given: Given::Shrunk,
+            cli: &["add", PLAN, "four"],
+            mcp: Mcp::Edit(json!({ "op": "add", "description": "four" })),
+            http: Http::Edit(json!({ "op": "add", "task": { "description": "four" } })),
+            tui: Tui::Editor(&["?two", "End", "n", "?Complexity", "=four", "Enter", "?four", "s"]),
+            then: "draft; t1 ready, t2(t1) blocked, t4 'four' ready; tasks_added",
+            refused: &[],
+        },
+        Act {
+            name: "add to tasks with names of their own",
+            given: Given::Grouped,
+            cli: &["add", PLAN, "four"],
+            mcp: Mcp::Edit(json!({ "op": "add", "description": "four" })),
+            http: Http::Edit(json!({ "op": "add", "task": { "description": "four" } })),
+            tui: Tui::Editor(&["?three", "End", "n", "?Complexity", "=four", "Enter", "?four", "s"]),
+            then: "draft; read ready, write<read ready, tell ready, t1 'four' ready; tasks_added",
+            refused: &[],
+        },
+        Act {
+            name: "add before a part of another task",
+            given: Given::Grouped,
+            cli: &["add", PLAN, "four", "--id", "t4", "--before", "write"],
+            mcp: Mcp::Edit(json!({ "op": "add", "id": "t4", "description": "four", "before": "write" })),
+            http: Http::Edit(
+                json!({ "op": "add", "task": { "id": "t4", "description": "four" }, "before": "write" }),
+            ),
+            tui: Tui::NotOffered("a new task is put below the chosen one"),
+            then: "draft; read ready, t4<read 'four' ready, write<read ready, tell ready; tasks_added",
+            refused: &[],
+        },
+        Act {
+            name: "move before a part of another task",
+            given: Given::Grouped,
+            cli: &["task", "move", PLAN, "tell", "--before", "write"],
+            mcp: Mcp::Edit(json!({ "op": "move", "task": "tell", "before": "write" })),
+            http: Http::Edit(json!({ "op": "move", "task": "tell", "before": "write" })),
+            tui: Tui::Editor(&["?three", "End", ">", "r", "s"]),
+            then: "draft; read ready, tell<read ready, write<read ready; task_moved",
             refused: &[],
         },
         Act {
@@ -728,6 +789,10 @@ impl Act {
                     let waited = begun.elapsed();
                     assert!(waited < WRITE_WAIT_MAX, "{}: nothing is written\n{}", self.name, tmux.screen());
                 }
+                // Before that, the editor would ask what to do with unsaved edits.
+                if let Tui::Editor(_) = self.tui {
+                    tmux.wait("saved as version");
+                }
             }
         }
         tmux.press(&["C-c"]);
@@ -780,10 +845,13 @@ fn observe(front_ends: &FrontEnds, plan: &str, after: u64, caller: Caller) -> St
     format!("{told}; {}; {}", tasks.join(", "), events.join(" "))
 }
 
-/// A task in the words of the table: `t2(t1) 'another description' running 1 agent:robin: how far`.
+/// A task in the words of the table: `t2<parent(t1) 'another description' running 1 agent:robin: how far`.
 fn task_words(row: &Value) -> String {
     let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
     let mut told = text("id");
+    if let Some(parent) = row["parent"].as_str() {
+        told.push_str(&format!("<{parent}"));
+    }
     if let Some(dependencies) = row["depends_on"].as_array() {
         let names: Vec<&str> = dependencies.iter().filter_map(Value::as_str).collect();
         told.push_str(&format!("({})", names.join(" ")));

@@ -355,7 +355,7 @@ fn progress_on_the_task_of_a_worker_leaves_the_lease_as_short_as_the_worker_rene
         let before = lease_end(&front_ends, plan).unwrap();
         report(&front_ends, front_end, caller, plan, REPORTS[0], Some(1)).accepted();
         let after = lease_end(&front_ends, plan);
-        if !after.is_some_and(|after| after < before.plus_seconds(RENEWAL_SECONDS_MAX)) {
+        if after.is_none_or(|after| after >= before.plus_seconds(RENEWAL_SECONDS_MAX)) {
             wrong.push(format!("{front_end:?}: from {before:?} to {after:?}"));
         }
     }
@@ -365,6 +365,60 @@ fn progress_on_the_task_of_a_worker_leaves_the_lease_as_short_as_the_worker_rene
         wait_until("the end of the plan", || front_ends.read(&path)["phase"] == "completed");
     }
     drop(worker);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_refusal_has_the_same_code_through_every_front_end() {
+    let front_ends = FrontEnds::start();
+    create(&front_ends, "p");
+    front_ends.cli(Person, &["add", "p", "four"]).accepted();
+    let stale = |mut arguments: Value| {
+        arguments["known_version"] = 1.into();
+        arguments
+    };
+    let mcp = |tool: &str, arguments: Value| front_ends.mcp(Agent).call(tool, arguments);
+    let plan_update = json!({ "plan": "p", "file": "no-plan.json" });
+    std::fs::write(front_ends.workspace.work().join("no-plan.json"), "{\"tasks\": 7}").unwrap();
+    let cells = [
+        ("conflict", "Cli", front_ends.cli(Agent, &["add", "p", "more", "--expect-version", "1"])),
+        ("conflict", "Mcp", mcp("plan_edit", stale(add_to("p")))),
+        ("conflict", "Http", front_ends.http(Agent, add_over_http("p").if_at(1))),
+        ("no_such_plan", "Cli", front_ends.cli(Agent, &["add", "nope", "more"])),
+        ("no_such_plan", "Mcp", mcp("plan_edit", add_to("nope"))),
+        ("no_such_plan", "Http", front_ends.http(Agent, add_over_http("nope"))),
+        ("no_such_version", "Cli", front_ends.cli(Agent, &["restore", "p", "99"])),
+        (
+            "no_such_version",
+            "Http",
+            front_ends.http(Agent, Request::post("/plans/p/restore", json!({ "version": 99 }))),
+        ),
+        ("invalid", "Cli", front_ends.cli(Agent, &["update", "p", "--from-file", "no-plan.json"])),
+        ("invalid", "Mcp", mcp("plan_update", plan_update)),
+        (
+            "invalid",
+            "Http",
+            front_ends
+                .http(Agent, Request::new("PUT", "/plans/p/content", json!({ "text": "{\"tasks\": 7}" }))),
+        ),
+        ("already_exists", "Cli", front_ends.cli(Agent, &["new", "P", "--id", "p"])),
+        (
+            "already_exists",
+            "Http",
+            front_ends.http(
+                Agent,
+                Request::post(
+                    "/plans",
+                    json!({ "id": "p", "plan": { "format": "waypost/1", "title": "P", "tasks": [] } }),
+                ),
+            ),
+        ),
+    ];
+    let wrong: Vec<String> = cells
+        .into_iter()
+        .filter(|(code, _, reply)| reply.code() != *code)
+        .map(|(code, front_end, reply)| format!("{code} · {front_end}: {}", reply.code()))
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
