@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -274,15 +274,9 @@ impl FrontEnds {
         made.accepted()["token"].as_str().unwrap().to_owned()
     }
 
-    /// A command that is ready to run as the caller.
-    pub(crate) fn command(&self, caller: Caller, words: &[&str]) -> Command {
-        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
-        command.args(["--as", &caller.actor(), "--json"]).args(words);
-        command
-    }
-
     pub(crate) fn cli(&self, caller: Caller, words: &[&str]) -> Reply {
-        let output = self.command(caller, words).output().unwrap();
+        let mut command = self.workspace.command(env!("CARGO_BIN_EXE_waypost"));
+        let output = command.args(["--as", &caller.actor(), "--json"]).args(words).output().unwrap();
         let text = if output.status.success() { &output.stdout } else { &output.stderr };
         let text = String::from_utf8_lossy(text);
         // Notes come first.
