@@ -1,6 +1,7 @@
 //! A run that is killed at random instants and resumed: every task ends, nothing that was acknowledged as done is done
 //! again, no exclusive lock is ever held by two, and every attempt is counted.
 
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
