@@ -112,7 +112,9 @@ impl Plan {
             Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
             Event::PlanArchived {} => self.set_archived(true),
             Event::PlanUnarchived {} => self.set_archived(false),
-            Event::TaskQueued { task, attempt, worker } => self.begin_attempt(task, *attempt, worker, None, at),
+            Event::TaskQueued { task, attempt, worker } => {
+                self.begin_attempt(task, *attempt, worker, None, at)
+            }
             Event::TaskStarted { task, attempt, worker, started_at } => {
                 self.begin_attempt(task, *attempt, worker, Some(started_at.unwrap_or(at)), at);
             }

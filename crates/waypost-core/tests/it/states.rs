@@ -231,11 +231,7 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
         ("`start_task`", worker(), ask::start("x")),
         ("`start_task`, by an agent", agent(), ask::start("x")),
         ("`queue_task`", worker(), ask::queue("x")),
-        (
-            "`record_start`",
-            worker(),
-            Command::RecordStart { task: id("x"), attempt, started_at: at(50) },
-        ),
+        ("`record_start`", worker(), Command::RecordStart { task: id("x"), attempt, started_at: at(50) }),
         (
             "`report_progress`",
             worker(),

@@ -12,8 +12,8 @@ use super::{Follow, Message, Options, RunError, Runner, Watcher, runs};
 use crate::orphans::end_orphans;
 use crate::scheduler::{Control, Input, Loss};
 use waypost_config::Config;
-use waypost_exec::{AttemptKey, Force};
 use waypost_exec::engines;
+use waypost_exec::{AttemptKey, Force};
 use waypost_store as identity;
 
 /// Leases that are read at a time.

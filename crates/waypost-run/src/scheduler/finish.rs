@@ -107,8 +107,10 @@ impl Scheduler {
             return;
         }
         // What stands as ours and is not here was lost on the way.
-        let ours =
-            followed.plan.in_progress().filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
+        let ours = followed
+            .plan
+            .in_progress()
+            .filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
         let ours = ours.map(|task| AttemptKey::new(id, &task.spec.id, task.state.attempt));
         let written = |key: &AttemptKey| draft.finishes.iter().any(|(written, _)| written == key);
         let lost = ours.filter(|key| !self.live.contains_key(key) && !written(key));

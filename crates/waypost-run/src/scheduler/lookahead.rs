@@ -120,7 +120,8 @@ impl Scheduler {
             while let Some(key) = waiting.front() {
                 let live = self.live.get_mut(key);
                 // One that is being stopped never begins.
-                let Some(live) = live.filter(|live| live.stage == Stage::Queued && live.stop.is_none()) else {
+                let Some(live) = live.filter(|live| live.stage == Stage::Queued && live.stop.is_none())
+                else {
                     waiting.pop_front();
                     continue;
                 };

@@ -56,7 +56,8 @@ impl Scheduler {
     }
 
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
-        let starting = self.live.values().filter(|live| !live.has_slot && live.stage == Stage::Reserving).count();
+        let starting =
+            self.live.values().filter(|live| !live.has_slot && live.stage == Stage::Reserving).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
         let part = self.mates.part_of(now, &self.worker);
         let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;

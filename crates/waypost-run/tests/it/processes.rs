@@ -440,7 +440,8 @@ fn no_version_says_of_a_short_task_that_it_started_before_its_program_did() {
     let place = Place::new();
     let mut config = configured("[executors.run]\nkind = \"process\"\ncommand = [\"date\", \"+%s%6N\"]\n");
     config.queues.insert("default".to_owned(), waypost_config::Queue { concurrency: 1 });
-    let (plan, _, _) = place.run(config, plan_of((0..150).map(|number| job(&format!("t{number}"), &[], &[]))));
+    let (plan, _, _) =
+        place.run(config, plan_of((0..150).map(|number| job(&format!("t{number}"), &[], &[]))));
     assert_eq!(plan.counts().done, 150);
     for (task, _) in plan.tasks() {
         let own: i64 = task.state.output.as_ref().unwrap().as_str().parse().unwrap();
@@ -453,7 +454,9 @@ fn no_version_says_of_a_short_task_that_it_started_before_its_program_did() {
     for entry in place.plans.history(plan.id(), 0, 10_000).unwrap() {
         for event in &entry.events {
             match event {
-                waypost_core::Event::TaskQueued { task, .. } => drop(queued_at.insert(task.clone(), entry.at)),
+                waypost_core::Event::TaskQueued { task, .. } => {
+                    drop(queued_at.insert(task.clone(), entry.at))
+                }
                 waypost_core::Event::TaskStarted { task, started_at, .. } => {
                     let started_at = started_at.unwrap();
                     assert!(queued_at[task] <= started_at && started_at <= entry.at, "{task}");

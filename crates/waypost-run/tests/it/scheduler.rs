@@ -353,7 +353,11 @@ fn a_run_that_dies_between_a_start_and_its_record_costs_an_attempt() {
     assert_eq!((once.running(), once.standing("a")), (vec!["a"], "queued"));
     once.crash();
     once.settle();
-    assert_eq!((once.status("a"), once.order.len()), (Status::Failed, 1), "it may have begun, and may not again");
+    assert_eq!(
+        (once.status("a"), once.order.len()),
+        (Status::Failed, 1),
+        "it may have begun, and may not again"
+    );
     let error = once.truth.task("a").unwrap().state.error.clone();
     assert_eq!(error.as_deref(), Some("w0 was lost when attempt 1 was queued: it may have begun"));
 

@@ -173,7 +173,8 @@ impl Shared {
         for (place, command) in commands.iter().enumerate() {
             let decided = next.decide(by, self.now, command).and_then(|decided| {
                 for event in &decided {
-                    let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event
+                    let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) =
+                        event
                     else {
                         continue;
                     };

@@ -91,7 +91,9 @@ impl Whereabouts {
                         format!("{word}; its plan is not started")
                     }
                     (false, Phase::Paused, _) => format!("{word}; its plan is paused"),
-                    (false, _, Some(more)) if matches!(standing, Standing::Queued | Standing::Running) => format!("{word}, {more}"),
+                    (false, _, Some(more)) if matches!(standing, Standing::Queued | Standing::Running) => {
+                        format!("{word}, {more}")
+                    }
                     (false, _, Some(more)) => format!("{word}; {more}"),
                     (false, _, None) => word.to_owned(),
                 }

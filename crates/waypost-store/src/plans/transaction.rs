@@ -246,7 +246,8 @@ fn locks_are_free(
 ) -> Result<(), WriteError> {
     for event in events {
         // A start that is recorded later has its locks since it was queued.
-        let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event else {
+        let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event
+        else {
             continue;
         };
         let Some(found) = plan.task(task.as_str()).filter(|found| !found.spec.locks.is_empty()) else {

@@ -145,17 +145,22 @@ fn a_run_that_is_killed_by_a_program_that_has_just_begun_does_not_begin_it_again
         &workspace,
         &format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n"),
     );
-    let task = |name: &str, attempts: u32| {
-        json!({ "id": name, "work": { "executor": "run" }, "retry": { "attempts": attempts, "backoff_seconds": 0 } })
-    };
-    for (name, attempts, ends, begun) in [("once", 1, Status::Failed, "1\n"), ("twice", 2, Status::Done, "1\n2\n")] {
+    let task = |name: &str, attempts: u32| json!({ "id": name, "work": { "executor": "run" }, "retry": { "attempts": attempts, "backoff_seconds": 0 } });
+    for (name, attempts, ends, begun) in
+        [("once", 1, Status::Failed, "1\n"), ("twice", 2, Status::Done, "1\n2\n")]
+    {
         let file = format!("{name}.json");
-        let plan = json!({ "format": "waypost/1", "id": name, "title": name, "tasks": [task("a", attempts)] });
+        let plan =
+            json!({ "format": "waypost/1", "id": name, "title": name, "tasks": [task("a", attempts)] });
         fs::write(workspace.work().join(&file), plan.to_string()).unwrap();
         assert!(workspace.waypost(&["import", &file]).status.success());
         assert_eq!(workspace.waypost(&["run", &file]).status.code(), None, "it was killed");
         let state = stored(&workspace, name).task("a").unwrap().state.clone();
-        assert_eq!((state.status, state.attempt), (Status::Running, 1), "queued, or started: in nobody's hands");
+        assert_eq!(
+            (state.status, state.attempt),
+            (Status::Running, 1),
+            "queued, or started: in nobody's hands"
+        );
         workspace.waypost(&["run", &file]);
         let state = stored(&workspace, name).task("a").unwrap().state.clone();
         assert_eq!((state.status, state.attempt, state.tries), (ends, attempts, 1), "{state:?}");

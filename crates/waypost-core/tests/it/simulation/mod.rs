@@ -207,7 +207,8 @@ impl World {
         for event in &events {
             let json = serde_json::to_value(event).unwrap();
             *self.seen.events.entry(json["event"].as_str().unwrap().to_owned()).or_default() += 1;
-            if let Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. } = event {
+            if let Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. } = event
+            {
                 let task = before.tasks.iter().find(|known| known.spec.id == *task).unwrap();
                 assert_eq!(Oracle::of(before).fate(task), Fate::Free, "{command:?} started before it may");
             }
