@@ -155,13 +155,12 @@ impl Context {
         Ok(self.found(plans, id))
     }
 
-    /// What of a draft can never be run as it is, by the configuration; what cannot be run here yet is noted.
-    pub(crate) fn misfits(&mut self, draft: &Draft) -> Outcome<Vec<Problem>> {
+    /// What of a draft the configuration does not have, or forbids.
+    pub(crate) fn configuration_problems(&self, draft: &Draft) -> Outcome<Vec<Problem>> {
         if !admit::names_configured(draft) {
             return Ok(Vec::new());
         }
-        let problems = admit::problems(&self.config()?, draft);
-        Ok(self.note_not_configured(problems))
+        Ok(admit::problems(&self.config()?, draft))
     }
 
     fn config(&self) -> Outcome<Config> {
@@ -169,8 +168,8 @@ impl Context {
     }
 
     /// Notes what only keeps a plan from running here, and returns the rest.
-    fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
-        let (misfits, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
+    pub(crate) fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
+        let (forbidden, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
         let mut named: Vec<(String, Vec<&InPlan>)> = Vec::new();
         for problem in &unknown {
             let what = problem.wrong.to_string();
@@ -193,7 +192,7 @@ impl Context {
             let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
             self.out.note(format!("by the configuration here this cannot run: {}{more}", said.join("; ")));
         }
-        misfits
+        forbidden
     }
 
     /// Notes what the author of a write should know although it is not wrong.

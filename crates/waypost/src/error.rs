@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
-use waypost_service::{Hint, ServiceError};
+use waypost_service::{Hint, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
@@ -160,6 +160,18 @@ impl Failure {
         }
         failure.facts.insert("problems".to_owned(), problems.iter().map(problem_json).collect());
         failure
+    }
+
+    /// Why a text could not be written into a plan, each problem named with the file that it is in.
+    pub(crate) fn of_text(name: &str, error: ServiceError) -> Self {
+        match error {
+            ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
+                let in_file = |problem| (Some(name.to_owned()), problem);
+                let problems: Vec<_> = problems.into_iter().map(in_file).collect();
+                Self::invalid(&subject.to_string(), &problems)
+            }
+            error => error.into(),
+        }
     }
 
     /// Adds a line for people.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
+use waypost_service::admission::forbids_writing;
 use waypost_service::{Caller, CreateOptions, ServiceError};
 use waypost_store::Plans;
 
@@ -135,8 +136,10 @@ impl Import {
             }
             let mut wrong = source.problems();
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
-                wrong.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+                // What only cannot run here is noted when the plan is written.
+                let forbidden = context.configuration_problems(draft)?.into_iter().filter(forbids_writing);
+                let found = forbidden.chain(repair::nowhere(draft));
+                wrong.extend(found.map(|problem| (Some(source.name.clone()), problem)));
             }
             if !wrong.is_empty() {
                 problems.extend(wrong);
