@@ -102,6 +102,17 @@ impl Context {
         if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
     }
 
+    /// Where everything of the current folder's workspace lies.
+    pub(crate) fn folders(&self) -> Outcome<Folders> {
+        let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+        self.folders_of(&here)
+    }
+
+    /// Where everything lies of the workspace of somebody who works in this folder.
+    pub(crate) fn folders_of(&self, here: &Path) -> Outcome<Folders> {
+        Ok(Folders::of(self.place_of(here)?, here))
+    }
+
     /// Whether the command line says which store or folder is meant.
     pub(crate) fn says_where(&self) -> bool {
         let Global { store, global, directory, .. } = &self.global;
@@ -164,7 +175,7 @@ impl Context {
     }
 
     fn config(&self) -> Outcome<Config> {
-        setup::config(&Folders::find(self)?, None)
+        setup::config(&self.folders()?, None)
     }
 
     /// Notes what only keeps a plan from running here, and returns the rest.

@@ -13,8 +13,10 @@ mod options;
 mod output;
 mod setup;
 mod source;
+mod style;
 mod thinking;
 mod view;
+mod webhooks;
 mod workspace;
 
 use std::process::ExitCode;

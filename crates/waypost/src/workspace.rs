@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Outcome};
-use crate::setup::TODO;
 
-/// The folder that holds a workspace's store.
-const FOLDER: &str = ".waypost";
+/// The folder that holds a workspace's configuration, logs and store.
+pub(crate) const FOLDER: &str = ".waypost";
 /// The store's file in it.
 const DATABASE: &str = "waypost.db";
+/// jaato's own configuration in it, if somebody has put it there.
+pub(crate) const TODO: &str = "todo.json";
 /// What keeps our folder out of version control, in its `.gitignore`.
 pub(crate) const IGNORED: &str = "*\n";
 

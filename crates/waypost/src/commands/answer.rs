@@ -10,7 +10,7 @@ use waypost_store::{Head, Plans, Query, Sort};
 use crate::context::{Context, Found};
 use crate::error::{Failure, Outcome};
 use crate::options::Guard;
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::view::text;
 
 /// Rows on a page, unless somebody says otherwise.
@@ -65,7 +65,7 @@ impl Answer {
             let hint = format!("write a number from 1 to {ROWS_MAX}");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
+        let config = setup::config(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;

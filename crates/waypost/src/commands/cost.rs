@@ -36,7 +36,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         match &self.plan {
             Some(plan) => of_plan(context, &folders, plan),
             None => of_all(context, &folders),

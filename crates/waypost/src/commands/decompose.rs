@@ -11,10 +11,9 @@ use waypost_planner::{Decompose as Session, Progress, Stopped};
 use waypost_service::{Caller, CreateOptions};
 use waypost_store::WriteError;
 
-use super::plan::read_goal;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Chosen, Room, Within, author, budget, record, report};
+use crate::thinking::{Asked, Bounds, Chosen, Room, Within, author, budget, read_goal, record, report};
 use crate::view::text;
 
 /// The goal that everything else of a new plan is a part of.

@@ -9,7 +9,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::view::text;
 
 /// Leases that are told of.
@@ -29,7 +29,7 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         // A mistake in the configuration is told after the store, which can be looked at without it.
         let config = setup::config(&folders, None);
         let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));

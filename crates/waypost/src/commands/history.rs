@@ -7,7 +7,7 @@ use waypost_store::{Entry, HISTORY_PAGE, Pruned};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 

@@ -17,6 +17,7 @@ use waypost_service::admission::forbids_writing;
 use waypost_service::{Caller, CreateOptions, ServiceError};
 use waypost_store::Plans;
 
+use self::folder::Sources;
 use super::new::plan_id;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
@@ -60,14 +61,6 @@ pub(crate) struct Import {
     repair: bool,
 }
 
-/// What was found.
-#[derive(Default)]
-struct Found {
-    sources: Vec<Source>,
-    /// Why files are left out.
-    left: Vec<Failure>,
-}
-
 /// A plan that was read, and where.
 struct Read {
     from: String,
@@ -77,7 +70,7 @@ struct Read {
 
 impl Import {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let mut found = Found::default();
+        let mut found = Sources::default();
         for path in &self.paths {
             if path != "-" && Path::new(path).is_dir() {
                 folder::read(context, Path::new(path), self.format, &mut found)?;
@@ -123,11 +116,11 @@ impl Import {
     }
 
     /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
-    fn check(&self, context: &mut Context, found: Found) -> Outcome<(Vec<Read>, Vec<Failure>)> {
+    fn check(&self, context: &mut Context, found: Sources) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
         let mut inexact = Vec::new();
-        let Found { sources, mut left } = found;
+        let Sources { sources, mut left } = found;
         for mut source in sources {
             if self.repair {
                 for done in repair::repair(&mut source.reading) {

@@ -58,7 +58,7 @@ pub(crate) struct Init {
 
 impl Init {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let is_person = context.actor()?.kind == ActorKind::Person;
         let clients = self.wanted(&folders.workspace);
         let entry = self.entry(context);

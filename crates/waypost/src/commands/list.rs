@@ -7,7 +7,7 @@ use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::{look, phase_sign, phase_words, text};
 

@@ -8,7 +8,6 @@ use waypost_store::{FoundLog, NoLog, find_log, log_path};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::Folders;
 
 // Of which attempt.
 #[derive(Debug, Args)]
@@ -39,7 +38,7 @@ impl Log {
                 format!("`waypost why {} {task}` tells what it waits for", found.id),
             ));
         }
-        let logs = Folders::find(context)?.logs();
+        let logs = context.folders()?.logs();
         let path = log_path(&logs, &found.id, &task, attempt);
         let worker = state.worker.as_deref().filter(|_| attempt == state.attempt);
         let log = find_log(&found.plans, &logs, (&found.id, &task, attempt), worker, u64::MAX);

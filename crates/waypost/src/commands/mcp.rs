@@ -15,6 +15,7 @@ use waypost_store::{Durability, Plans, Store, open};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::setup::{self, Folders};
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
 Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
@@ -102,7 +103,7 @@ pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
 
 impl Relays {
     fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
-        if !setup::has_webhooks(config) {
+        if !webhooks::any(config) {
             return Ok(());
         }
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,8 +128,8 @@ impl Relays {
 /// are read and written in this one only.
 fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
     let (folders, place) = match folder {
-        Some(folder) => (Folders::of(context, folder)?, context.place_of(folder)?),
-        None => (Folders::find(context)?, context.place()?),
+        Some(folder) => (context.folders_of(folder)?, context.place_of(folder)?),
+        None => (context.folders()?, context.place()?),
     };
     let config = setup::config(&folders, None)?;
     place.prepare()?;

@@ -15,6 +15,7 @@ pub(crate) mod export;
 pub(crate) mod go_on;
 pub(crate) mod graph;
 pub(crate) mod history;
+pub(crate) mod http_listener;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod instructions;
@@ -52,7 +53,9 @@ pub(crate) mod work;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
-use crate::cli::{Command, Task};
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command, Task};
 use crate::context::Context;
 use crate::error::Outcome;
 
@@ -121,7 +124,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Doctor(asked) => asked.run(context),
         Command::Init(asked) => asked.run(context),
         Command::Instructions(asked) => asked.run(context),
-        Command::Completions(asked) => asked.run(context),
+        Command::Completions(asked) => asked.run(context, &mut Cli::command()),
     }
 }
 

@@ -12,8 +12,8 @@ use waypost_planner::Role;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
-use crate::setup::{self, Folders};
+use crate::setup;
+use crate::style::Look;
 
 /// Names of a server's models that are listed for people.
 const NAMES_SHOWN_MAX: usize = 50;
@@ -59,7 +59,7 @@ pub(crate) struct Test {
 
 impl Models {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let config = setup::config(&folders, None)?;
         let around = folders.surroundings();
         match self {

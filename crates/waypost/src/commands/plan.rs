@@ -12,7 +12,7 @@ use crate::commands::plan::making::{Making, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds};
+use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds, read_goal};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -137,21 +137,6 @@ impl Plan {
         let journal = room.journal(&order.plan)?;
         Ok((room.begin(context, order, &journal, Vec::new())?, journal))
     }
-}
-
-/// The goal, from the command line or from standard input.
-pub(crate) fn read_goal(word: &str) -> Outcome<String> {
-    let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
-    let goal = goal.trim().to_owned();
-    if goal.is_empty() {
-        return Err(Failure::usage("the goal is empty", "say what is to be reached"));
-    }
-    let max = waypost_core::limits::TEXT_BYTES_MAX;
-    if goal.len() > max {
-        let message = format!("the goal has {} bytes, over the limit of {max}", goal.len());
-        return Err(Failure::usage(message, "say it shorter, and give the rest as --file"));
-    }
-    Ok(goal)
 }
 
 /// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.

@@ -13,7 +13,7 @@ use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::options;
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -89,7 +89,7 @@ impl Prune {
         if by.kind != ActorKind::Person && !self.dry_run {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
         }
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let configured = setup::config(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
             let message = "nothing says how long ago a plan must have ended";

@@ -9,7 +9,6 @@ use waypost_planner::planning::forget_outdated;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
-use crate::setup::Folders;
 use crate::thinking::{self, Room};
 use crate::view::text;
 
@@ -53,7 +52,7 @@ impl Rollback {
 
     /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.
     fn forget(&self, context: &mut Context, plan: &waypost_core::PlanId, version: u64) -> Outcome {
-        let path = thinking::orders(&Folders::find(context)?).journal(plan);
+        let path = thinking::orders(&context.folders()?).journal(plan);
         if !path.is_file() {
             return Ok(());
         }

@@ -34,6 +34,7 @@ use crate::options::dialect;
 use crate::setup::{self, Folders};
 use crate::source;
 use crate::view::text;
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
 What a task's executor may run stands in the configuration (.waypost/config.toml), never in the plan.
@@ -100,7 +101,7 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let config = Arc::new(setup::config(&folders, self.config.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
@@ -115,7 +116,7 @@ impl Run {
         if self.dry_run {
             return dry::print(context, &config, &draft, self.jobs);
         }
-        let since = setup::webhooks_since(context, &config)?;
+        let since = webhooks::since(context, &config)?;
         let begin = Begin { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
         let (plans, id) = (entered.plans, entered.id);
@@ -136,10 +137,10 @@ impl Run {
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
             return Err(begin::not_approved(context, &id)?);
         }
-        let relay = setup::relay(context, &folders, &config, &plans, since)?;
+        let relay = webhooks::start(context, &folders, &config, &plans, since)?;
         let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
         summary.unreported.extend(relay.finish());
-        setup::say_unreported(context, &summary.unreported);
+        webhooks::report_failures(context, &summary.unreported);
         if let Some(back) = &mut back {
             plans.look(&id, |plan| back.finish(context, plan))?;
         }

@@ -17,7 +17,7 @@ use super::run::begin::{self, Approval, Begin};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::dialect;
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::source;
 
 const EXAMPLES: &str = "\
@@ -53,7 +53,7 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let config = Arc::new(setup::config(&folders, self.config.as_deref())?);
         let mut draft = source::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {

@@ -21,7 +21,7 @@ use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::setup::{self, Folders};
+use crate::setup;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
@@ -92,7 +92,7 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
-    let config = Arc::new(setup::config(&Folders::find(context)?, None)?);
+    let config = Arc::new(setup::config(&context.folders()?, None)?);
     let keys = keys(&config.tui.keys)?;
     let grounds = grounds(context, &config)?;
     let settings = Settings {
@@ -147,7 +147,7 @@ fn grounds(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Ground>> {
 }
 
 fn ground(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Ground> {
-    let around = Folders::find(context)?.surroundings();
+    let around = context.folders()?.surroundings();
     let later = context.for_server();
     let make: Make = Box::new(move || later.plans_to_add_to().map_err(trouble));
     let make = context.place()?.is_absent().then_some(make);

@@ -10,7 +10,7 @@ use super::run::report::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::setup;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -41,7 +41,7 @@ impl Watch {
                 "`waypost submit FILE` makes one; `waypost -C DIR watch` looks elsewhere",
             ));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
+        let config = setup::config(&context.folders()?, None)?;
         let plans = context.plans()?;
         let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;

@@ -8,7 +8,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerSt
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 

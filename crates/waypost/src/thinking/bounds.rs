@@ -3,7 +3,7 @@
 use clap::Args;
 use waypost_planner::planning::Extent;
 
-use super::out_of_bounds;
+use super::failures::out_of_bounds;
 use crate::error::Outcome;
 use crate::options::seconds;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use clap::Args;
 use waypost_config::Planner;
 use waypost_config::{Config, Surroundings};
-use waypost_core::Actor;
+use waypost_core::{Actor, ActorKind};
 use waypost_llm::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
 use waypost_planner::planning::Extent;
 use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
 
-use super::{author, of_journal};
+use super::failures::of_journal;
 use crate::commands::model::failure;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
@@ -95,6 +95,15 @@ impl Chosen {
     pub(crate) fn actor(&self, context: &Context) -> Outcome<Actor> {
         author(context, &self.name)
     }
+}
+
+/// Who a model's words are written by: the agent who asks, or for a person the model itself.
+pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
+    let asks = context.actor()?;
+    Ok(match asks.kind {
+        ActorKind::Agent => asks,
+        ActorKind::Person | ActorKind::Worker | ActorKind::System => Actor::agent(model),
+    })
 }
 
 /// Finds the models.

@@ -11,7 +11,8 @@ use waypost_planner::planning::{Step, Watcher};
 use waypost_planner::{Ask, Meaning, Purpose};
 
 use crate::context::Context;
-use crate::output::{Live, Look};
+use crate::output::Live;
+use crate::style::Look;
 use crate::view::text;
 
 /// Between two drawings.

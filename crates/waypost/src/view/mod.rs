@@ -15,7 +15,7 @@ use waypost_core::{Counts, Phase};
 use waypost_store::Head;
 use waypost_text::{Role, StatusSign};
 
-use crate::output::Look;
+use crate::style::Look;
 
 /// Cells of a progress bar.
 const BAR_CELLS: usize = 20;

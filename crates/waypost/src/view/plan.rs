@@ -4,7 +4,8 @@ use waypost_core::Plan;
 use waypost_store::Head;
 
 use super::{look, phase_sign, phase_words, progress, text};
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Lines of a body that are shown before it is cut.
 const BODY_LINES_MAX: usize = 12;

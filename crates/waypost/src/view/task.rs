@@ -3,7 +3,8 @@
 use waypost_core::{Json, LockMode, Plan, Standing, Task, TaskState, Timestamp, Waiting, When, Work};
 
 use super::{look, phase_words, text};
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Columns of the names on the left.
 const NAME_COLUMNS: usize = 14;

@@ -3,7 +3,8 @@
 use waypost_core::{Dependency, Plan, Standing, Task};
 
 use super::{look, text};
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Levels that are drawn; deeper tasks say how deep they stand.
 const LEVELS_DRAWN_MAX: usize = 10;

@@ -10,7 +10,7 @@ use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_run::{Control, Notice, Remark, View, Watcher, reports};
 
 use crate::context::Context;
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::{self, text};
 
 /// Lines of running tasks that are drawn at the most.
