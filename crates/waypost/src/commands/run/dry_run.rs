@@ -7,7 +7,7 @@ use waypost_service::{disclosure, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::text;
 
 /// Before what belongs to a task.
