@@ -57,7 +57,7 @@ pub(crate) enum Command {
     /// Break a goal, a plan or a task down until every part is small enough
     Decompose(command::decompose::Decompose),
     /// Go on with thinking that has not come to its end
-    Continue(command::go_on::GoOn),
+    Continue(command::continue_planning::Continue),
     /// Take back the thinking about a goal, with everything below it
     Rollback(command::rollback::Rollback),
     /// Show everything that was thought about a goal, and what models were asked
@@ -105,38 +105,38 @@ pub(crate) enum Command {
     Add(command::task_add::Add),
     /// Begin to work on a task
     #[command(visible_alias = "claim")]
-    Start(command::work::Start),
+    Start(command::task_lifecycle::Start),
     /// Say how far a running task is
-    Progress(command::work::Progress),
+    Progress(command::task_lifecycle::Progress),
     /// Say that a task is done
     #[command(visible_aliases = ["close", "complete", "finish"])]
-    Done(command::work::Done),
+    Done(command::task_lifecycle::Done),
     /// Say that a task failed
-    Fail(command::work::Fail),
+    Fail(command::task_lifecycle::Fail),
     /// Pass over a task
-    Skip(command::work::Skip),
+    Skip(command::task_lifecycle::Skip),
     /// Ask a person about a task you work on, and leave it until there is an answer
-    Ask(command::leave::Ask),
+    Ask(command::ask_release::AskPerson),
     /// Show what waits for a person's word, or give it (only a person can)
     Answer(command::answer::Answer),
     /// Give back a task you work on, undone
-    Release(command::leave::Release),
+    Release(command::ask_release::Release),
     /// Do again what failed: one task, or all of the plan
-    Retry(command::work::Retry),
+    Retry(command::task_lifecycle::Retry),
     /// Stop a task, or the whole plan
-    Cancel(command::work::Cancel),
+    Cancel(command::task_lifecycle::Cancel),
     /// Allow a plan to run (only a person can)
-    Approve(command::phase::Approve),
+    Approve(command::plan_lifecycle::Approve),
     /// Do not allow a plan to run (only a person can)
-    Reject(command::phase::Reject),
+    Reject(command::plan_lifecycle::Reject),
     /// Ask a person to approve a plan
-    RequestApproval(command::phase::RequestApproval),
+    RequestApproval(command::plan_lifecycle::RequestApproval),
     /// Start nothing new in a plan
-    Pause(command::phase::Pause),
+    Pause(command::plan_lifecycle::Pause),
     /// Go on with a paused plan
-    Resume(command::phase::Resume),
+    Resume(command::plan_lifecycle::Resume),
     /// End a plan
-    FinishPlan(command::phase::FinishPlan),
+    FinishPlan(command::plan_lifecycle::FinishPlan),
     /// Read or write a plan's free words for where it stands
     #[command(subcommand)]
     Status(command::status::Status),
@@ -199,18 +199,18 @@ pub(crate) enum Task {
     Revise(command::task_revise::Revise),
     /// Take a task out, with its children
     #[command(visible_alias = "rm")]
-    Remove(command::task_place::Remove),
+    Remove(command::task_move::Remove),
     /// Give a task another place or parent
     #[command(visible_alias = "mv")]
-    Move(command::task_place::Move),
+    Move(command::task_move::Move),
     /// Pass over a task
-    Skip(command::work::Skip),
+    Skip(command::task_lifecycle::Skip),
     /// Show everything about a task
     Show(command::show::ShowTask),
     /// Say that a task is done
-    Done(command::work::Done),
+    Done(command::task_lifecycle::Done),
     /// Say that a task failed
-    Fail(command::work::Fail),
+    Fail(command::task_lifecycle::Fail),
     /// Begin to work on a task
-    Start(command::work::Start),
+    Start(command::task_lifecycle::Start),
 }

@@ -35,7 +35,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The word for programs, where nothing more exact is known.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Usage => "usage",
@@ -72,7 +72,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit,
-            code: exit.word().to_owned(),
+            code: exit.as_str().to_owned(),
             message: message.into(),
             details: Vec::new(),
             hint: hint.into(),

@@ -9,15 +9,15 @@ mod context;
 mod error;
 mod files;
 mod instructions;
+mod load_config;
 mod options;
 mod output;
-mod setup;
-mod source;
+mod plan_input;
+mod planning;
+mod store_location;
 mod style;
-mod thinking;
 mod view;
 mod webhooks;
-mod workspace;
 
 use std::process::ExitCode;
 
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         Err(error) => return misread(&error),
     };
     let mut context = Context::new(cli.global);
-    waypost_exec::traces::begin(&setup::variables());
+    waypost_exec::traces::begin(&load_config::variables());
     let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
     waypost_exec::traces::finish();
     ended(context.out, outcome)

@@ -72,7 +72,7 @@ impl Output {
     /// Data as it stands; but what a plan or a worker wrote must not steer a terminal.
     pub(crate) fn text(&mut self, text: &str) {
         if io::stdout().is_terminal() {
-            self.data.push_str(&unable_to_steer(text));
+            self.data.push_str(&without_control_sequences(text));
         } else {
             self.data.push_str(text);
         }
@@ -131,9 +131,9 @@ impl Output {
     }
 
     /// What is said while something goes on.
-    pub(crate) fn live(&self) -> Live {
+    pub(crate) fn live(&self) -> LiveOutput {
         let terminal = io::stderr().is_terminal();
-        Live { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
+        LiveOutput { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
     }
 
     fn talk(&self, line: &str) {
@@ -184,14 +184,14 @@ const VERB_COLUMNS: usize = 7;
 /// What is said beside the data while something goes on, from any thread: lines that stay, and on a terminal one that is
 /// drawn over and over.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveOutput {
     silent: bool,
     terminal: bool,
     color: bool,
     columns: usize,
 }
 
-impl Live {
+impl LiveOutput {
     /// A line that stays.
     pub(crate) fn line(&self, look: Look, verb: &str, words: &str) {
         if self.silent {
@@ -251,7 +251,7 @@ pub(crate) fn says_yes(question: &str) -> bool {
 }
 
 /// The text without sequences that a terminal obeys, and without what turns text around.
-fn unable_to_steer(text: &str) -> String {
+fn without_control_sequences(text: &str) -> String {
     let shown = anstream::adapter::strip_str(text).to_string();
     sanitize(&shown).into_owned()
 }
@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_shown_as_it_stands_steers_no_terminal() {
         let hostile = "\u{1b}[2J\u{1b}]8;;http://evil\u{7}link\u{1b}]8;;\u{7} \u{1b}[32mgreen\u{1b}[0m\r\u{202e}end\n\tnext\n";
-        assert_eq!(unable_to_steer(hostile), "link green\n�end\n\tnext\n");
+        assert_eq!(without_control_sequences(hostile), "link green\n�end\n\tnext\n");
     }
 
     #[test]

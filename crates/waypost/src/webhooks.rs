@@ -8,7 +8,7 @@ use waypost_store::Plans;
 
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::Folders;
+use crate::load_config::Folders;
 
 /// Where webhooks that were never told anything begin: at the end of the log as it is before this command writes.
 pub(crate) fn since(context: &Context, config: &Config) -> Outcome<u64> {
@@ -32,7 +32,7 @@ pub(crate) fn start(
     for words in &config.ignored {
         context.out.note(words);
     }
-    Ok(Relay::start(plans, config, &folders.surroundings(), since)?)
+    Ok(Relay::start(plans, config, &folders.execution_env(), since)?)
 }
 
 /// Says what could not be reported.

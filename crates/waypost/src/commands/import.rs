@@ -22,7 +22,7 @@ use super::new::plan_id;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::options::dialect;
-use crate::source::Source;
+use crate::plan_input::Source;
 use crate::view::text;
 
 /// Names that a note lists.
@@ -86,7 +86,7 @@ impl Import {
         let (reads, left) = self.check(context, found)?;
         // Whoever wants all of it exactly, or means one plan, wants nothing else.
         if !left.is_empty() && (reads.is_empty() || self.strict || id.is_some()) {
-            return left_out(left, Rest::Untouched);
+            return left_out(left, OtherFiles::Untouched);
         }
         if reads.is_empty() {
             let hint = "see that the path is right; of an index, import the folder that it lies in";
@@ -112,7 +112,7 @@ impl Import {
                 context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
             }
         }
-        left_out(left, Rest::Imported)
+        left_out(left, OtherFiles::Imported)
     }
 
     /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
@@ -169,13 +169,13 @@ impl Import {
 
 /// What became of the files beside those that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum OtherFiles {
     Imported,
     Untouched,
 }
 
 /// Names what was left out, if anything was.
-fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
+fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     let Some(last) = left.pop() else { return Ok(()) };
     let mut failure = if left.is_empty() {
         last
@@ -192,8 +192,8 @@ fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
         failure.with_fact("left_out", messages)
     };
     match rest {
-        Rest::Imported => failure.details.push("  everything else was imported".to_owned()),
-        Rest::Untouched => {}
+        OtherFiles::Imported => failure.details.push("  everything else was imported".to_owned()),
+        OtherFiles::Untouched => {}
     }
     Err(failure)
 }

@@ -14,7 +14,7 @@ use waypost_store::{Durability, Plans, Store, open};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
@@ -109,7 +109,7 @@ impl Relays {
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !relays.contains_key(&folders.own) {
             let plans = Arc::new(Plans::new(Arc::clone(store)));
-            let relay = Relay::start(&plans, config, &folders.surroundings(), plans.latest()?)?;
+            let relay = Relay::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
             relays.insert(folders.own.clone(), relay);
         }
         Ok(())
@@ -128,10 +128,10 @@ impl Relays {
 /// are read and written in this one only.
 fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
     let (folders, place) = match folder {
-        Some(folder) => (context.folders_of(folder)?, context.place_of(folder)?),
-        None => (context.folders()?, context.place()?),
+        Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
+        None => (context.folders()?, context.store_location()?),
     };
-    let config = setup::config(&folders, None)?;
+    let config = load_config::load(&folders, None)?;
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;

@@ -12,7 +12,7 @@ use waypost_planner::Role;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup;
+use crate::load_config;
 use crate::style::Look;
 
 /// Names of a server's models that are listed for people.
@@ -60,8 +60,8 @@ pub(crate) struct Test {
 impl Models {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = setup::config(&folders, None)?;
-        let around = folders.surroundings();
+        let config = load_config::load(&folders, None)?;
+        let around = folders.execution_env();
         match self {
             Self::List(list) => list.run(context, &config, &around),
             Self::Test(test) => test.run(context, &config, &around),

@@ -8,7 +8,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
-use super::work::lease;
+use super::task_lifecycle::lease;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::options::seconds;

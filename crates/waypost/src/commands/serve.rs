@@ -1,6 +1,6 @@
 //! `waypost serve`: plans for agents and people over HTTP, and run by a worker of its own, until somebody stops it.
 
-mod beside;
+mod embedded_worker;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use waypost_http::{Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, TokenError, 
 use waypost_mcp::{Server, http_service};
 use waypost_service::Service;
 
-use self::beside::Beside;
+use self::embedded_worker::EmbeddedWorker;
 use super::http_listener::{address, host_origin_guard};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
@@ -92,7 +92,7 @@ impl Serve {
                 )
             })?;
             // Begun only now: whoever cannot serve runs nothing either.
-            let beside = (!no_worker).then(|| Beside::begin(context, plans, config, &folders, runs));
+            let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
             greet(context, at, person.as_deref())?;
             let ended = serve(listener, site, async {

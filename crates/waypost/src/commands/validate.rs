@@ -8,7 +8,7 @@ use waypost_formats::Dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::options::dialect;
-use crate::source::{self, Source};
+use crate::plan_input::{self, Source};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -36,9 +36,9 @@ impl Validate {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut sound: Vec<Value> = Vec::new();
         for what in &self.what {
-            if !source::is_file(what) {
-                let found = context.find(what).map_err(|failure| source::or_file(what, failure))?;
-                let draft = found.look(|plan| plan.to_draft())?;
+            if !plan_input::is_file(what) {
+                let found = context.find(what).map_err(|failure| plan_input::or_file(what, failure))?;
+                let draft = found.read(|plan| plan.to_draft())?;
                 let mut of_plan = waypost_core::validate(&draft);
                 let configured = context.configuration_problems(&draft)?;
                 of_plan.extend(context.note_not_configured(configured));

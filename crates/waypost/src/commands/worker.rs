@@ -15,11 +15,11 @@ use waypost_run::{
 };
 
 use super::http_listener::{Metrics, address};
-use super::run::report::{self, Scope};
+use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen};
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::setup;
+use crate::load_config;
 use crate::view::text;
 use crate::webhooks;
 
@@ -98,7 +98,7 @@ pub(crate) fn options(
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = context.folders()?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let config = load_config::load(&folders, self.config.as_deref())?;
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
@@ -112,9 +112,10 @@ impl Worker {
         self.greet(context, &config);
         let config = Arc::new(config);
         let mut runner =
-            Runner::with(plans, Arc::clone(&config), folders.surroundings(), options).map_err(failed_run)?;
+            Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;
-        let mut watcher = Counting { inner: report::watcher(context, Scope::Many, &config), counts: [0; 6] };
+        let mut watcher =
+            Counting { inner: progress::watcher(context, Scope::Many, &config), counts: [0; 6] };
         let summary = runner.run(&mut watcher).map_err(failed_run)?;
         let Counting { inner, counts } = watcher;
         drop(inner);

@@ -2,14 +2,14 @@
 
 pub(crate) mod ascii;
 pub(crate) mod differences;
-pub(crate) mod graph;
 pub(crate) mod json;
+pub(crate) mod levels;
 pub(crate) mod plan;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod text;
 pub(crate) mod tree;
-pub(crate) mod unified;
+pub(crate) mod unified_diff;
 
 use waypost_core::{Counts, Phase};
 use waypost_store::Head;
@@ -21,7 +21,7 @@ use crate::style::Look;
 const BAR_CELLS: usize = 20;
 
 /// How a sign and the word beside it look.
-pub(crate) fn look(sign: StatusSign) -> Look {
+pub(crate) fn sign_look(sign: StatusSign) -> Look {
     match sign.role() {
         Role::You => Look::Magenta,
         Role::Failed => Look::Red,

@@ -2,7 +2,7 @@
 
 use waypost_core::{Dependency, Plan, Standing, Task};
 
-use super::{look, text};
+use super::{sign_look, text};
 use crate::output::Output;
 use crate::style::Look;
 
@@ -145,7 +145,7 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
     let description = text::excerpt(&task.spec.description, room);
-    let mut line = format!("{}{}", out.paint(&word, look(standing.sign())), head);
+    let mut line = format!("{}{}", out.paint(&word, sign_look(standing.sign())), head);
     let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {

@@ -8,7 +8,7 @@ use waypost_formats::{Dialect, Unreadable, read as read_text, read_backlog, snif
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::source::Source;
+use crate::plan_input::Source;
 
 /// Files that one folder may give.
 const FILES_MAX: usize = 100_000;

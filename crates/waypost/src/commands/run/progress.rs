@@ -92,7 +92,7 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
 }
 
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
+fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
@@ -250,7 +250,7 @@ impl Watcher for Lines {
         if !self.console.shows(notice) {
             return;
         }
-        let line = match (words(&self.scope, notice), notice) {
+        let line = match (describe_event(&self.scope, notice), notice) {
             (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
             (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
@@ -371,7 +371,7 @@ impl Watcher for Terminal {
             | Notice::QuestionAnswered { .. }
             | Notice::PlanIs { .. } => String::new(),
         };
-        let line = match (notice, words(&self.scope, notice)) {
+        let line = match (notice, describe_event(&self.scope, notice)) {
             (Notice::PlanIs { plan, phase }, _) => {
                 text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
                     .into_owned()

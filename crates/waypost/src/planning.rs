@@ -1,8 +1,8 @@
 //! What the commands that ask models share: which models, within which bounds, which journal, and how it goes on after an end.
 
-mod bounds;
 mod failures;
 mod goal;
+mod limits;
 mod models;
 pub(crate) mod progress;
 pub(crate) mod report;
@@ -21,22 +21,22 @@ use waypost_planner::planning::{
 use waypost_service::{Record, Service};
 use waypost_store::Plans;
 
-pub(crate) use bounds::Bounds;
 pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
 pub(crate) use goal::read_goal;
-pub(crate) use models::{Asked, Chosen, author};
-use progress::Talk;
+pub(crate) use limits::PlanningLimits;
+pub(crate) use models::{Chosen, ModelOptions, author};
+use progress::ProgressOutput;
 
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
 use crate::view::text;
 
 /// The folder of orders and journals, in the folder that is ours.
 const FOLDER: &str = "planning";
 
 /// Where somebody thinks, and with whom.
-pub(crate) struct Room {
+pub(crate) struct PlanningSession {
     /// The folders of the workspace.
     pub(crate) folders: Folders,
     /// What the operator allows.
@@ -53,7 +53,7 @@ pub(crate) struct Room {
     pub(crate) stop: Stop,
 }
 
-impl Room {
+impl PlanningSession {
     /// Of the current folder. Makes no store: what is looked for is there, or is not.
     pub(crate) fn enter(context: &Context) -> Outcome<Self> {
         Self::with(context, context.plans()?)
@@ -66,7 +66,7 @@ impl Room {
 
     fn with(context: &Context, plans: Arc<Plans>) -> Outcome<Self> {
         let folders = context.folders()?;
-        let config = setup::config(&folders, None)?;
+        let config = load_config::load(&folders, None)?;
         let orders = orders(&folders);
         let service = context.service(&plans);
         Ok(Self { folders, config, orders, plans, service, halt: Halt::default(), stop: Stop::new() })
@@ -107,7 +107,7 @@ impl Room {
     }
 
     /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
-    pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
+    pub(crate) fn choose(&self, asked: &ModelOptions) -> Outcome<Chosen> {
         if let Some(to) = &asked.record {
             check_record(to)?;
         }
@@ -184,7 +184,7 @@ impl Room {
         steps: Steps,
         session: &mut S,
     ) -> Outcome<Thought> {
-        let talk = Talk::new(context);
+        let talk = ProgressOutput::new(context);
         let model = chosen.recorded(journal);
         let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
         let thinker = Thinker {
@@ -266,8 +266,8 @@ impl Room {
     }
 
     /// The plan, for whoever answers about it.
-    pub(crate) fn found(self, plan: PlanId) -> Found {
-        Found { plans: self.plans, service: self.service, id: plan }
+    pub(crate) fn found(self, plan: PlanId) -> PlanHandle {
+        PlanHandle { plans: self.plans, service: self.service, id: plan }
     }
 }
 

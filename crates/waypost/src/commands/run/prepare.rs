@@ -14,7 +14,7 @@ use super::super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
-use crate::source;
+use crate::plan_input;
 use crate::view::{differences as difference_lines, text};
 
 /// Tasks that a question names.
@@ -23,7 +23,7 @@ const TASKS_NAMED_MAX: usize = 10;
 const DIFFERENCES_NAMED_MAX: usize = 8;
 
 /// What is to be brought into the store.
-pub(crate) struct Begin<'a> {
+pub(crate) struct RunRequest<'a> {
     /// The word on the command line: a file or a plan.
     pub(crate) what: &'a str,
     /// The queue that it is to be placed on.
@@ -37,7 +37,7 @@ pub(crate) struct Begin<'a> {
 }
 
 /// A plan of the store that was brought there, or was there already.
-pub(crate) struct Entered {
+pub(crate) struct SubmittedPlan {
     pub(crate) plans: Arc<Plans>,
     pub(crate) id: PlanId,
     /// Whether it is new.
@@ -59,23 +59,28 @@ pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(not_allowed(config, &problems)) }
 }
 
-impl Begin<'_> {
+impl RunRequest<'_> {
     /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
-    pub(crate) fn enter(&self, context: &Context, config: &Arc<Config>, draft: Draft) -> Outcome<Entered> {
-        if !source::is_file(self.what) {
+    pub(crate) fn enter(
+        &self,
+        context: &Context,
+        config: &Arc<Config>,
+        draft: Draft,
+    ) -> Outcome<SubmittedPlan> {
+        if !plan_input::is_file(self.what) {
             let found = context.find(self.what)?;
             if let Some(queue) = self.queue {
                 let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
                 let ops = vec![EditOp::RevisePlan(Box::new(changes))];
                 found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
             }
-            return Ok(Entered { plans: found.plans, id: found.id, made: false });
+            return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false });
         }
         let plans = context.plans_to_add_to()?;
         let service = Service::new(Arc::clone(&plans), Arc::clone(config));
         let entered = service.submit(&context.caller()?, draft, self.executor);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
-        Ok(Entered { plans, id, made })
+        Ok(SubmittedPlan { plans, id, made })
     }
 
     /// Gives the tasks without work to the executor, if there is one.

@@ -11,7 +11,7 @@ use waypost_planner::planning::{Step, Watcher};
 use waypost_planner::{Ask, Meaning, Purpose};
 
 use crate::context::Context;
-use crate::output::Live;
+use crate::output::LiveOutput;
 use crate::style::Look;
 use crate::view::text;
 
@@ -27,8 +27,8 @@ const DEPTH_DRAWN_MAX: usize = 10;
 const PROBLEMS_MAX: usize = 3;
 
 /// Says how the thinking goes.
-pub(crate) struct Talk {
-    live: Live,
+pub(crate) struct ProgressOutput {
+    live: LiveOutput,
     state: Mutex<State>,
 }
 
@@ -39,7 +39,7 @@ struct State {
     drawn: Option<Instant>,
 }
 
-impl Talk {
+impl ProgressOutput {
     /// To whoever looks at the terminal, or reads what is said beside the data.
     pub(crate) fn new(context: &Context) -> Self {
         Self { live: context.out.live(), state: Mutex::default() }
@@ -88,7 +88,7 @@ impl Talk {
     }
 }
 
-impl Progress for Talk {
+impl Progress for ProgressOutput {
     fn told(&self, ask: &Ask, moment: &Moment<'_>) {
         let mut state = self.state();
         match moment {
@@ -129,9 +129,9 @@ impl Progress for Talk {
     }
 }
 
-impl Watcher for Talk {
+impl Watcher for ProgressOutput {
     fn stepped(&self, step: &Step<'_>) {
-        let Some((look, verb, words)) = words(step) else { return };
+        let Some((look, verb, words)) = describe_step(step) else { return };
         self.say_at(step.depth, look, verb, &words);
         for repair in step.repairs {
             self.say_at(step.depth + 1, Look::Dim, "", repair.words());
@@ -140,7 +140,7 @@ impl Watcher for Talk {
 }
 
 /// The verb for an answer and the words for it; nothing where it need not be said.
-fn words(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
+fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
     let name = step.ask.task.as_ref().map_or("the plan", |task| task.as_str());
     if let Some(refusal) = step.refusal {
         return Some((Look::Yellow, "left", format!("{name}: the plan did not take it: {refusal}")));

@@ -9,7 +9,7 @@ use waypost_config::{BadConfig, Config, Layer, Origin, Surroundings};
 use waypost_store::worker_name;
 
 use crate::error::{Exit, Failure, Outcome};
-use crate::workspace::{FOLDER, Place, TODO};
+use crate::store_location::{FOLDER, StoreLocation, TODO};
 
 /// The configuration's file in the folder of a workspace.
 const FILE: &str = "config.toml";
@@ -25,7 +25,7 @@ pub(crate) struct Folders {
 impl Folders {
     /// Those of somebody who works in this folder with this store. A worktree does its work in itself and shares all else with
     /// its repository.
-    pub(crate) fn of(place: Place, here: &Path) -> Self {
+    pub(crate) fn of(place: StoreLocation, here: &Path) -> Self {
         let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
         let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
         let own = place.folder.unwrap_or_else(|| workspace.join(FOLDER));
@@ -34,7 +34,7 @@ impl Folders {
 
     /// Makes the folder that is ours, if it is not there.
     pub(crate) fn prepare(&self) -> Outcome {
-        Place { location: String::new(), folder: Some(self.own.clone()) }.prepare()
+        StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
     /// Where logs of attempts are kept.
@@ -43,7 +43,7 @@ impl Folders {
     }
 
     /// What the work of tasks finds around it.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn execution_env(&self) -> Surroundings {
         Surroundings {
             workspace: self.workspace.clone(),
             logs: self.logs(),
@@ -62,7 +62,7 @@ pub(crate) fn variables() -> BTreeMap<String, String> {
 }
 
 /// The user's configuration, the workspace's over it, a named file over both, and the environment over all.
-pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
+pub(crate) fn load(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
     let variables = variables();
     let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = said("XDG_CONFIG_HOME").or_else(|| said("HOME").map(|home| home.join(".config")));

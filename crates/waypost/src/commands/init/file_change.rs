@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A file, and what is to be done about it.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct FileChange {
     /// How it is spoken of.
     pub(super) name: String,
     /// Where it is, links followed.
@@ -37,7 +37,7 @@ pub(super) enum What {
     Refused(Unmergeable),
 }
 
-impl Step {
+impl FileChange {
     /// Looks at a file below `root` and at what it should be. Changes nothing.
     pub(super) fn new(
         root: &Path,

@@ -15,7 +15,7 @@ use crate::commands::run::failed_run;
 use crate::commands::worker;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::Folders;
+use crate::load_config::Folders;
 use crate::view::text;
 
 /// Seconds that what runs may take after the server was told to end.
@@ -26,12 +26,12 @@ const STOP_SECONDS_MAX: u64 = 15;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// A worker beside the server.
-pub(super) struct Beside {
+pub(super) struct EmbeddedWorker {
     controller: Controller,
     ended: oneshot::Receiver<()>,
 }
 
-impl Beside {
+impl EmbeddedWorker {
     /// Begins to run what is active; `runs` says for how long.
     pub(super) fn begin(
         context: &Context,
@@ -41,7 +41,7 @@ impl Beside {
         runs: Arc<AtomicBool>,
     ) -> Outcome<Self> {
         let options = worker::options(&config, &[], &[], None, Patience::UntilAsked);
-        let around = folders.surroundings();
+        let around = folders.execution_env();
         let own = context.for_server();
         let (tell, told) = channel();
         let (over, ended) = oneshot::channel();

@@ -4,7 +4,7 @@ use clap::Args;
 use waypost_core::Ask as Question;
 use waypost_service::{TaskRef, TaskReport};
 
-use super::work::Which;
+use super::task_lifecycle::TaskArgs;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
@@ -13,15 +13,15 @@ const ASK_EXAMPLES: &str = "\
 The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.
 
 Examples:
-  waypost ask kq3 t2 'Which of the two schemas is the right one?'
+  waypost ask kq3 t2 'TaskArgs of the two schemas is the right one?'
   waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
 
 // A question.
 #[derive(Debug, Args)]
 #[command(after_help = ASK_EXAMPLES)]
-pub(crate) struct Ask {
+pub(crate) struct AskPerson {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// The question
     #[arg(required = true)]
     question: Vec<String>,
@@ -35,7 +35,7 @@ pub(crate) struct Ask {
     guard: Guard,
 }
 
-impl Ask {
+impl AskPerson {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
         let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
@@ -53,7 +53,7 @@ impl Ask {
 #[derive(Debug, Args)]
 pub(crate) struct Release {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// Why
     #[arg(long, default_value = "")]
     reason: String,

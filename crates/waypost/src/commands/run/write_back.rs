@@ -12,7 +12,7 @@ use crate::commands::export::loss_lines;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::source::FilePlan;
+use crate::plan_input::FilePlan;
 
 /// Between two writings while the plan runs.
 const WRITE_INTERVAL: Duration = Duration::from_secs(1);

@@ -80,7 +80,7 @@ impl Move {
             ));
         }
         let found = context.find(&self.plan)?;
-        let (task, parent, position) = found.look(|plan| self.target(plan))??;
+        let (task, parent, position) = found.read(|plan| self.target(plan))??;
         let ops = vec![EditOp::MoveTask { task: task.clone(), parent, position }];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
         context.done_task(&found, &reply, &task, &format!("moved {task}"))

@@ -15,7 +15,7 @@ use super::failures::of_journal;
 use crate::commands::model::failure;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
 
 /// Whose words a replayed plan is made of.
 const REPLAYED: &str = "planner";
@@ -26,7 +26,7 @@ const MODEL_VARIABLE: &str = "WAYPOST_MODEL";
 // Who is asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Models")]
-pub(crate) struct Asked {
+pub(crate) struct ModelOptions {
     // The variable is not clap's affair: it would take it for a word of the command line that conflicts with --replay.
     /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it [env: WAYPOST_MODEL]
     #[arg(long, value_name = "MODEL")]
@@ -39,13 +39,13 @@ pub(crate) struct Asked {
     pub(crate) replay: Option<PathBuf>,
 }
 
-impl Asked {
+impl ModelOptions {
     /// The model that stands above the configuration: the one that was said, or that of the environment. A replay asks none.
     pub(crate) fn model(&self) -> Option<String> {
         if self.replay.is_some() {
             return None;
         }
-        let variable = || setup::variables().remove(MODEL_VARIABLE).filter(|model| !model.is_empty());
+        let variable = || load_config::variables().remove(MODEL_VARIABLE).filter(|model| !model.is_empty());
         self.model.clone().or_else(variable)
     }
 }
@@ -82,7 +82,7 @@ impl Chosen {
     }
 
     /// How sessions ask.
-    pub(crate) fn manner(&self) -> Manner {
+    pub(crate) fn prompt_policy(&self) -> Manner {
         self.manner.clone()
     }
 
@@ -107,7 +107,7 @@ pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
 }
 
 /// Finds the models.
-pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outcome<Chosen> {
+pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -> Outcome<Chosen> {
     let manner = Manner {
         prompts: prompts(config, folders)?,
         repairs_max: config.planner.repairs,
@@ -121,7 +121,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
         let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
         return Ok(Chosen { model, by_role: None, prices: Default::default(), manner, name });
     }
-    let around: Surroundings = folders.surroundings();
+    let around: Surroundings = folders.execution_env();
     let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
@@ -139,7 +139,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
 
 /// Takes the secrets of the environment and of the models that the configuration has out of what is sent and kept.
 pub(super) fn redactor(config: &Config, folders: &Folders) -> Redactor {
-    secrets_of(config, &folders.surroundings())
+    secrets_of(config, &folders.execution_env())
 }
 
 /// How far to go where nobody says.
@@ -166,7 +166,7 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
     let mut own = Vec::new();
     for name in Prompts::names() {
         let file = format!("{folder}/{name}.md");
-        match setup::inside(&folders.workspace, &file) {
+        match load_config::inside(&folders.workspace, &file) {
             Ok(text) => own.push((name, text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {

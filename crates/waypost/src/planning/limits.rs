@@ -14,8 +14,8 @@ const DEPTH_MAX: usize = 100;
 
 // How far to go, and what it may cost.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Bounds")]
-pub(crate) struct Bounds {
+#[command(next_help_heading = "PlanningLimits")]
+pub(crate) struct PlanningLimits {
     /// Goals with so many goals above them are not broken down any more [default: 5]
     #[arg(long, value_name = "N")]
     max_depth: Option<usize>,
@@ -45,7 +45,7 @@ pub(crate) struct Bounds {
     no_refine: bool,
 }
 
-impl Bounds {
+impl PlanningLimits {
     /// What was said, over what stands already.
     pub(crate) fn over(&self, mut extent: Extent) -> Outcome<Extent> {
         let within = |option: &str, found: Option<usize>, min: usize, max: usize| match found {

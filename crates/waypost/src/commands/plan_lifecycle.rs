@@ -31,7 +31,7 @@ pub(crate) struct Approve {
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let (current, machine_tasks) = found.look(|plan| {
+        let (current, machine_tasks) = found.read(|plan| {
             let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
             (plan.version(), machine_tasks)
         })?;
@@ -100,7 +100,7 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let running = found.look(|plan: &Plan| plan.running().count())?;
+        let running = found.read(|plan: &Plan| plan.running().count())?;
         let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
         let said = match running {
             0 => "paused".to_owned(),
@@ -129,7 +129,7 @@ impl Resume {
 
 /// How a plan ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Ending {
+enum FinalPhase {
     /// All that was to be done is done.
     Completed,
     /// It did not work out.
@@ -145,7 +145,7 @@ pub(crate) struct FinishPlan {
     plan: String,
     /// How it ended
     #[arg(value_enum)]
-    ending: Ending,
+    ending: FinalPhase,
     /// What came of it
     #[arg(long, default_value = "")]
     summary: String,
@@ -157,9 +157,9 @@ impl FinishPlan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let phase = match self.ending {
-            Ending::Completed => Phase::Completed,
-            Ending::Failed => Phase::Failed,
-            Ending::Cancelled => Phase::Cancelled,
+            FinalPhase::Completed => Phase::Completed,
+            FinalPhase::Failed => Phase::Failed,
+            FinalPhase::Cancelled => Phase::Cancelled,
         };
         let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;

@@ -6,23 +6,23 @@ use waypost_core::{Json, Phase, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::context::{Context, Found, task_of};
+use crate::context::{Context, PlanHandle, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, seconds};
 use crate::view::text;
 
-// Which task.
+// TaskArgs task.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
+pub(crate) struct TaskArgs {
     /// The plan
     plan: String,
     /// The task
     task: String,
 }
 
-impl Which {
-    pub(crate) fn find(&self, context: &Context) -> Outcome<(Found, TaskId)> {
+impl TaskArgs {
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, TaskId)> {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         Ok((found, task))
@@ -33,7 +33,7 @@ impl Which {
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
     lease: u32,
@@ -64,7 +64,7 @@ impl Start {
 #[derive(Debug, Args)]
 pub(crate) struct Progress {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// How far it is, in words
     #[arg(required = true)]
     words: Vec<String>,
@@ -96,7 +96,7 @@ Examples:
 #[command(after_help = DONE_EXAMPLES)]
 pub(crate) struct Done {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// What was accomplished, in words; @FILE reads it from a file
     #[arg(long)]
     result: Option<String>,
@@ -112,7 +112,7 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let result = self.result.as_deref().map(files::said_or_read).transpose()?;
+        let result = self.result.as_deref().map(files::text_argument).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
         let report = TaskReport::Done { result, output };
         finish(context, &self.which, self.attempt, report, &self.guard, "is done")
@@ -121,7 +121,7 @@ impl Done {
 
 fn finish(
     context: &mut Context,
-    which: &Which,
+    which: &TaskArgs,
     attempt: Option<u32>,
     report: TaskReport,
     guard: &Guard,
@@ -129,10 +129,10 @@ fn finish(
 ) -> Outcome {
     let found = context.find(&which.plan)?;
     let (task, skipped_before) =
-        found.look(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
+        found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
     let of = TaskRef { plan: &found.id, task: &task, attempt };
     let reply = found.service.report(&context.caller()?, of, report, guard.into())?;
-    let (status, is_reported, again, skipped) = found.look(|plan| {
+    let (status, is_reported, again, skipped) = found.read(|plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         let again = state.and_then(|state| state.not_before);
         let is_reported = state.is_some_and(|state| state.reported().is_some());
@@ -158,7 +158,7 @@ fn finish(
 #[derive(Debug, Args)]
 pub(crate) struct Fail {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// Why; @FILE reads it from a file
     #[arg(long, required = true)]
     error: String,
@@ -171,7 +171,7 @@ pub(crate) struct Fail {
 
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let error = files::said_or_read(&self.error)?;
+        let error = files::text_argument(&self.error)?;
         finish(context, &self.which, self.attempt, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
@@ -180,7 +180,7 @@ impl Fail {
 #[derive(Debug, Args)]
 pub(crate) struct Skip {
     #[command(flatten)]
-    which: Which,
+    which: TaskArgs,
     /// Why
     #[arg(long, conflicts_with = "undo")]
     reason: Option<String>,
