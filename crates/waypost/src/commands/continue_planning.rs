@@ -33,7 +33,7 @@ pub(crate) struct Continue {
     #[command(flatten)]
     asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Continue {

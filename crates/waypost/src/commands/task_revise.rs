@@ -135,11 +135,8 @@ impl Revise {
     fn no_more(&self, plan: &Plan, now: &waypost_core::Task) -> Outcome<Vec<Dependency>> {
         let mut gone = Vec::new();
         for name in &self.no_after {
-            let elsewhere = now
-                .spec
-                .depends_on
-                .iter()
-                .find(|on| on.external_dependencies().is_some() && on.to_string() == *name);
+            let elsewhere =
+                now.spec.depends_on.iter().find(|on| on.elsewhere().is_some() && on.to_string() == *name);
             gone.push(match elsewhere {
                 Some(on) => on.clone(),
                 None => Dependency::Task(task_of(plan, name)?),
