@@ -72,7 +72,7 @@ impl Theme {
     }
 
     /// Where a task stands.
-    pub fn standing(self, standing: Standing) -> Style {
+    pub fn task_status(self, standing: Standing) -> Style {
         match standing {
             Standing::Blocked => self.quiet(),
             Standing::Ready => self.text(),
