@@ -56,7 +56,7 @@ fn third_party_validators(waypost: &Path) -> Result<()> {
     }
     std::fs::create_dir_all(&scratch)?;
 
-    let scripts = root().join("crates/waypost-dialects/tests/python");
+    let scripts = root().join("crates/waypost-formats/tests/python");
     let pairs = schema_pairs(waypost, &scratch)?;
     let mut check = program(&python);
     check.arg(scripts.join("schema_check.py")).args(pairs);

@@ -188,8 +188,8 @@ pub enum Command {
     ReportProgress {
         /// Which.
         task: TaskId,
-        /// The attempt that reports.
-        attempt: u32,
+        /// The attempt that reports; `None` for whoever works on it, and for a person.
+        attempt: Option<u32>,
         /// How far.
         progress: String,
     },

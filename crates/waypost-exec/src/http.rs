@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::attempt::{Attempt, SAID_BYTES_MAX, done, shortened};
+use waypost_text::truncate_bytes;
+
+use super::attempt::{Attempt, SAID_BYTES_MAX, done};
 use super::attempt_log::without_secrets;
 use super::attempt_spec::idempotency_key;
 use super::remote::{self, Stop};
@@ -118,7 +120,7 @@ fn meaning(call: &Call<'_>, answer: Result<Answer, String>) -> Meaning {
     let wait = wait.map(|seconds| Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)));
     let said = match answer.body.trim() {
         "" => String::new(),
-        body => format!(": {}", shortened(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
+        body => format!(": {}", truncate_bytes(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
     };
     let error = format!("{} answered {}{said}", call.http.url, answer.status);
     match answer.status {

@@ -18,7 +18,7 @@ use crate::{Answer, Ask, Ended};
 use waypost_config::Api;
 
 pub use capabilities::{Concession, Manner, TokensKey};
-pub use error_body::{SAID_CHARACTERS_MAX, Said};
+pub use error_body::{SAID_COLUMNS_MAX, Said};
 pub use stream::Listener;
 
 /// Bytes of an answer's text.

@@ -26,8 +26,8 @@ use view::{Stage, View};
 pub const GIVEN_UP: &str = "Given up: ";
 /// What the reasoning of a goal begins with that was added when the rest was looked at.
 pub const ADDED: &str = "Added: ";
-/// Characters of the reasons that are kept on a goal.
-pub const REASONING_CHARACTERS_MAX: usize = 4_000;
+/// Bytes of the reasons that are kept on a goal.
+pub const REASONING_BYTES_MAX: usize = 4_000;
 /// The most that `children_max` may be.
 pub const CHILDREN_LIMIT: usize = 100;
 
@@ -296,7 +296,7 @@ fn first_slot(purpose: Purpose, id: &TaskId) -> String {
 
 /// The command that notes how far the thinking has come; none if that stands there already.
 fn marked(task: &Task, refinement: Refinement, reasoning: &str) -> Option<Command> {
-    let reasoning = cut(reasoning, REASONING_CHARACTERS_MAX);
+    let reasoning = cut(reasoning, REASONING_BYTES_MAX);
     let thinking = task.spec.thinking.as_ref();
     let stands = thinking.is_some_and(|thinking| {
         thinking.refinement == Some(refinement) && thinking.reasoning.as_deref() == Some(&reasoning)

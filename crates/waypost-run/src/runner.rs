@@ -24,7 +24,8 @@ use poll_backoff::Pacing;
 pub use store_outage::Remark;
 use store_outage::{Outage, STORE_FAILURES_MAX};
 use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
-use waypost_store::{Plans, Slots, StoreError, Worker, WriteError, WriteRequest};
+use waypost_service::{Record, Service};
+use waypost_store::{Plans, Slots, StoreError, Worker, WriteError};
 
 use crate::reporters::Reporters;
 use crate::scheduler::{
@@ -175,6 +176,8 @@ pub struct Runner {
     /// Where the store keeps copies of logs.
     copies: Option<Copies>,
     plans: Arc<Plans>,
+    /// The way to write.
+    service: Service,
     config: Arc<Config>,
     workshop: Arc<Workshop>,
     scheduler: Scheduler,
@@ -256,6 +259,7 @@ impl Runner {
             row,
             slots,
             copies,
+            service: Service::new(Arc::clone(&plans), Arc::clone(&config)),
             plans,
             config,
             workshop: Arc::new(Workshop::new(around, events, ring, AHEAD_FEW)),
@@ -440,8 +444,8 @@ impl Runner {
         }
     }
 
-    fn request(&self, id: &PlanId, commands: Vec<Command>) -> WriteRequest {
-        WriteRequest {
+    fn record(&self, id: &PlanId, commands: Vec<Command>) -> Record {
+        Record {
             plan: id.clone(),
             by: self.scheduler.actor().clone(),
             commands,
@@ -466,7 +470,7 @@ impl Runner {
 
     fn write_possible(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
         let slots = self.slots(id);
-        match self.plans.write_what_can_be_within(self.request(id, commands), slots) {
+        match self.service.record_possible_attempts(self.record(id, commands), slots) {
             Ok(committed) => {
                 self.store_answered();
                 let refusals: Vec<Refusal> =
@@ -493,7 +497,7 @@ impl Runner {
 
     fn write(&mut self, id: &PlanId, commands: Vec<Command>) -> Result<(), RunError> {
         let slots = self.slots(id);
-        match self.plans.write_within(self.request(id, commands), slots) {
+        match self.service.record_attempts(self.record(id, commands), slots) {
             Ok(committed) => {
                 self.store_answered();
                 self.news.wrote(false);

@@ -40,18 +40,18 @@ pub struct Workspace {
 }
 
 /// Makes a store that is not there yet.
-pub type CreateStore = Box<dyn FnOnce() -> Result<Plans, ErrorMessage> + Send>;
+pub type CreateStore = Box<dyn FnOnce() -> Result<Arc<Plans>, ErrorMessage> + Send>;
 
 impl Workspace {
     /// With its plans; `make` makes the store when the first plan is written, where there is none yet.
     pub fn new(
         name: impl Into<String>,
-        plans: Plans,
+        plans: Arc<Plans>,
         create_store: Option<CreateStore>,
         config: Arc<Config>,
         around: Surroundings,
     ) -> Self {
-        let (plans, create_store) = (Mutex::new(Arc::new(plans)), Mutex::new(create_store));
+        let (plans, create_store) = (Mutex::new(plans), Mutex::new(create_store));
         Self { name: name.into(), config, around, plans, create_store, damage: Mutex::default() }
     }
 
@@ -80,7 +80,7 @@ impl Workspace {
     fn plans_or_create(&self) -> Result<(Arc<Plans>, bool), ErrorMessage> {
         let create_store = self.create_store.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(create_store) = create_store else { return Ok((self.plans(), false)) };
-        let created = Arc::new(create_store()?);
+        let created = create_store()?;
         *self.plans.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&created);
         Ok((created, true))
     }

@@ -70,7 +70,7 @@ impl GraphCanvas {
             .map(|(&at, cycle)| {
                 let row = &buffer.rows()[at];
                 let mark = if *cycle { " ↺" } else { "" };
-                format!("{} {}{mark}", sign(row.standing), text::cut(row.id().as_str(), LABEL_MAX))
+                format!("{} {}{mark}", sign(row.standing), text::truncate(row.id().as_str(), LABEL_MAX))
             })
             .collect();
         let mut widths = vec![1; layout.layers.len()];
@@ -131,7 +131,7 @@ impl GraphCanvas {
                 style =
                     style.add_modifier(Modifier::REVERSED | Modifier::BOLD).remove_modifier(Modifier::DIM);
             }
-            let label = text::skip(&node.label, hidden);
+            let label = text::skip_columns(&node.label, hidden);
             put(cells, (area.x + x as u16, area.y + y as u16), area.width - x as u16, &label, style);
         }
     }

@@ -9,6 +9,7 @@ mod context;
 mod error;
 mod files;
 mod instructions;
+mod options;
 mod output;
 mod setup;
 mod source;
@@ -61,6 +62,13 @@ fn misread(error: &clap::Error) -> ExitCode {
         let failure =
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
+    }
+    // An argument that is quoted in the message must not steer the terminal; then it is shown without clap's colours.
+    let is_hostile = |word: std::ffi::OsString| word.to_string_lossy().contains(waypost_text::is_unsafe_char);
+    if !asked_for && std::env::args_os().any(is_hostile) {
+        let text = error.render().to_string();
+        let failure = Failure::usage(text.trim_start_matches("error: ").trim(), "");
+        return ended(Output::new(false, Color::Auto), Err(failure));
     }
     // Nobody is left to be told when the terminal is gone.
     let _gone = error.print();

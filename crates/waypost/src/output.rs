@@ -1,9 +1,10 @@
 //! Where words go: data to stdout, talk to stderr, colour only where somebody looks. Knows nothing of plans.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use waypost_core::steers;
+use waypost_text::{escape_json, sanitize, sanitize_line, truncate};
 
 use crate::error::{Failure, Outcome};
 
@@ -37,11 +38,25 @@ pub(crate) enum Look {
     Red,
     /// Somebody should look.
     Yellow,
+    /// A person must act.
+    Magenta,
     /// It goes on.
     Cyan,
 }
 
 impl Look {
+    /// All sequences by which something is painted.
+    const SEQUENCES: [&str; 8] = [
+        "\u{1b}[0m",
+        "\u{1b}[1m",
+        "\u{1b}[2m",
+        "\u{1b}[32m",
+        "\u{1b}[31m",
+        "\u{1b}[33m",
+        "\u{1b}[35m",
+        "\u{1b}[36m",
+    ];
+
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -50,6 +65,7 @@ impl Look {
             Self::Green => "32",
             Self::Red => "31",
             Self::Yellow => "33",
+            Self::Magenta => "35",
             Self::Cyan => "36",
         }
     }
@@ -91,9 +107,12 @@ impl Output {
         self.color
     }
 
-    /// A line of data.
+    /// A line of data: safe for a terminal, whoever wrote the words in it.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
-        self.data.push_str(line.as_ref().trim_end_matches(' '));
+        let line = line.as_ref().trim_end_matches(' ');
+        // Programs get every character of a text, unsafe ones as escapes.
+        let line = if self.json { escape_json(line) } else { with_colours(line, self.color) };
+        self.data.push_str(&line);
         self.data.push('\n');
     }
 
@@ -119,15 +138,15 @@ impl Output {
         } else {
             serde_json::to_string(&value)
         };
-        let text = text.map_err(failed)?;
-        self.line(text);
+        self.data.push_str(&escape_json(&text.map_err(failed)?));
+        self.data.push('\n');
         Ok(())
     }
 
     /// A word to the person, beside the data. Programs read the data only.
     pub(crate) fn say(&self, words: impl AsRef<str>) {
         if !self.json {
-            self.talk(words.as_ref());
+            self.talk(&sanitize(words.as_ref()));
         }
     }
 
@@ -137,21 +156,24 @@ impl Output {
         if self.json {
             self.notes.push(words.to_owned());
         } else {
-            self.talk(&format!("{} {words}", self.painted("note:", Look::Cyan, self.color_talk)));
+            let note = self.painted("note:", Look::Cyan, self.color_talk);
+            self.talk(&format!("{note} {}", sanitize(words)));
         }
     }
 
     /// The failure that ends the process.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
-            return self.talk(&failure.to_json(&self.notes).to_string());
+            return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
         }
-        self.talk(&format!("{} {}", self.painted("error:", Look::Red, self.color_talk), failure.message));
+        let error = self.painted("error:", Look::Red, self.color_talk);
+        self.talk(&format!("{error} {}", sanitize(&failure.message)));
         for detail in &failure.details {
-            self.talk(detail);
+            self.talk(&sanitize(detail));
         }
         if !failure.hint.is_empty() {
-            self.talk(&format!("{} {}", self.painted("hint:", Look::Cyan, self.color_talk), failure.hint));
+            let hint = self.painted("hint:", Look::Cyan, self.color_talk);
+            self.talk(&format!("{hint} {}", sanitize(&failure.hint)));
         }
     }
 
@@ -230,7 +252,7 @@ impl Live {
         };
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // Nobody is left to be told when stderr is gone.
-        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {words}");
+        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
     }
 
     /// What is drawn in place; nothing takes it away. Only a terminal has such a place.
@@ -238,7 +260,7 @@ impl Live {
         if self.silent || !self.terminal {
             return;
         }
-        let words: String = words.chars().take(self.columns.saturating_sub(1)).collect();
+        let words = truncate(words, self.columns.saturating_sub(1));
         let mut stderr = io::stderr().lock();
         let _gone = write!(stderr, "\r\u{1b}[2K{words}").and_then(|()| stderr.flush());
     }
@@ -262,7 +284,7 @@ pub(crate) fn can_ask() -> bool {
 /// Asks a person, and returns the answer without its line end.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
     let mut stderr = io::stderr().lock();
-    write!(stderr, "{question} ")?;
+    write!(stderr, "{} ", sanitize(question))?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -278,7 +300,25 @@ pub(crate) fn says_yes(question: &str) -> bool {
 /// The text without sequences that a terminal obeys, and without what turns text around.
 fn unable_to_steer(text: &str) -> String {
     let shown = anstream::adapter::strip_str(text).to_string();
-    shown.chars().filter(|&character| matches!(character, '\n' | '\t') || !steers(character)).collect()
+    sanitize(&shown).into_owned()
+}
+
+/// A line in which our own colours are all that a terminal obeys.
+fn with_colours(line: &str, has_colour: bool) -> Cow<'_, str> {
+    if !has_colour || !line.contains('\u{1b}') {
+        return sanitize(line);
+    }
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\u{1b}') {
+        let (before, sequence) = rest.split_at(at);
+        shown.push_str(&sanitize(before));
+        let ours = Look::SEQUENCES.iter().find(|ours| sequence.starts_with(**ours));
+        shown.push_str(ours.copied().unwrap_or("\u{fffd}"));
+        rest = &sequence[ours.map_or(1, |ours| ours.len())..];
+    }
+    shown.push_str(&sanitize(rest));
+    Cow::Owned(shown)
 }
 
 #[cfg(test)]
@@ -288,6 +328,17 @@ mod tests {
     #[test]
     fn what_is_shown_as_it_stands_steers_no_terminal() {
         let hostile = "\u{1b}[2J\u{1b}]8;;http://evil\u{7}link\u{1b}]8;;\u{7} \u{1b}[32mgreen\u{1b}[0m\r\u{202e}end\n\tnext\n";
-        assert_eq!(unable_to_steer(hostile), "link greenend\n\tnext\n");
+        assert_eq!(unable_to_steer(hostile), "link green\n�end\n\tnext\n");
+    }
+
+    #[test]
+    fn a_line_has_our_colours_and_nothing_else_that_a_terminal_obeys() {
+        let line = "\u{1b}[31mfailed\u{1b}[0m \u{1b}[2J\u{1b}[5;1H\u{9b}1A\u{202e}x\ty";
+        assert_eq!(with_colours(line, true), "\u{1b}[31mfailed\u{1b}[0m �[2J�[5;1H�1A�x\ty");
+        assert_eq!(with_colours(line, false), "�[31mfailed�[0m �[2J�[5;1H�1A�x\ty");
+        for look in [Look::Bold, Look::Dim, Look::Green, Look::Red, Look::Yellow, Look::Magenta, Look::Cyan] {
+            let painted = format!("\u{1b}[{}mx\u{1b}[0m", look.code());
+            assert_eq!(with_colours(&painted, true), painted, "{look:?}");
+        }
     }
 }

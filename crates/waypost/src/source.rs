@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use waypost_core::{Draft, Problem};
-use waypost_dialects::{Dialect, Reading, read};
+use waypost_formats::{Dialect, Reading, read};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};

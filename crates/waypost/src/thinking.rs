@@ -16,7 +16,8 @@ use waypost_llm::{Journal, JournalError, Redactor, Stop, read_journal};
 use waypost_planner::planning::{
     Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
 };
-use waypost_store::{Plans, WriteRequest};
+use waypost_service::{Record, Service};
+use waypost_store::Plans;
 
 pub(crate) use bounds::Bounds;
 pub(crate) use models::{Asked, Chosen};
@@ -39,7 +40,9 @@ pub(crate) struct Room {
     /// Orders and journals.
     pub(crate) orders: Orders,
     /// All plans.
-    pub(crate) plans: Plans,
+    pub(crate) plans: Arc<Plans>,
+    /// Every act on them.
+    pub(crate) service: Service,
     /// Ends it after what is under way.
     pub(crate) halt: Halt,
     /// Ends it at once.
@@ -57,11 +60,12 @@ impl Room {
         Self::with(context, context.plans_to_add_to()?)
     }
 
-    fn with(context: &Context, plans: Plans) -> Outcome<Self> {
+    fn with(context: &Context, plans: Arc<Plans>) -> Outcome<Self> {
         let folders = Folders::find(context)?;
         let config = setup::config(&folders, None)?;
         let orders = orders(&folders);
-        Ok(Self { folders, config, orders, plans, halt: Halt::default(), stop: Stop::new() })
+        let service = context.service(&plans);
+        Ok(Self { folders, config, orders, plans, service, halt: Halt::default(), stop: Stop::new() })
     }
 
     /// Hears Ctrl-C: the first time nothing new is asked, the second time questions under way are given up.
@@ -136,8 +140,7 @@ impl Room {
         let order = self.counted(order, journal)?;
         if !commands.is_empty() {
             let (plan, by) = (order.plan.clone(), context.actor()?);
-            let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-            self.plans.write(request)?;
+            self.service.record(Record { plan, by, commands, known_version: None, lease_seconds: None })?;
         }
         self.keep(&order)?;
         Ok(order)
@@ -260,7 +263,7 @@ impl Room {
 
     /// The plan, for whoever answers about it.
     pub(crate) fn found(self, plan: PlanId) -> Found {
-        Found { plans: self.plans, id: plan }
+        Found { plans: self.plans, service: self.service, id: plan }
     }
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
 use self::session::{Session, Transcript};
@@ -67,7 +67,7 @@ fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
     let mut command = server(scratch, "calls")?;
     let draft = layered(TASKS, 3, 1_000, 7);
     let file = scratch.join("calls/large.json");
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let mut session = Session::start(&mut command, &scratch.join("calls.log"))?;
     let made = session.call("plan_create", &json!({ "file": "large.json" }))?;
     let plan = field(&made, "plan")?;

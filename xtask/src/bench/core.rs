@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use waypost_core::{Actor, Command, Draft, Json, Outcome, Plan, PlanId, TaskId, Timestamp, validate};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
@@ -30,7 +30,7 @@ fn scratch() -> Result<PathBuf> {
 }
 
 fn native(draft: &Draft) -> Result<String> {
-    Ok(waypost_dialects::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
+    Ok(waypost_formats::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
 }
 
 /// Reading and checking a plan, against parsing the same bytes as bare JSON.
@@ -39,7 +39,7 @@ fn validation(report: &mut Report) -> Result<()> {
     let (ours, floor) = side_by_side(
         9,
         || {
-            let reading = waypost_dialects::read(&text, None, None).expect("the plan reads");
+            let reading = waypost_formats::read(&text, None, None).expect("the plan reads");
             assert!(reading.problems.is_empty() && validate(&reading.drafts[0]).is_empty());
         },
         || {
@@ -72,7 +72,7 @@ fn memory(report: &mut Report, scratch: &Path) -> Result<()> {
 /// The child of [`memory`]: validates a file and prints its own peak memory in bytes.
 pub(super) fn validate_file(path: &str) -> Result<()> {
     let text = std::fs::read_to_string(path)?;
-    let reading = waypost_dialects::read(&text, None, None)?;
+    let reading = waypost_formats::read(&text, None, None)?;
     let problems = validate(&reading.drafts[0]);
     if !reading.problems.is_empty() || !problems.is_empty() {
         bail!("the generated chain is invalid");

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
 use super::measure::{Report, median};
@@ -22,7 +22,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     let waypost = binary("release");
     let file = scratch.join("plan.json");
     let draft = layered(10_000, 3, 1_000, 7);
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
     let call = |arguments: &[&str]| {
         let mut command = Command::new(&waypost);

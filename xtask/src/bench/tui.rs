@@ -9,7 +9,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Actor, Command as Order, Plan, PlanId, Timestamp};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::watch_file;
 use waypost_testkit::layered;
 use waypost_tui::app::{App, LoadedPlan, Message, PlanKey, Reply, Screen, Settings, update};
@@ -81,7 +81,7 @@ fn whole(report: &mut Report) -> Result<()> {
     std::fs::create_dir_all(&scratch)?;
     let file = scratch.join("plan.json");
     let draft = layered(TASKS, 3, 1_000, 7);
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
     let waypost = binary("release");
     let file = file.display().to_string();

@@ -76,10 +76,10 @@ impl Plan {
             Command::StartTask { task, worker } => self.decide_start(by, at, task, worker),
             Command::ReportProgress { task, attempt, progress } => {
                 let number = self.number(task)?;
-                self.is_latest_attempt(number, *attempt)?;
                 within("bytes of the progress", progress.len(), limits::TEXT_BYTES_MAX, task)?;
                 match self.slot(number).status {
                     Status::Running => {
+                        self.speaks_for(by, number, *attempt)?;
                         Ok(vec![Event::TaskProgressed { task: task.clone(), progress: progress.clone() }])
                     }
                     status => Err(self.wrong_status(number, status, "reported on")),

@@ -1,6 +1,7 @@
 //! What can be asked of a plan. Changes nothing.
 
 use serde::Serialize;
+use waypost_text::StatusSign;
 
 use super::{Inside, NONE, Plan, Verdict};
 use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
@@ -30,6 +31,21 @@ impl Counts {
     /// Those to which nothing more will happen by itself.
     pub fn finished(&self) -> u32 {
         self.done + self.failed + self.skipped + self.cancelled
+    }
+
+    /// The sign of a plan in this phase. An active plan is shown as running only while a task runs.
+    pub fn sign(&self, phase: Phase) -> StatusSign {
+        match phase {
+            Phase::Draft => StatusSign::Draft,
+            Phase::AwaitingApproval => StatusSign::Approval,
+            Phase::Active if self.running > 0 => StatusSign::Running,
+            Phase::Active if self.ready > 0 => StatusSign::Idle,
+            Phase::Active => StatusSign::Blocked,
+            Phase::Paused => StatusSign::Paused,
+            Phase::Completed => StatusSign::Done,
+            Phase::Failed => StatusSign::Failed,
+            Phase::Cancelled => StatusSign::Cancelled,
+        }
     }
 }
 
@@ -70,6 +86,21 @@ impl Standing {
             Self::Failed => "failed",
             Self::Skipped => "skipped",
             Self::Cancelled => "cancelled",
+        }
+    }
+
+    /// The sign that stands before the word.
+    pub fn sign(self) -> StatusSign {
+        match self {
+            Self::Blocked => StatusSign::Blocked,
+            Self::Ready => StatusSign::Ready,
+            Self::Reported => StatusSign::Reported,
+            Self::Asking => StatusSign::Asking,
+            Self::Running => StatusSign::Running,
+            Self::Done => StatusSign::Done,
+            Self::Failed => StatusSign::Failed,
+            Self::Skipped => StatusSign::Skipped,
+            Self::Cancelled => StatusSign::Cancelled,
         }
     }
 }

@@ -223,7 +223,11 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
     vec![
         ("`start_task`", worker(), ask::start("x")),
         ("`start_task`, by an agent", agent(), ask::start("x")),
-        ("`report_progress`", worker(), Command::ReportProgress { task: id("x"), attempt, progress }),
+        (
+            "`report_progress`",
+            worker(),
+            Command::ReportProgress { task: id("x"), attempt: Some(attempt), progress },
+        ),
         ("`finish_task` done, by whoever runs it", worker(), finish_attempt(attempt, done())),
         ("`finish_task` failed, by whoever runs it", worker(), finish_attempt(attempt, failed())),
         ("`finish_task` skipped, by whoever runs it", worker(), finish_attempt(attempt, skipped())),

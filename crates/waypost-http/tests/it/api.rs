@@ -15,7 +15,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_config::Config;
 use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_http::{Api, BODY_BYTES_MAX, Gate, Role, Site, Tokens, openapi, serve};
+use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, Role, Site, Tokens, openapi, serve};
+use waypost_service::Service;
 use waypost_store::{MemoryStore, Plans};
 
 use super::Folder;
@@ -83,8 +84,9 @@ impl Desk {
         let scraper = tokens.make_only("prometheus", "/metrics", &by, when).unwrap().1;
         let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
         let logs: PathBuf = folder.path().join("logs");
-        let api = Api::new(Arc::clone(&plans), Arc::new(Config::default()), logs, "desk".to_owned());
-        let site = Site::new(Gate::local(), tokens, Vec::new()).with_api(api);
+        let api =
+            Api::new(Service::new(Arc::clone(&plans), Arc::new(Config::default())), logs, "desk".to_owned());
+        let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();

@@ -18,7 +18,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
 use waypost_http::{
-    BODY_BYTES_MAX, CONNECTIONS_MAX, Gate, HEADER_SECONDS_MAX, Mount, Mounted, Site, Token, Tokens, serve,
+    BODY_BYTES_MAX, CONNECTIONS_MAX, HEADER_SECONDS_MAX, HostOriginGuard, Mount, Mounted, Site, Token,
+    Tokens, serve,
 };
 
 use super::Folder;
@@ -58,7 +59,7 @@ impl Door {
             Mounted::new(Router::new().fallback(answer), move || tell.notify_one())
         };
         let mount = Mount { path: "/echo", make: Box::new(make) };
-        let site = Site::new(Gate::local(), Tokens::of(folder.path()), vec![mount]);
+        let site = Site::new(HostOriginGuard::local(), Tokens::of(folder.path()), vec![mount]);
         let (stop, stopped) = oneshot::channel::<()>();
         let (at, served) = runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_store::{Plans, Reach, StoreError, WORKER_KEPT_SECONDS, Worker, WorkerKind};
+use waypost_store::{Plans, Reach, StoreError, Worker, WorkerKind};
 
 use super::store_outage::Remark;
 use super::{Follow, Message, Options, RunError, Runner, Watcher, runs};
@@ -60,18 +60,7 @@ impl Runner {
 
     /// Lets everybody know of this run, and forgets those that were not heard of for long.
     pub(super) fn register(&mut self) -> Result<(), StoreError> {
-        let seconds = u64::from(self.config.lease_seconds);
-        let mut row = self.row.clone();
-        self.plans.store().write(&mut |transaction| {
-            let now = transaction.now();
-            (row.began, row.seen, row.until) = (now, now, now.plus_seconds(seconds));
-            let kept = i64::try_from(WORKER_KEPT_SECONDS).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-            let long_ago = Timestamp::from_micros(now.as_micros().saturating_sub(kept));
-            transaction.forget_workers(long_ago)?;
-            transaction.put_worker(&row)
-        })?;
-        self.row = row;
-        Ok(())
+        self.service.register_worker(&mut self.row, self.config.lease_seconds)
     }
 
     /// The run is over: what it still has to tell, and its farewell.
@@ -79,12 +68,7 @@ impl Runner {
         let copies = self.copies.as_ref().map(|copies| copies.make([].iter(), self.clock.now()));
         let name = self.row.name.clone();
         // Whoever cannot say farewell is taken for dead after a while, which comes to the same.
-        let _unheard = self.plans.store().write(&mut |transaction| {
-            for copy in copies.iter().flatten() {
-                transaction.put_attempt_log(copy)?;
-            }
-            transaction.drop_worker(&name)
-        });
+        let _unheard = self.service.unregister_worker(&name, &copies.unwrap_or_default());
     }
 
     /// Leases, the run's own row and the logs that have grown, in one write.
@@ -100,18 +84,7 @@ impl Runner {
         let mut row = self.row.clone();
         row.draining |= self.asked_to_end.is_some();
         row.waits_for = self.slots.as_ref().map(|slots| slots.waits_for()).unwrap_or_default();
-        let seconds = u64::from(self.config.lease_seconds);
-        let mut renewed = Vec::new();
-        self.plans.store().write(&mut |transaction| {
-            let now = transaction.now();
-            (row.seen, row.until) = (now, now.plus_seconds(seconds));
-            renewed = transaction.renew_leases(&attempts, row.until)?;
-            row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
-            for copy in &copies {
-                transaction.put_attempt_log(copy)?;
-            }
-            transaction.put_worker(&row)
-        })?;
+        let renewed = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
         if self.outage.lasts() {
             self.store_answered();

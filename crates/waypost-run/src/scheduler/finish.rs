@@ -77,7 +77,12 @@ impl Scheduler {
             if live.stage != Stage::Ended {
                 if let Some(progress) = live.progress.take().filter(|_| !live.lost) {
                     let (task, attempt) = (key.task.clone(), key.attempt);
-                    self.apply(now, id, Command::ReportProgress { task, attempt, progress }, draft);
+                    self.apply(
+                        now,
+                        id,
+                        Command::ReportProgress { task, attempt: Some(attempt), progress },
+                        draft,
+                    );
                 }
                 continue;
             }

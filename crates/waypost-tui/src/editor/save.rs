@@ -1,7 +1,7 @@
 //! The editor and the store: reading the plan, writing the edits, what others write meanwhile, and leaving.
 
 use waypost_core::{PlanId, Status};
-use waypost_dialects::{Dialect, Form as Shape, keep_foreign, read, write};
+use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
@@ -417,7 +417,7 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
         String::new(),
     ];
     let shown = conflict.differences.len().min(DIFFERENCES_MAX);
-    let short = |value: &str| text::cut(value, 40);
+    let short = |value: &str| text::truncate(value, 40).into_owned();
     let different = difference_lines(&conflict.differences[..shown], Texts::Whole, &short);
     lines.extend(different.into_iter().map(|(_, line)| line));
     if conflict.differences_total > shown {

@@ -1,7 +1,7 @@
 //! What would be lost if the program ended now: edits that were kept, and what is typed in a form that is open.
 
 use waypost_core::{Draft, Task};
-use waypost_dialects::{Dialect, Form as Shape, write};
+use waypost_formats::{Dialect, Form as Shape, write};
 
 use super::Editor;
 use super::form::{Form, Target};

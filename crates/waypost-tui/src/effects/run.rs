@@ -125,6 +125,7 @@ fn is_allowed(workspace: &Workspace, mut draft: Draft) -> Result<(), ErrorMessag
 fn not_entered(error: NotEntered) -> ErrorMessage {
     match error {
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => ErrorMessage { what: error.to_string(), hint: String::new() },
         NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => ErrorMessage {
             hint: "ask for approval first: `waypost request-approval`".to_owned(),
             what: error.to_string(),

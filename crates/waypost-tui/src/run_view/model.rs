@@ -182,5 +182,5 @@ fn row(group: Group, place: usize, task: &Task, standing: Standing) -> Row {
 
 /// As much of a text as a screen could show.
 fn beginning(text: &str) -> String {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
+    waypost_text::head_bytes(text, TEXT_BYTES_MAX).to_owned()
 }

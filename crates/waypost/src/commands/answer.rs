@@ -1,15 +1,15 @@
 //! `waypost answer`: what waits for a person's word, and giving it.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_service::{answer_command, is_for_people};
+use waypost_service::is_for_people;
 use waypost_store::{Head, Plans, Query, Sort};
 
-use crate::cli::Guard;
 use crate::context::{Context, Found};
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::setup::{self, Folders};
 use crate::view::text;
 
@@ -69,29 +69,27 @@ impl Answer {
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
-                self.answer(context, &found, task, &config)
+                self.answer(context, &found, task)
             }
             (plan, _) => self.list(context, plan.as_deref(), &config),
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &Found, task: &str, config: &Config) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &Found, task: &str) -> Outcome {
         let task = found.task(task)?;
         let answer = self.answer.join(" ");
-        let by = context.actor()?;
-        let (asks, command) = found.look(|plan| {
+        let asks = found.look(|plan| {
             let known = plan.task(task.as_str());
-            let asks = known.is_some_and(|task| task.state.question().is_some());
-            (asks, answer_command(config, plan, &task, &answer, &by))
+            known.is_some_and(|task| task.state.question().is_some())
         })?;
-        let command = command?;
-        let committed = context.write(found, vec![command], &self.guard)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.answer(&by, &found.id, &task, &answer, guard)?;
         let said = if asks {
             format!("{task} has its answer, and can go on")
         } else {
             format!("{task} is answered")
         };
-        context.answer(found, &committed, &said, Some(&task), Map::new())
+        context.done_task(found, &reply, &task, &said)
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {

@@ -8,7 +8,8 @@ use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_llm::Journal;
 use waypost_planner::planning::{Order, Steps, Thought, Want};
 use waypost_planner::{Decompose as Session, Progress, Stopped};
-use waypost_store::{NewPlan, WriteError};
+use waypost_service::{Caller, CreateOptions};
+use waypost_store::WriteError;
 
 use super::plan::read_goal;
 use crate::context::{Context, task_of};
@@ -18,8 +19,8 @@ use crate::view::text;
 
 /// The goal that everything else of a new plan is a part of.
 const ROOT: &str = "goal";
-/// Characters of a new plan's title.
-const TITLE_CHARACTERS_MAX: usize = 100;
+/// Columns of a new plan's title.
+const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
 A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
@@ -130,15 +131,13 @@ fn make(
     token_budget: Option<u64>,
 ) -> Outcome<PlanId> {
     let by = author(context, chosen.name())?;
-    let title: String = text::one_line(&goal).chars().take(TITLE_CHARACTERS_MAX).collect();
+    let title = text::excerpt(&goal, TITLE_COLUMNS_MAX).into_owned();
     let mut draft = Draft::new(title);
     draft.spec.goal.clone_from(&goal);
     draft.spec.token_budget = token_budget;
     let root = TaskId::new(ROOT).map_err(|error| Failure::failed(error.to_string(), ""))?;
     draft.tasks.push(Task::new(TaskSpec::new(root, goal)));
-    let approval_required = context.approval_required()?;
-    let made = room.plans.create(NewPlan { id: None, by, draft, approval_required });
-    Ok(made.map_err(|error: WriteError| Failure::from(error))?.plan)
+    Ok(room.service.create(&Caller::new(by), draft, CreateOptions::default())?.plan)
 }
 
 /// Breaks down what an order names, and says what came of it.

@@ -97,7 +97,7 @@ pub(crate) fn run_and_tell(
         let measured =
             format!("size {}, fidelity {}", share(digest.compression_ratio), share(digest.fidelity_score));
         context.out.line(format!("{task}  ({measured})"));
-        for line in text::wrapped(&digest.summary, context.out.columns.saturating_sub(2)) {
+        for line in text::wrap(&digest.summary, context.out.columns.saturating_sub(2), usize::MAX) {
             context.out.line(format!("  {line}"));
         }
     }

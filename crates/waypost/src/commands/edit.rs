@@ -7,14 +7,13 @@ use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use waypost_core::{Command, Draft, Plan};
-use waypost_dialects::{Dialect, Form, keep_foreign, write};
-use waypost_store::WriteRequest;
+use waypost_core::{Draft, Plan};
+use waypost_formats::{Dialect, Form, keep_foreign, write};
+use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::{Context, Found};
 use crate::error::{Exit, Failure, Outcome};
+use crate::options::Guard;
 use crate::source::Source;
 use crate::{files, output};
 
@@ -62,15 +61,7 @@ impl Edit {
     fn edit(&self, context: &mut Context, found: &Found, editor: &str) -> Outcome {
         let plan = found.look(Clone::clone)?;
         if let Some(known) = self.guard.expect_version.filter(|&known| known != plan.version()) {
-            // The store says what changed since; an empty write asks it.
-            let request = WriteRequest {
-                plan: found.id.clone(),
-                by: context.actor()?,
-                commands: Vec::new(),
-                known_version: Some(known),
-                lease_seconds: None,
-            };
-            found.plans.write(request)?;
+            found.service.check_guard(&context.caller()?, &found.id, Some(known).into())?;
         }
         let before = plan.to_draft();
         let (dialect, form, ending) = match self.format {
@@ -163,13 +154,12 @@ fn save(
     keep_foreign(&mut draft, before);
     let by = context.actor()?;
     let statuses = statuses::commands(plan, &by, &draft)?;
-    let mut commands = vec![Command::Replace(Box::new(draft))];
-    commands.extend(statuses.commands);
-    let committed = context.write(found, commands, &Guard { expect_version: Some(plan.version()) })?;
+    let (by, guard) = (Caller::new(by), Some(plan.version()).into());
+    let reply = found.service.replace(&by, &found.id, draft, statuses.commands, guard)?;
     for left in statuses.not_taken {
         context.out.note(left);
     }
-    context.answer(found, &committed, "saved", None, Map::new())
+    context.done(found, &reply, "saved")
 }
 
 fn editor() -> Outcome<String> {

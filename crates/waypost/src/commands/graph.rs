@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use waypost_core::Draft;
-use waypost_dialects::{Dialect, Form, write};
+use waypost_formats::{Dialect, Form, write};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};

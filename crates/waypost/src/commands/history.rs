@@ -66,7 +66,7 @@ impl History {
                 vec![
                     Cell::plain(format!("v{}", entry.version)),
                     Cell::looking(text::age(Some(entry.at), now), Look::Dim),
-                    Cell::plain(text::short(&entry.actor.to_string(), 24)),
+                    Cell::plain(text::excerpt(&entry.actor.to_string(), 24)),
                     Cell::plain(words(entry)),
                 ]
             })

@@ -4,19 +4,22 @@
 mod folder;
 mod repair;
 
+use std::sync::Arc;
+
 use std::path::Path;
 
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
-use waypost_dialects::Dialect;
-use waypost_dialects::frctl::is_index_line;
-use waypost_store::{Committed, NewPlan, Plans, WriteError};
+use waypost_formats::Dialect;
+use waypost_formats::frctl::is_index_line;
+use waypost_service::{Caller, CreateOptions, ServiceError};
+use waypost_store::Plans;
 
 use super::new::plan_id;
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::options::dialect;
 use crate::source::Source;
 use crate::view::text;
 
@@ -102,7 +105,7 @@ impl Import {
                 "leave it out: each plan keeps its own id or gets a new one",
             ));
         }
-        let by = context.actor()?;
+        let by = context.caller()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
         for read in reads {
@@ -212,8 +215,8 @@ fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
 /// Writes one plan, under its own id where nobody has it.
 fn put(
     context: &mut Context,
-    plans: &Plans,
-    by: &waypost_core::Actor,
+    plans: &Arc<Plans>,
+    by: &Caller,
     read: Read,
     id: Option<PlanId>,
 ) -> Outcome<Value> {
@@ -235,12 +238,12 @@ fn put(
         }));
     }
     let wanted = id.or_else(|| own.clone());
-    let approval_required = context.approval_required()?;
-    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required };
-    let committed: Committed = match plans.create(new.clone()) {
-        Err(WriteError::Refused(Refusal::AlreadyExists {}) | WriteError::IdUsed(_)) if !said => {
-            new.id = None;
-            let committed = plans.create(new)?;
+    let service = context.service(plans);
+    let create =
+        |draft: Draft, id| service.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
+    let committed = match create(draft.clone(), wanted) {
+        Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
+            let committed = create(draft, None)?;
             let taken = own.map(|id| id.to_string()).unwrap_or_default();
             context.out.note(format!(
                 "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",

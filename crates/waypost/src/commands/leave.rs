@@ -1,13 +1,13 @@
 //! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
 
 use clap::Args;
-use serde_json::Map;
-use waypost_core::{Ask as Question, Command};
+use waypost_core::Ask as Question;
+use waypost_service::{TaskRef, TaskReport};
 
 use super::work::Which;
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 
 const ASK_EXAMPLES: &str = "\
 The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.
@@ -39,10 +39,11 @@ impl Ask {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
         let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
-        let command = Command::AskQuestion { task: task.clone(), attempt: self.attempt, ask: Box::new(ask) };
-        let committed = context.write(&found, vec![command], &self.guard)?;
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Question(Box::new(ask));
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
         let said = format!("{task} waits for a person's answer");
-        context.answer(&found, &committed, &said, Some(&task), Map::new())?;
+        context.done_task(&found, &reply, &task, &said)?;
         context.out.say(format!("a person answers with: waypost answer {} {task} ANSWER", found.id));
         Ok(())
     }
@@ -66,8 +67,9 @@ pub(crate) struct Release {
 impl Release {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let command = Command::ReleaseTask { task: task.clone(), attempt: self.attempt, reason: self.reason };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("{task} is given back"), Some(&task), Map::new())
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Released { reason: self.reason };
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} is given back"))
     }
 }

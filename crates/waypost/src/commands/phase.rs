@@ -1,11 +1,11 @@
 //! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
 
 use clap::{Args, ValueEnum};
-use waypost_core::{Command, Phase, Plan};
+use waypost_core::{Phase, Plan};
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
@@ -36,9 +36,10 @@ impl Approve {
             (plan.version(), machine_tasks)
         })?;
         let version = self.guard.expect_version.unwrap_or(current);
-        let command = Command::Approve { version, note: self.note };
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.approve(&by, &found.id, version, &self.note, guard)?;
         let said = format!("approved version {version}, {} for machines", text::count(machine_tasks, "task"));
-        context.write_and_answer(&found, vec![command], &self.guard, &said)
+        context.done(&found, &reply, &said)
     }
 }
 
@@ -57,8 +58,9 @@ pub(crate) struct Reject {
 impl Reject {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let command = Command::Reject { reason: self.reason };
-        context.write_and_answer(&found, vec![command], &self.guard, "rejected")
+        let reply =
+            found.service.reject(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        context.done(&found, &reply, "rejected")
     }
 }
 
@@ -77,8 +79,9 @@ pub(crate) struct RequestApproval {
 impl RequestApproval {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let command = Command::RequestApproval { message: self.message };
-        context.write_and_answer(&found, vec![command], &self.guard, "waits for a person's approval")
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.request_approval(&by, &found.id, &self.message, guard)?;
+        context.done(&found, &reply, "waits for a person's approval")
     }
 }
 
@@ -98,12 +101,12 @@ impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let running = found.look(|plan: &Plan| plan.running().count())?;
-        let command = Command::Pause { reason: self.reason };
+        let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
         let said = match running {
             0 => "paused".to_owned(),
             running => format!("paused; {} still running", text::count(running, "task")),
         };
-        context.write_and_answer(&found, vec![command], &self.guard, &said)
+        context.done(&found, &reply, &said)
     }
 }
 
@@ -119,7 +122,8 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        context.write_and_answer(&found, vec![Command::Resume], &self.guard, "resumed")
+        let reply = found.service.resume(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "resumed")
     }
 }
 
@@ -157,7 +161,8 @@ impl FinishPlan {
             Ending::Failed => Phase::Failed,
             Ending::Cancelled => Phase::Cancelled,
         };
-        let command = Command::FinishPlan { phase, summary: self.summary };
-        context.write_and_answer(&found, vec![command], &self.guard, &format!("ended as {}", phase.word()))
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
+        context.done(&found, &reply, &format!("ended as {}", phase.word()))
     }
 }

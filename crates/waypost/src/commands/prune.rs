@@ -10,9 +10,9 @@ use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
 use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
 
-use crate::cli;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options;
 use crate::setup::{self, Folders};
 use crate::view::text;
 
@@ -35,7 +35,7 @@ const PLANS_NAMED_MAX: usize = 1_000;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
     /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
-    #[arg(long, value_name = "TIME", value_parser = cli::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     older_than: Option<u32>,
     /// Only say what would go
     #[arg(long)]
@@ -133,8 +133,8 @@ fn held_back_json((plan, why): &(PlanId, HeldBack)) -> serde_json::Value {
 
 fn say(context: &mut Context, found: &Found, dry_run: bool) {
     for plan in &found.pruned {
-        let (id, title) = (&plan.plan, text::short(&plan.title, 40));
-        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::bytes(plan.bytes));
+        let (id, title) = (&plan.plan, text::excerpt(&plan.title, 40));
+        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::byte_size(plan.bytes));
         context
             .out
             .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", text::moment(plan.ended_at)));
@@ -152,12 +152,12 @@ fn say(context: &mut Context, found: &Found, dry_run: bool) {
         "{would}pruned: {}, {} ({}); {} of attempts ({}) {were}",
         text::count(found.plans, "plan"),
         text::count(found.versions as usize, "version"),
-        text::bytes(found.bytes),
+        text::byte_size(found.bytes),
         text::count(found.logs, "log"),
-        text::bytes(found.log_bytes),
+        text::byte_size(found.log_bytes),
     ));
     if let Some(won) = found.won {
-        context.out.line(format!("{} given back to the file system", text::bytes(won)));
+        context.out.line(format!("{} given back to the file system", text::byte_size(won)));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Digest, Plan, Task, seemly};
+use waypost_core::{Digest, Plan, Task};
 use waypost_llm::{JournalLine, read_journal};
 
 use crate::context::{Context, task_of};
@@ -197,7 +197,7 @@ fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
 fn print_text(name: &str, said: &str, out: &mut Output) {
     let name = out.paint(&format!("  {name}:"), Look::Dim);
     out.line(name);
-    for line in said.lines() {
-        out.line(format!("    {}", seemly(line)));
+    for line in text::sanitize(said).lines() {
+        out.line(format!("    {line}"));
     }
 }

@@ -2,13 +2,13 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_core::{Command, Plan, TaskId};
+use waypost_core::{Plan, TaskId};
 use waypost_llm::JournalError;
 use waypost_planner::planning::forget_outdated;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 use crate::setup::Folders;
 use crate::thinking::{self, Room};
 use crate::view::text;
@@ -41,13 +41,14 @@ impl Rollback {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         let (version, below) = found.look(|plan| (plan.version(), below(plan, &task)))?;
-        let command = Command::RollBackTask { task: task.clone(), detach: self.detach };
-        let committed = context.write(&found, vec![command], &self.guard)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.roll_back(&by, &found.id, &task, self.detach, guard)?;
+        context.warn(&reply);
         self.forget(context, &found.id, version)?;
         let mut more: Map<String, Value> = Map::new();
         more.insert("removed".to_owned(), below.into());
         let said = format!("rolled back {task}, {} removed", text::count(below, "task"));
-        context.answer(&found, &committed, &said, Some(&task), more)
+        context.answer(&found, &reply, &said, Some(&task), more)
     }
 
     /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.

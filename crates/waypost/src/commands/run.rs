@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::Args;
 use waypost_config::Config;
 use waypost_core::{Draft, Phase, PlanId};
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 use waypost_run::{
     AfterFailure, Control, Controller, Options, Patience, Rest, RunError, Runner, Summary, Watcher,
 };
@@ -28,9 +28,9 @@ use begin::{Approval, Begin};
 use report::Scope;
 
 use super::tui::{self, First};
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::setup::{self, Folders};
 use crate::source;
 use crate::view::text;
@@ -101,7 +101,7 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let config = Arc::new(setup::config(&folders, self.config.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
@@ -118,7 +118,7 @@ impl Run {
         let since = setup::webhooks_since(context, &config)?;
         let begin = Begin { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
-        let (plans, id) = (Arc::new(entered.plans), entered.id);
+        let (plans, id) = (entered.plans, entered.id);
         if !self.watch && self.is_over_already(context, &plans, &id)? {
             if let Some(back) = &mut back {
                 plans.look(&id, |plan| back.finish(context, plan))?;
@@ -137,7 +137,6 @@ impl Run {
             return Err(begin::not_approved(context, &id)?);
         }
         let relay = setup::relay(context, &folders, &config, &plans, since)?;
-        let config = Arc::new(config);
         let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
         summary.unreported.extend(relay.finish());
         setup::say_unreported(context, &summary.unreported);

@@ -12,9 +12,11 @@ use signal_hook::iterator::Signals;
 use tokio::sync::{mpsc, oneshot};
 use waypost_core::ActorKind;
 use waypost_http::{
-    Api, BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
+    Api, BODY_BYTES_MAX, HostOriginGuard, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens,
+    metrics, serve,
 };
 use waypost_mcp::{Server, http_service};
+use waypost_service::Service;
 use waypost_store::Store;
 
 use self::beside::Beside;
@@ -79,7 +81,8 @@ impl Serve {
         let person = persons_token(context, &tokens)?;
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (plans, config) = (Arc::new(workspace.plans), Arc::new(workspace.config));
-        let api = Api::new(Arc::clone(&plans), Arc::clone(&config), folders.logs(), name.unwrap_or_default());
+        let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
+        let api = Api::new(service, folders.logs(), name.unwrap_or_default());
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let mount =
@@ -165,8 +168,8 @@ impl Drop for Metrics {
     }
 }
 
-fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {
-    let mut gate = Gate::local();
+fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<HostOriginGuard> {
+    let mut gate = HostOriginGuard::local();
     if !listen.ip().is_unspecified() {
         // A bound address is always a name.
         let _is_a_name = gate.allow_host(&listen.ip().to_string());

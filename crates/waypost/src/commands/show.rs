@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use waypost_core::Plan;
-use waypost_dialects::render_plan_command;
+use waypost_formats::render_plan_command;
 
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};

@@ -2,19 +2,21 @@
 
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Map, Value};
 use waypost_config::Config;
-use waypost_core::{Command, Phase};
-use waypost_dialects::Dialect;
-use waypost_service::submit;
+use waypost_core::Phase;
+use waypost_formats::Dialect;
+use waypost_service::{Guard, WriteReply, submit};
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
 use super::run::begin::{self, Approval, Begin};
-use crate::cli::dialect;
-use crate::context::{Context, Found};
+use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::dialect;
 use crate::setup::{self, Folders};
 use crate::source;
 
@@ -52,7 +54,7 @@ pub(crate) struct Submit {
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let config = Arc::new(setup::config(&folders, self.config.as_deref())?);
         let mut draft = source::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
@@ -65,7 +67,7 @@ impl Submit {
         let begin =
             Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor, screen: false };
         let entered = begin.enter(context, &config, draft)?;
-        let found = Found { plans: entered.plans, id: entered.id };
+        let found = context.found(entered.plans, entered.id);
         begin.assign(context, &found.plans, &found.id)?;
         let phase = found.look(|plan| plan.state().phase)?;
         let mut said = if entered.made {
@@ -83,12 +85,8 @@ impl Submit {
                     Approval::Given => runs = true,
                     Approval::Awaited => {
                         if phase == Phase::Draft {
-                            begin::write(
-                                context,
-                                &found.plans,
-                                &found.id,
-                                Command::RequestApproval { message: String::new() },
-                            )?;
+                            let by = context.caller()?;
+                            found.service.request_approval(&by, &found.id, "", Guard::NONE)?;
                         }
                         said.push_str(", and waits for a person's approval");
                         context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
@@ -103,12 +101,12 @@ impl Submit {
             let nobody = no_worker(&queue);
             context.out.note(format!("{nobody}: `waypost worker --queue {queue}` starts one"));
         }
-        let committed =
-            Committed { changed: entered.made, ..Committed::unchanged(found.id.clone(), version) };
+        let unchanged = Committed::unchanged(found.id.clone(), version);
+        let reply = WriteReply { changed: entered.made, ..WriteReply::from(&unchanged) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());
         more.insert("workers".to_owned(), alive.into());
-        context.answer(&found, &committed, &said, None, more)
+        context.answer(&found, &reply, &said, None, more)
     }
 }

@@ -5,9 +5,9 @@ use waypost_core::{
     BadId, Complexity, Dependency, Elsewhere, Json, Lock, LockMode, PlanId, Retry, TaskId, When, Work,
 };
 
-use crate::cli::seconds;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
+use crate::options::seconds;
 
 // What can be said of a task.
 #[derive(Debug, Args)]

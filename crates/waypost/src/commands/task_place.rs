@@ -1,13 +1,12 @@
 //! `waypost task remove` and `waypost task move`: whether a task is in the plan, and where.
 
 use clap::Args;
-use serde_json::Map;
-use waypost_core::{Command, Plan, TaskId, Where};
+use waypost_core::{Plan, TaskId, Where};
+use waypost_service::EditOp;
 
-use super::task_add::beside;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 
 // Which task goes.
 #[derive(Debug, Args)]
@@ -27,8 +26,9 @@ impl Remove {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
-        let command = Command::RemoveTask { task: task.clone(), detach: self.detach };
-        context.write_and_answer(&found, vec![command], &self.guard, &format!("removed {task}"))
+        let ops = vec![EditOp::RemoveTask { task: task.clone(), drop_dependencies: self.detach }];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done(&found, &reply, &format!("removed {task}"))
     }
 }
 
@@ -80,31 +80,25 @@ impl Move {
             ));
         }
         let found = context.find(&self.plan)?;
-        let (task, parent, place) = found.look(|plan| self.target(plan))??;
-        let command = Command::MoveTask { task: task.clone(), parent, place };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("moved {task}"), Some(&task), Map::new())
+        let (task, parent, position) = found.look(|plan| self.target(plan))??;
+        let ops = vec![EditOp::MoveTask { task: task.clone(), parent, position }];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("moved {task}"))
     }
 
     fn target(&self, plan: &Plan) -> Outcome<(TaskId, Option<Option<TaskId>>, Where)> {
         let task = task_of(plan, &self.task)?;
-        let (place, implied) = match (&self.before, &self.behind, self.first) {
-            (Some(sibling), _, _) => {
-                let (place, parent) = beside(plan, sibling, Where::Before)?;
-                (place, Some(parent))
-            }
-            (None, Some(sibling), _) => {
-                let (place, parent) = beside(plan, sibling, Where::After)?;
-                (place, Some(parent))
-            }
-            (None, None, true) => (Where::First, None),
-            (None, None, false) => (Where::Last, None),
+        let position = match (&self.before, &self.behind, self.first) {
+            (Some(sibling), _, _) => Where::Before(task_of(plan, sibling)?),
+            (None, Some(sibling), _) => Where::After(task_of(plan, sibling)?),
+            (None, None, true) => Where::First,
+            (None, None, false) => Where::Last,
         };
         let parent = match (&self.parent, self.root) {
             (Some(parent), _) => Some(Some(task_of(plan, parent)?)),
             (None, true) => Some(None),
-            (None, false) => implied,
+            (None, false) => None,
         };
-        Ok((task, parent, place))
+        Ok((task, parent, position))
     }
 }

@@ -1,14 +1,14 @@
 //! `waypost task revise`: changes what is said of a task.
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use waypost_core::{Command, Dependency, Plan, TaskChanges, TaskId};
+use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
+use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.
@@ -77,9 +77,9 @@ impl Revise {
             let hint = "say what to change, for example --description 'Write the tests first'";
             return Err(Failure::usage(format!("nothing of task {task} is to change"), hint));
         }
-        let command = Command::ReviseTask { task: task.clone(), changes: Box::new(changes) };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("revised {task}"), Some(&task), Map::new())
+        let ops = vec![EditOp::ReviseTask { task: task.clone(), changes: Box::new(changes) }];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("revised {task}"))
     }
 
     fn changes(&self, plan: &Plan) -> Outcome<(TaskId, TaskChanges)> {

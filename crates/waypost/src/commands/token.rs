@@ -130,12 +130,12 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         return context.out.value(&json!({ "tokens": tokens }));
     }
     for token in &tokens {
-        let age = text::age(Some(token.created_at), text::now());
+        let age = text::ago(text::now().since(token.created_at));
         let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
         let role = token.role.word();
         context
             .out
-            .line(format!("{}  {} ({role}){only}  {age} ago by {}", token.id, token.agent, token.created_by));
+            .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");

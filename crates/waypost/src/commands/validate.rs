@@ -3,11 +3,11 @@
 use clap::Args;
 use serde_json::{Value, json};
 use waypost_core::Problem;
-use waypost_dialects::Dialect;
+use waypost_formats::Dialect;
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::source::{self, Source};
 use crate::view::text;
 

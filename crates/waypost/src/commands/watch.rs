@@ -42,7 +42,7 @@ impl Watch {
             ));
         }
         let config = setup::config(&Folders::find(context)?, None)?;
-        let plans = Arc::new(context.plans()?);
+        let plans = context.plans()?;
         let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;
         let heard = listen(observer.controller(), Signals::CountAll)?;

@@ -2,18 +2,15 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{Command, Json, Outcome as Ending, Phase, Refusal, Status, TaskChanges, TaskId};
-use waypost_store::{WriteError, WriteRequest};
+use waypost_core::{Json, Phase, Status, TaskId};
+use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::cli::{Guard, seconds};
 use crate::context::{Context, Found, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::{Guard, seconds};
 use crate::view::text;
-
-/// How long somebody who took a task is believed to work on it without a word.
-pub(crate) const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
 
 // Which task.
 #[derive(Debug, Args)]
@@ -52,42 +49,15 @@ pub(crate) fn lease(seconds: u32) -> Option<u32> {
 impl Start {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let by = context.actor()?;
-        let worker = by.to_string();
-        let answer = found.plans.write(WriteRequest {
-            plan: found.id.clone(),
-            by,
-            commands: vec![Command::StartTask { task: task.clone(), worker: worker.clone() }],
-            known_version: self.guard.expect_version,
-            lease_seconds: lease(self.lease),
-        });
-        let committed = match answer {
-            // Whoever has it already, and says so again, has it for longer.
-            Err(WriteError::Refused(Refusal::AlreadyRunning { worker: holder, .. })) if holder == worker => {
-                renew(&found, &task, self.lease)?;
-                let version = found.look(waypost_core::Plan::version)?;
-                waypost_store::Committed::unchanged(found.id.clone(), version)
-            }
-            answer => answer?,
-        };
-        let attempt = found.look(|plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
+        let options = ClaimOptions { lease_seconds: lease(self.lease), ..ClaimOptions::default() };
+        let by = context.caller()?;
+        let claimed = found.service.claim(&by, &found.id, &task, options, (&self.guard).into())?;
+        let (reply, attempt) = (claimed.written, claimed.attempt);
         let mut more = Map::new();
         more.insert("attempt".to_owned(), attempt.into());
-        let said = if committed.changed { "started" } else { "is yours" };
-        context.answer(&found, &committed, &format!("{task} {said}, attempt {attempt}"), Some(&task), more)
+        let said = if reply.changed { "started" } else { "is yours" };
+        context.answer(&found, &reply, &format!("{task} {said}, attempt {attempt}"), Some(&task), more)
     }
-}
-
-/// Moves the end of the lease of whoever works on a task.
-fn renew(found: &Found, task: &TaskId, seconds: u32) -> Outcome {
-    let attempt = found.look(|plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
-    if let Some(seconds) = lease(seconds) {
-        found.plans.store().write(&mut |transaction| {
-            let until = transaction.now().plus_seconds(u64::from(seconds));
-            transaction.renew_lease(&found.id, task.as_str(), attempt, until).map(drop)
-        })?;
-    }
-    Ok(())
 }
 
 // How far.
@@ -108,12 +78,10 @@ pub(crate) struct Progress {
 impl Progress {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let (found, task) = self.which.find(context)?;
-        let latest = found.look(|plan| plan.task(task.as_str()).map_or(0, |task| task.state.attempt))?;
-        let attempt = self.attempt.unwrap_or(latest);
-        let command = Command::ReportProgress { task: task.clone(), attempt, progress: self.words.join(" ") };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        renew(&found, &task, LEASE_SECONDS_DEFAULT)?;
-        context.answer(&found, &committed, &format!("{task} goes on"), Some(&task), Map::new())
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Progress(self.words.join(" "));
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task}: progress recorded"))
     }
 }
 
@@ -146,8 +114,8 @@ impl Done {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let result = self.result.as_deref().map(files::said_or_read).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
-        let ending = Ending::Done { result, output, evidence: None };
-        finish(context, &self.which, self.attempt, ending, &self.guard, "is done")
+        let report = TaskReport::Done { result, output };
+        finish(context, &self.which, self.attempt, report, &self.guard, "is done")
     }
 }
 
@@ -155,15 +123,15 @@ fn finish(
     context: &mut Context,
     which: &Which,
     attempt: Option<u32>,
-    outcome: Ending,
+    report: TaskReport,
     guard: &Guard,
     said: &str,
 ) -> Outcome {
     let found = context.find(&which.plan)?;
     let (task, skipped_before) =
         found.look(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
-    let command = Command::FinishTask { task: task.clone(), attempt, outcome, retry: None };
-    let committed = context.write(&found, vec![command], guard)?;
+    let of = TaskRef { plan: &found.id, task: &task, attempt };
+    let reply = found.service.report(&context.caller()?, of, report, guard.into())?;
     let (status, is_reported, again, skipped) = found.look(|plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         let again = state.and_then(|state| state.not_before);
@@ -183,7 +151,7 @@ fn finish(
     {
         said.push_str(&format!("; it can be tried again at {} UTC", text::moment(again)));
     }
-    context.answer(&found, &committed, &said, Some(&task), Map::new())
+    context.done_task(&found, &reply, &task, &said)
 }
 
 // Not accomplished.
@@ -204,14 +172,7 @@ pub(crate) struct Fail {
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let error = files::said_or_read(&self.error)?;
-        finish(
-            context,
-            &self.which,
-            self.attempt,
-            Ending::Failed { error, evidence: None },
-            &self.guard,
-            "failed",
-        )
+        finish(context, &self.which, self.attempt, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
 
@@ -233,25 +194,12 @@ pub(crate) struct Skip {
 impl Skip {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         if !self.undo {
-            let ending = Ending::Skipped { reason: self.reason };
-            return finish(context, &self.which, None, ending, &self.guard, "is skipped");
+            let report = TaskReport::Skipped { reason: self.reason };
+            return finish(context, &self.which, None, report, &self.guard, "is skipped");
         }
         let (found, task) = self.which.find(context)?;
-        let by_author = found.look(|plan| plan.task(task.as_str()).is_some_and(|task| task.spec.skip))?;
-        let command = if by_author {
-            let changes = TaskChanges { skip: Some(false), ..TaskChanges::default() };
-            Command::ReviseTask { task: task.clone(), changes: Box::new(changes) }
-        } else {
-            Command::RetryTask { task: task.clone() }
-        };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(
-            &found,
-            &committed,
-            &format!("{task} is to be done after all"),
-            Some(&task),
-            Map::new(),
-        )
+        let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} is to be done after all"))
     }
 }
 
@@ -270,17 +218,12 @@ impl Retry {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let Some(task) = &self.task else {
-            return context.write_and_answer(
-                &found,
-                vec![Command::RetryPlan],
-                &self.guard,
-                "what failed is to be done again",
-            );
+            let reply = found.service.retry_plan(&context.caller()?, &found.id, (&self.guard).into())?;
+            return context.done(&found, &reply, "what failed is to be done again");
         };
         let task = found.task(task)?;
-        let committed =
-            context.write(&found, vec![Command::RetryTask { task: task.clone() }], &self.guard)?;
-        context.answer(&found, &committed, &format!("{task} is to be done again"), Some(&task), Map::new())
+        let reply = found.service.retry_task(&context.caller()?, &found.id, &task, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} is to be done again"))
     }
 }
 
@@ -302,12 +245,13 @@ impl Cancel {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let Some(task) = &self.task else {
-            let command = Command::FinishPlan { phase: Phase::Cancelled, summary: self.reason };
-            return context.write_and_answer(&found, vec![command], &self.guard, "cancelled the plan");
+            let (by, guard) = (context.caller()?, (&self.guard).into());
+            let reply = found.service.finish(&by, &found.id, Phase::Cancelled, &self.reason, guard)?;
+            return context.done(&found, &reply, "cancelled the plan");
         };
         let task = found.task(task)?;
-        let command = Command::CancelTask { task: task.clone(), reason: self.reason };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("{task} is cancelled"), Some(&task), Map::new())
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.cancel_task(&by, &found.id, &task, &self.reason, guard)?;
+        context.done_task(&found, &reply, &task, &format!("{task} is cancelled"))
     }
 }

@@ -102,7 +102,7 @@ impl Worker {
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
         let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
-        let plans = Arc::new(context.plans_to_add_to()?);
+        let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
             Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
             None => None,

@@ -163,15 +163,10 @@ fn kind(worker: &Worker) -> &'static str {
     }
 }
 
-/// Seconds between two moments of the store.
-fn seconds(from: Timestamp, to: Timestamp) -> f64 {
-    (to.as_micros() - from.as_micros()).max(0) as f64 / 1e6
-}
-
 /// A worker as a program is told.
 fn told(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
     let running = |lease: &Lease| {
-        let since = lease.since.map(|since| seconds(since, now));
+        let since = lease.since.map(|since| now.since(since).as_secs_f64());
         json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "queue": lease.queue,
             "seconds": since, "lease_until": lease.until })
     };
@@ -222,6 +217,6 @@ fn row(worker: &Worker, leases: &[Lease], now: Timestamp) -> Vec<Cell> {
 
 fn runs(lease: &Lease, now: Timestamp) -> String {
     let attempt = if lease.attempt > 1 { format!(" (attempt {})", lease.attempt) } else { String::new() };
-    let since = lease.since.map(|since| super::run::report::span(seconds(since, now)));
+    let since = lease.since.map(|since| text::duration(now.since(since)));
     format!("{}/{}{attempt} {}", lease.plan, lease.task, since.unwrap_or_default()).trim_end().to_owned()
 }

@@ -4,8 +4,8 @@ use clap::Args;
 use waypost_planner::planning::Extent;
 
 use super::out_of_bounds;
-use crate::cli::seconds;
 use crate::error::Outcome;
+use crate::options::seconds;
 
 /// Questions that may be under way at once.
 const PARALLEL_MAX: usize = 64;

@@ -52,7 +52,7 @@ impl Talk {
     /// The same, as deep as a goal stands in its tree.
     fn say_at(&self, depth: usize, look: Look, verb: &str, words: &str) {
         let indent = "  ".repeat(depth.min(DEPTH_DRAWN_MAX));
-        self.live.line(look, verb, &format!("{indent}{}", text::short(words, WORDS_COLUMNS)));
+        self.live.line(look, verb, &format!("{indent}{}", text::excerpt(words, WORDS_COLUMNS)));
     }
 
     /// Takes the drawing away.

@@ -48,7 +48,7 @@ fn push<'a>(rest: &mut Vec<(&'a Task, String, bool)>, tasks: Vec<&'a Task>, guid
 
 fn words(task: &Task) -> String {
     let spec = &task.spec;
-    let description = text::short(&spec.description, DESCRIPTION_COLUMNS);
+    let description = text::excerpt(&spec.description, DESCRIPTION_COLUMNS);
     let mut words = format!("[{}] {}  {description}", letter(task), text::one_line(spec.id.as_str()));
     if !spec.depends_on.is_empty() {
         words.push_str(&format!("  ← {}", dependency_names(&spec.depends_on)));

@@ -47,7 +47,7 @@ pub(crate) fn print(plan: &Plan, found: &Levels, limit: usize, out: &mut Output)
         out.line("");
         let words =
             format!("longest chain ({}): {}", text::count(found.chain.len(), "task"), chain(&found.chain));
-        for line in text::wrapped(&words, out.columns) {
+        for line in text::wrap(&words, out.columns, usize::MAX) {
             out.line(line);
         }
     }

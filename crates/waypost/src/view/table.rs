@@ -31,13 +31,17 @@ impl Cell {
     }
 
     fn print_last(&self, columns: usize, out: &Output) -> String {
-        let left = columns.saturating_sub(text::width(&text::short(&self.text, columns)) + 1);
-        let behind = text::short(&self.behind, (columns / 3).max(left));
+        let left = columns.saturating_sub(text::width(&text::excerpt(&self.text, columns)) + 1);
+        let behind = text::excerpt(&self.behind, (columns / 3).max(left));
         if behind.is_empty() {
-            return out.paint(&text::short(&self.text, columns), self.look);
+            return out.paint(&text::excerpt(&self.text, columns), self.look);
         }
         let room = columns.saturating_sub(text::width(&behind) + 1);
-        format!("{} {}", out.paint(&text::short(&self.text, room), self.look), out.paint(&behind, Look::Cyan))
+        format!(
+            "{} {}",
+            out.paint(&text::excerpt(&self.text, room), self.look),
+            out.paint(&behind, Look::Cyan)
+        )
     }
 }
 
@@ -53,7 +57,7 @@ pub(crate) fn print(out: &mut Output, headings: &[&str], rows: &[Vec<Cell>]) {
     let last = out.columns.saturating_sub(before_last).max(10);
     let mut heading = String::new();
     for (column, name) in headings.iter().enumerate() {
-        heading.push_str(&text::padded(name, widths[column] + GAP));
+        heading.push_str(&text::pad(name, widths[column] + GAP));
     }
     let heading = out.paint(heading.trim_end(), Look::Dim);
     out.line(heading);

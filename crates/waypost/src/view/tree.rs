@@ -2,7 +2,7 @@
 
 use waypost_core::{Dependency, Plan, Standing, Task};
 
-use super::{look, sign, text};
+use super::{look, text};
 use crate::output::{Look, Output};
 
 /// Levels that are drawn; deeper tasks say how deep they stand.
@@ -134,17 +134,17 @@ pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
 pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
     let standing = plan.standing(id).unwrap_or(Standing::Blocked);
-    let word = text::padded(&format!("{} {}", sign(standing), standing.word()), STANDING_COLUMNS);
+    let word = text::pad(&format!("{} {}", standing.sign().glyph(), standing.word()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(id));
-    let head = format!("{}  ", text::padded(&name, frame.columns));
+    let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
     let behind = behind(task, standing);
-    let wanted = text::width(&text::short(&task.spec.description, room));
+    let wanted = text::width(&text::excerpt(&task.spec.description, room));
     // What stands behind gets what the description leaves, and half of the room in any case.
-    let behind = text::short(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
+    let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
-    let description = text::short(&task.spec.description, room);
-    let mut line = format!("{}{}", out.paint(&word, look(standing)), head);
+    let description = text::excerpt(&task.spec.description, room);
+    let mut line = format!("{}{}", out.paint(&word, look(standing.sign())), head);
     let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {
@@ -154,10 +154,10 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
         line.push_str(&out.paint(&behind, Look::Dim));
     }
     out.line(line);
-    let margin = text::padded(frame.margin, frame.columns + 2);
+    let margin = text::pad(frame.margin, frame.columns + 2);
     let margin = format!("{}{margin}", " ".repeat(STANDING_COLUMNS));
     for below in below(task, standing) {
-        let below = text::short(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
+        let below = text::excerpt(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
         let below = out.paint(&below, Look::Dim);
         out.line(format!("{margin}{below}"));
     }

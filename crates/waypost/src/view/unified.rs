@@ -1,6 +1,7 @@
 //! The difference of two texts as one unified diff. Knows nothing of what the texts are.
 
-use waypost_core::{Change, line_changes, seemly};
+use waypost_core::{Change, line_changes};
+use waypost_text::sanitize;
 
 /// The lines of the diff; none where nothing differs.
 pub(crate) fn lines(name: &str, old: &str, new: &str) -> Vec<String> {
@@ -36,7 +37,8 @@ fn line(change: &Change<'_>) -> Option<String> {
         Change::New(text) => ('+', text),
         Change::Gap(_) => return None,
     };
-    Some(format!("{sign}{}", seemly(text)))
+    // Tabs stay; another line end inside of it would look like another line of the diff.
+    Some(format!("{sign}{}", sanitize(text.trim_end_matches('\r')).replace('\n', " ")))
 }
 
 #[cfg(test)]
@@ -58,6 +60,6 @@ mod tests {
         let second = ["@@ -7,3 +7,4 @@", " 7", " 8", "-9", "+IX", "+X"];
         check(old, new, &[&named[..], &first, &second].concat());
         check("a\n", "a\n", &[]);
-        check("a\u{1b}[2J\n", "b\n", &[&named[..], &["@@ -1,1 +1,1 @@", "-a[2J", "+b"]].concat());
+        check("a\u{1b}[2J\n", "b\n", &[&named[..], &["@@ -1,1 +1,1 @@", "-a�[2J", "+b"]].concat());
     }
 }

@@ -318,7 +318,7 @@ impl World {
             115..117 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);
-                (worker(), Command::ReportProgress { task, attempt, progress: "half".into() })
+                (worker(), Command::ReportProgress { task, attempt: Some(attempt), progress: "half".into() })
             }
             117 if self.dice.chance(30) => {
                 let (task, call) =

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use waypost_dialects::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
+use waypost_formats::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
 
 use super::Found;
 use crate::context::Context;

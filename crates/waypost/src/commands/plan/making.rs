@@ -7,7 +7,8 @@ use waypost_core::{Draft, Plan};
 use waypost_llm::Journal;
 use waypost_planner::planning::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
 use waypost_planner::{Broken, Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
-use waypost_store::{MemoryStore, NewPlan, Plans, WriteError};
+use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
+use waypost_store::{MemoryStore, Plans};
 
 use crate::commands::{decompose, edit, tui};
 use crate::context::{Context, Found};
@@ -157,13 +158,14 @@ impl Making {
     fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
         self.order.stand = Stand::Shown;
         self.room.keep(&self.order)?;
-        let plans = Plans::new(Arc::new(MemoryStore::new()));
-        let by = author(context, &drafted.from)?;
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let by = Caller::new(author(context, &drafted.from)?);
         let draft = drafted.planned.draft.clone();
-        let made = plans.create(NewPlan { id: None, by, draft, approval_required: None })?;
+        let options = CreateOptions { approval: ApprovalRule::ByWork, ..CreateOptions::default() };
+        let made = context.service(&plans).create(&by, draft, options)?;
         let mut fields = self.fields(drafted);
         fields.insert("saved".to_owned(), false.into());
-        let found = Found { plans, id: made.plan };
+        let found = context.found(plans, made.plan);
         found.look(|plan| show(plan, context, fields, Head::Without))??;
         context.out.say("nothing was saved: the same command without --dry-run saves this plan");
         Ok(())
@@ -177,7 +179,7 @@ impl Making {
         if by.kind == waypost_core::ActorKind::Agent && context.actor()? == by {
             draft.spec.owner.clone_from(&by.name);
         }
-        self.create(context, draft, &by)?;
+        self.create(draft, &by)?;
         charge(&self.room.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
         let mut fields = self.fields(&drafted);
         fields.insert("saved".to_owned(), true.into());
@@ -203,13 +205,12 @@ impl Making {
         open_editor(context, &found, edit)
     }
 
-    fn create(&self, context: &Context, draft: Draft, by: &waypost_core::Actor) -> Outcome {
-        let approval_required = context.approval_required()?;
-        let new = NewPlan { id: Some(self.order.plan.clone()), by: by.clone(), draft, approval_required };
-        match self.room.plans.create(new) {
+    fn create(&self, draft: Draft, by: &waypost_core::Actor) -> Outcome {
+        let options = CreateOptions { id: Some(self.order.plan.clone()), ..CreateOptions::default() };
+        match self.room.service.create(&Caller::new(by.clone()), draft, options) {
             Ok(_) => Ok(()),
             // The process before us died right after it had made it.
-            Err(WriteError::Refused(waypost_core::Refusal::AlreadyExists {}) | WriteError::IdUsed(_))
+            Err(ServiceError::Refused(waypost_core::Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
                 if self.room.plans.look(&self.order.plan, |_| ()).is_ok() =>
             {
                 Ok(())

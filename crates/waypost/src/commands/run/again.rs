@@ -6,9 +6,10 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use waypost_config::Config;
-use waypost_core::{Command, Plan, PlanId};
-use waypost_dialects::{Dialect, keep_foreign};
+use waypost_core::{Plan, PlanId};
+use waypost_formats::{Dialect, keep_foreign};
 use waypost_run::{Control, Controller, Notice, View, Watcher};
+use waypost_service::Guard;
 use waypost_store::{Plans, watch_file};
 
 use super::begin::{self, Approval, Begin};
@@ -106,7 +107,7 @@ impl Again {
 
     fn take_in(&mut self, context: &mut Context, begin: &Begin<'_>, text: &str) -> Outcome {
         let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
-        let (plans, id) = (&*plans, &id);
+        let (plans, id) = (&plans, &id);
         let mut draft = source::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
         if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
@@ -118,7 +119,7 @@ impl Again {
         begin::is_allowed(&self.config, &draft)?;
         let before = plans.look(id, Plan::to_draft)?;
         keep_foreign(&mut draft, &before);
-        begin::write(context, plans, id, Command::Replace(Box::new(draft)))?;
+        context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
         let (version, total) = plans.look(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
             "{} was taken in: plan {id} has {} (version {version})",
@@ -130,7 +131,7 @@ impl Again {
 
     /// Asks, where somebody has to be asked, without keeping the run from going on.
     fn activate(&mut self, context: &mut Context, begin: &Begin<'_>) -> Outcome {
-        let (plans, id, config) = (&*self.plans, &self.id, &self.config);
+        let (plans, id, config) = (&self.plans, &self.id, &self.config);
         let finished = plans.look(id, |plan| plan.state().phase.is_finished())?;
         if finished {
             return Ok(());
@@ -162,7 +163,7 @@ impl Again {
     }
 
     fn hear_answer(&mut self, context: &Context) -> Outcome {
-        let (plans, id) = (&*self.plans, &self.id);
+        let (plans, id) = (&self.plans, &self.id);
         let Some((version, answer)) = &self.asked else { return Ok(()) };
         let (version, yes) = match answer.try_recv() {
             Err(TryRecvError::Empty) => return Ok(()),
@@ -176,7 +177,8 @@ impl Again {
                 .say(format!("the changed plan was not approved: `waypost approve {id}` does it later"));
             return Ok(());
         }
-        begin::write(context, plans, id, Command::Approve { version, note: String::new() })
+        context.service(plans).approve(&context.caller()?, id, version, "", Guard::NONE)?;
+        Ok(())
     }
 
     fn complain(&self, context: &mut Context, failure: &Failure) {

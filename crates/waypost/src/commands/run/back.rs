@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use waypost_core::Plan;
-use waypost_dialects::{Dialect, Form, Unreadable, write};
+use waypost_formats::{Dialect, Form, Unreadable, write};
 use waypost_run::{Control, Notice, Remark, View, Watcher};
 
 use crate::commands::export::loss_lines;

@@ -1,15 +1,14 @@
 //! From a file or a name to an active plan in the store: what is allowed, what is there already, who has to be asked.
 //! Runs nothing.
 
+use std::sync::Arc;
+
 use waypost_config::Config;
-use waypost_core::{
-    ActorKind, Command, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong,
-};
+use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong};
 use waypost_service::admission as admit;
-use waypost_service::submit;
 use waypost_service::submit::{Entered as Entry, NotEntered, Start};
-use waypost_service::{Disclosure, disclosure, is_to_be_run};
-use waypost_store::{Plans, WriteRequest};
+use waypost_service::{Caller, Disclosure, EditOp, Guard, Service, disclosure, is_to_be_run};
+use waypost_store::Plans;
 
 use super::super::tui;
 use crate::context::Context;
@@ -39,7 +38,7 @@ pub(crate) struct Begin<'a> {
 
 /// A plan of the store that was brought there, or was there already.
 pub(crate) struct Entered {
-    pub(crate) plans: Plans,
+    pub(crate) plans: Arc<Plans>,
     pub(crate) id: PlanId,
     /// Whether it is new.
     pub(crate) made: bool,
@@ -62,25 +61,27 @@ pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
 
 impl Begin<'_> {
     /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
-    pub(crate) fn enter(&self, context: &Context, config: &Config, draft: Draft) -> Outcome<Entered> {
+    pub(crate) fn enter(&self, context: &Context, config: &Arc<Config>, draft: Draft) -> Outcome<Entered> {
         if !source::is_file(self.what) {
             let found = context.find(self.what)?;
             if let Some(queue) = self.queue {
                 let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
-                write(context, &found.plans, &found.id, Command::RevisePlan(Box::new(changes)))?;
+                let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+                found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
             }
             return Ok(Entered { plans: found.plans, id: found.id, made: false });
         }
         let plans = context.plans_to_add_to()?;
-        let entered = submit::enter(&plans, config, &context.actor()?, draft, self.executor);
+        let service = Service::new(Arc::clone(&plans), Arc::clone(config));
+        let entered = service.submit(&context.caller()?, draft, self.executor);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
         Ok(Entered { plans, id, made })
     }
 
     /// Gives the tasks without work to the executor, if there is one.
-    pub(crate) fn assign(&self, context: &Context, plans: &Plans, id: &PlanId) -> Outcome {
+    pub(crate) fn assign(&self, context: &Context, plans: &Arc<Plans>, id: &PlanId) -> Outcome {
         let Some(executor) = self.executor else { return Ok(()) };
-        let assigned = submit::assign(plans, id, executor, &context.actor()?, self.yes);
+        let assigned = context.service(plans).assign(&context.caller()?, id, executor, self.yes);
         assigned.map_err(|error| not_entered(self.what, error))
     }
 
@@ -89,10 +90,10 @@ impl Begin<'_> {
         &self,
         context: &Context,
         config: &Config,
-        plans: &Plans,
+        plans: &Arc<Plans>,
         id: &PlanId,
     ) -> Outcome<Approval> {
-        match submit::start(plans, id, &context.actor()?)? {
+        match context.service(plans).start(&context.caller()?, id)? {
             Start::Runs => Ok(Approval::Given),
             Start::NeedsApproval { version } => {
                 let draft = plans.look(id, Plan::to_draft)?;
@@ -120,7 +121,7 @@ impl Begin<'_> {
         &self,
         context: &Context,
         config: &Config,
-        plans: &Plans,
+        plans: &Arc<Plans>,
         id: &PlanId,
         version: u64,
         draft: &Draft,
@@ -146,7 +147,7 @@ impl Begin<'_> {
             }
         }
         // Of the version that was shown: if somebody has changed it since, nothing is approved.
-        write(context, plans, id, Command::Approve { version, note: String::new() })?;
+        context.service(plans).approve(&Caller::new(by), id, version, "", Guard::NONE)?;
         Ok(Approval::Given)
     }
 }
@@ -170,7 +171,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     // The program is the operator's; what it is told, the plan's author says.
     let mut is_cut = false;
     let mut said = |line: &str, indent: usize| {
-        let shown = text::short(line, context.out.columns.saturating_sub(indent));
+        let shown = text::excerpt(line, context.out.columns.saturating_sub(indent));
         is_cut |= shown.ends_with('…');
         context.out.say(format!("{:indent$}{shown}", ""));
     };
@@ -207,19 +208,6 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
-/// Writes one command as whoever asks.
-pub(crate) fn write(context: &Context, plans: &Plans, id: &PlanId, command: Command) -> Outcome {
-    let request = WriteRequest {
-        plan: id.clone(),
-        by: context.actor()?,
-        commands: vec![command],
-        known_version: None,
-        lease_seconds: None,
-    };
-    plans.write(request)?;
-    Ok(())
-}
-
 /// Why a plan is not in the store as `what` asks for it.
 fn not_entered(what: &str, error: NotEntered) -> Failure {
     match error {
@@ -228,6 +216,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
             let hint = format!("look at it (`waypost show {plan}`); a person can say --yes");
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
+        NotEntered::Service(error) => error.into(),
         NotEntered::Write(error) => error.into(),
     }
 }

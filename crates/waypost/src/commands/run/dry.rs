@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use waypost_config::Config;
-use waypost_core::{Draft, Status, Work, levels, seemly};
+use waypost_core::{Draft, Status, Work, levels};
 use waypost_service::{disclosure, preview};
 
 use crate::context::Context;
@@ -54,7 +54,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
     context.out.line(format!(
         "{} in {}, at most {concurrency} at the same time (queue {queue})",
         text::count(total, "task"),
-        text::count(shown.len(), "batch").replace("batchs", "batches")
+        text::count(shown.len(), "batch")
     ));
     let columns = context.out.columns;
     for (number, tasks) in shown.iter().enumerate() {
@@ -65,11 +65,11 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
             let locks =
                 if locks.is_empty() { String::new() } else { format!("  [locks {}]", locks.join(", ")) };
             let line = format!("  {}  {}{locks}", task.spec.id, preview(config, &task.spec));
-            context.out.line(text::short_line(&seemly(&line), columns));
+            context.out.line(text::truncate(&line, columns));
             // In full: whoever is asked to approve the plan is sent here to read it.
             for (name, said) in disclosure(config, &task.spec).particulars {
                 let said = format!("{name}: {said}");
-                for line in text::wrapped(&said, columns.saturating_sub(INDENT.len()).max(20)) {
+                for line in text::wrap(&said, columns.saturating_sub(INDENT.len()).max(20), usize::MAX) {
                     let line = context.out.paint(&line, Look::Dim);
                     context.out.line(format!("{INDENT}{line}"));
                 }

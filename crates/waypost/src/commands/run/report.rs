@@ -136,7 +136,11 @@ fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
         }
         Notice::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
             let task = scope.name(plan, task);
-            let took = seconds.map(|seconds| format!(" ({})", span(seconds))).unwrap_or_default();
+            let took = seconds
+                .map(|seconds| {
+                    format!(" ({})", text::duration(Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+                })
+                .unwrap_or_default();
             let proof = evidence.as_ref().filter(|evidence| evidence.passed);
             let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
             Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
@@ -167,18 +171,6 @@ fn verb(status: Status) -> &'static str {
         Status::Failed => "failed",
         Status::Skipped => "skipped",
         Status::Cancelled => "stopped",
-    }
-}
-
-/// How long, in the unit that suits: `0.3s`, `12s`, `2m05s`.
-pub(crate) fn span(seconds: f64) -> String {
-    if seconds < 10.0 {
-        format!("{seconds:.1}s")
-    } else if seconds < 60.0 {
-        format!("{seconds:.0}s")
-    } else {
-        let whole = seconds as u64;
-        format!("{}m{:02}s", whole / 60, whole % 60)
     }
 }
 
@@ -341,12 +333,12 @@ impl Terminal {
     fn bars(&self, view: &View<'_>) -> Vec<String> {
         if self.scope != Scope::Many {
             let bars = view.plans.first().map(|plan| view::progress(&plan.counts()));
-            return bars.map(|bar| text::short_line(&bar, self.columns - 1)).into_iter().collect();
+            return bars.map(|bar| text::truncate(&bar, self.columns - 1).into_owned()).into_iter().collect();
         }
         let active = || view.plans.iter().filter(|plan| plan.state().phase == waypost_core::Phase::Active);
         let bar = |plan: &&Plan| {
             let line = format!("{} {}", plan.id(), view::progress(&plan.counts()));
-            text::short_line(&line, self.columns - 1)
+            text::truncate(&line, self.columns - 1).into_owned()
         };
         let mut lines: Vec<String> = active().take(PLANS_DRAWN_MAX).map(bar).collect();
         match active().count() {
@@ -369,7 +361,9 @@ impl Watcher for Terminal {
         let behind = match notice {
             Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } => return,
             Notice::PlanIs { .. } if !self.scope.tells_phases() => return,
-            Notice::QuestionAsked { plan, task, .. } => format!("\n        {}", answer_words(plan, task)),
+            Notice::QuestionAsked { plan, task, .. } => {
+                format!("\n        {}", text::sanitize_line(&answer_words(plan, task)))
+            }
             Notice::TaskEnded { .. }
             | Notice::TaskWillRetry { .. }
             | Notice::TaskReported { .. }
@@ -379,12 +373,13 @@ impl Watcher for Terminal {
         };
         let line = match (notice, words(&self.scope, notice)) {
             (Notice::PlanIs { plan, phase }, _) => {
-                text::short_line(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+                text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+                    .into_owned()
             }
             (_, Some((verb, words))) => {
                 let known = self.verbs.iter().find(|(known, _)| *known == verb);
                 let verb = known.map_or("", |(_, verb)| verb.as_str());
-                format!("{verb} {}{behind}", text::short(&words, self.columns.saturating_sub(9)))
+                format!("{verb} {}{behind}", text::excerpt(&words, self.columns.saturating_sub(9)))
             }
             (_, None) => return,
         };
@@ -406,21 +401,23 @@ impl Watcher for Terminal {
         let mut lines = self.bars(view);
         let count = view.running.len();
         for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {
-            let seconds = (view.now.as_micros() - since.as_micros()).max(0) as f64 / 1e6;
+            let took = text::duration(view.now.since(*since));
             let plan = view.plans.iter().find(|plan| *plan.id() == key.plan);
             let task = plan.and_then(|plan| plan.task(key.task.as_str()));
             let progress = task.and_then(|task| task.state.progress.clone());
             let about =
                 progress.or_else(|| task.map(|task| task.spec.description.clone())).unwrap_or_default();
             let name = self.scope.name(&key.plan, &key.task);
-            let line = format!("  {:>6} {name} {}", span(seconds), text::one_line(&about));
-            lines.push(text::short_line(line.trim_end(), self.columns - 1));
+            let line = format!("  {took:>6} {name} {}", text::one_line(&about));
+            lines.push(text::truncate(line.trim_end(), self.columns - 1).into_owned());
         }
         if count > RUNNING_DRAWN_MAX {
             lines.push(format!("         and {} more", count - RUNNING_DRAWN_MAX));
         }
         if view.waits && self.scope != Scope::Many {
-            lines.push(text::short_line(&format!("  waiting: {}", waits_for(view)), self.columns - 1));
+            lines.push(
+                text::truncate(&format!("  waiting: {}", waits_for(view)), self.columns - 1).into_owned(),
+            );
         }
         let erased = self.erase();
         self.drawn = lines.len();

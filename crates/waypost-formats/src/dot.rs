@@ -1,0 +1,128 @@
+//! A plan as a Graphviz graph, for `dot` and whatever else reads its language.
+//!
+//! Writes only. Nodes are called by the ids of their tasks; parents are clusters around their children.
+
+use waypost_core::{Draft, Status};
+use waypost_text::{excerpt, one_line, wrap};
+
+use crate::graph::{Graph, Step};
+use crate::label::sign;
+use crate::mermaid::{GROUP_COLUMNS_MAX, picture_losses};
+use crate::{Dialect, Form, Unreadable, Writing};
+
+/// Columns of one line of a label.
+const COLUMNS: usize = 28;
+/// Lines of a description in a label; the rest is in the tooltip.
+const LINES_MAX: usize = 5;
+
+/// Writes a graph.
+pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
+    let graph = Graph::of(draft);
+    let names = graph.names();
+    let mut text = String::from("digraph plan {\n");
+    let title = one_line(&draft.spec.title);
+    if !title.is_empty() {
+        text.push_str(&format!("  label={}; labelloc=t; fontsize=16;\n", quoted(&title)));
+    }
+    text.push_str(
+        "  fontname=\"Helvetica,sans-serif\";\n  \
+         node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica,sans-serif\", fontsize=11, \
+         margin=\"0.15,0.08\"];\n  \
+         edge [color=\"#57606a\", arrowsize=0.7];\n",
+    );
+    for step in graph.grouped() {
+        match step {
+            Step::Open { node, level } => {
+                let label = quoted(&id_shown(graph.tasks[node].spec.id.as_str()));
+                let margin = margin(level);
+                text.push_str(&format!("{margin}subgraph cluster_{node} {{\n"));
+                text.push_str(&format!(
+                    "{margin}  label={label}; labeljust=l; fontsize=11; style=\"rounded\"; color=\"#8c959f\";\n"
+                ));
+            }
+            Step::Task { node, level } => {
+                let task = &graph.tasks[node];
+                let mut lines =
+                    vec![format!("{} {}", sign(task.state.status), id_shown(task.spec.id.as_str()))];
+                lines.extend(wrap(&one_line(&task.spec.description), COLUMNS, LINES_MAX));
+                text.push_str(&format!(
+                    "{}{} [label={}, tooltip={}, {}];\n",
+                    margin(level),
+                    name(&names[node]),
+                    label(&lines),
+                    quoted(&tooltip(draft, node)),
+                    look(task.state.status)
+                ));
+            }
+            Step::Close { level } => text.push_str(&format!("{}}}\n", margin(level))),
+        }
+    }
+    for (n, (_, dependency)) in graph.outside.iter().enumerate() {
+        let label = quoted(&one_line(&dependency.to_string()));
+        // A task's name may be the same, so the node has a name that no task can have.
+        text.push_str(&format!(
+            "  \"\\n{n}\" [label={label}, shape=cds, style=filled, fillcolor=\"#fbefff\", color=\"#8250df\"];\n"
+        ));
+    }
+    for (first, waiting) in &graph.edges {
+        text.push_str(&format!("  {} -> {};\n", name(&names[*first]), name(&names[*waiting])));
+    }
+    for (n, (waiting, _)) in graph.outside.iter().enumerate() {
+        text.push_str(&format!("  \"\\n{n}\" -> {} [style=dashed];\n", name(&names[*waiting])));
+    }
+    text.push_str("}\n");
+    Ok(Writing { text, losses: picture_losses(draft, Dialect::Dot) })
+}
+
+fn id_shown(id: &str) -> String {
+    excerpt(id, GROUP_COLUMNS_MAX).into_owned()
+}
+
+fn tooltip(draft: &Draft, node: usize) -> String {
+    let task = &draft.tasks[node];
+    let status = task.state.status.word();
+    match one_line(&task.spec.description) {
+        description if description.is_empty() => status.to_owned(),
+        description => format!("{status}: {description}"),
+    }
+}
+
+fn look(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "fillcolor=\"#f6f8fa\", color=\"#57606a\"",
+        Status::Running => "fillcolor=\"#ddf4ff\", color=\"#0969da\", penwidth=2",
+        Status::Done => "fillcolor=\"#dafbe1\", color=\"#1a7f37\"",
+        Status::Failed => "fillcolor=\"#ffebe9\", color=\"#cf222e\", penwidth=2, shape=octagon, style=filled",
+        Status::Skipped => "fillcolor=\"#fff8c5\", color=\"#9a6700\", style=\"rounded,filled,dashed\"",
+        Status::Cancelled => "fillcolor=\"#eaeef2\", color=\"#6e7781\", style=\"rounded,filled,dotted\"",
+    }
+}
+
+fn margin(level: usize) -> String {
+    "  ".repeat(level + 1)
+}
+
+/// The name of a node in quotes: only the quote itself and the backslash have a meaning in it.
+fn name(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A text that is shown, in quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// Lines in quotes, each set to the left.
+fn label(lines: &[String]) -> String {
+    let body: String = lines.iter().map(|line| format!("{}\\l", escaped(line))).collect();
+    format!("\"{body}\"")
+}
+
+/// In texts that are shown a backslash starts an escape and `&` an entity.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+}
