@@ -9,7 +9,7 @@ mod read;
 mod status;
 mod write;
 
-use crate::hints::Ways;
+use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
 /// Every answer about one document.
@@ -27,7 +27,7 @@ const SET_STATUS: &str = r#"{"type":"object","properties":{"name":{"type":"strin
 const AFTER: &str = r#"{"type":"object","properties":{"after":{"type":"string"}}}"#;
 
 /// How these tools do what a hint speaks of.
-pub(crate) const HINTS: Ways = Ways {
+pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "read_plan shows the plan",
     list: "list_plans shows the plans",
     retry: "a person runs `waypost retry`",

@@ -5,7 +5,7 @@ use waypost_core::{Phase, Problem, Refusal, Status};
 use waypost_store::{StoreError, WriteError};
 
 /// How a set of tools does what a hint speaks of.
-pub(crate) struct Ways {
+pub(crate) struct HintPhrases {
     /// Shows the tasks of a plan.
     pub(crate) look: &'static str,
     /// Shows the plans.
@@ -33,7 +33,7 @@ pub(crate) struct Ways {
 }
 
 /// What to do about something that was not written.
-pub(crate) fn about(error: &WriteError, ways: &Ways) -> String {
+pub(crate) fn about(error: &WriteError, ways: &HintPhrases) -> String {
     match error {
         WriteError::Refused(refusal) => of(refusal, ways),
         WriteError::Conflict(_) => "nothing was written; look at that, then write again".to_owned(),
@@ -60,7 +60,7 @@ pub(crate) fn about_store(error: &StoreError) -> &'static str {
     }
 }
 
-fn of(refusal: &Refusal, ways: &Ways) -> String {
+fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
     let hint = match refusal {
         Refusal::Invalid { problems } => return problems.first().map(Problem::hint).unwrap_or_default(),
         Refusal::NoSuchTask { nearest: Some(near), .. } => return format!("did you mean {near}?"),

@@ -2,12 +2,12 @@
 //! Machines run what was submitted elsewhere (`waypost worker`, `waypost run`); nothing is run here.
 
 mod control;
-mod find;
+mod lookup;
 mod status;
 mod submit;
 mod watch;
 
-use crate::hints::Ways;
+use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
 const SUBMIT: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"the plan, in any format"},"file":{"type":"string","description":"or a file of the workspace"},"plan":{"type":"string","description":"or a plan of the store"},"format":{"type":"string"},"id":{"type":"string"},"queue":{"type":"string"}}}"#;
@@ -25,7 +25,7 @@ const REASONS: &str = r#"{"type":"object","required":["id","task","standing","wa
 const LOGGED: &str = r#"{"type":"object","required":["id","task","attempt","log","bytes"],"properties":{"id":{"type":"string"},"task":{"type":"string"},"attempt":{"type":"integer"},"log":{"type":"string"},"bytes":{"type":"integer"}}}"#;
 
 /// How these tools do what a hint speaks of.
-pub(crate) const HINTS: Ways = Ways {
+pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "run_status shows how the run stands",
     list: "run_submit tells the id of what it submits",
     retry: "a person runs `waypost retry`",

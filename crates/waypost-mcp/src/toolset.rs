@@ -1,6 +1,6 @@
 //! Which sets of tools there are. A server offers one or several of them.
 
-use crate::hints::Ways;
+use crate::hints::HintPhrases;
 use crate::tool::Tool;
 use crate::{documents, jaato, native, orchestrator};
 
@@ -41,7 +41,7 @@ impl Toolset {
     }
 
     /// The phrases of its hints.
-    pub(crate) fn hints(self) -> &'static Ways {
+    pub(crate) fn hints(self) -> &'static HintPhrases {
         match self {
             Self::Native => &native::HINTS,
             Self::Jaato => &jaato::HINTS,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
-use waypost_service::{Hint, ServiceError};
+use waypost_service::{Hint, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
@@ -35,7 +35,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The word for programs, where nothing more exact is known.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Usage => "usage",
@@ -72,7 +72,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit,
-            code: exit.word().to_owned(),
+            code: exit.as_str().to_owned(),
             message: message.into(),
             details: Vec::new(),
             hint: hint.into(),
@@ -160,6 +160,18 @@ impl Failure {
         }
         failure.facts.insert("problems".to_owned(), problems.iter().map(problem_json).collect());
         failure
+    }
+
+    /// Why a text could not be written into a plan, each problem named with the file that it is in.
+    pub(crate) fn of_text(name: &str, error: ServiceError) -> Self {
+        match error {
+            ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
+                let in_file = |problem| (Some(name.to_owned()), problem);
+                let problems: Vec<_> = problems.into_iter().map(in_file).collect();
+                Self::invalid(&subject.to_string(), &problems)
+            }
+            error => error.into(),
+        }
     }
 
     /// Adds a line for people.

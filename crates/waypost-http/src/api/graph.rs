@@ -69,6 +69,7 @@ fn letter(standing: Standing) -> char {
         Standing::Ready => 'r',
         Standing::Reported => 'p',
         Standing::Asking => 'q',
+        Standing::Queued => 'u',
         Standing::Running => 'R',
         Standing::Done => 'd',
         Standing::Failed => 'f',
@@ -199,6 +200,7 @@ fn counts(letters: &str) -> Counts {
     for letter in letters.chars() {
         match letter {
             'r' => counts.ready += 1,
+            'u' => counts.queued += 1,
             'R' | 'q' | 'p' => counts.running += 1,
             'd' => counts.done += 1,
             'f' => counts.failed += 1,

@@ -3,16 +3,16 @@
 //!
 //! What a plan, a step and a reference look like is known to the format (`waypost_formats::jaato`).
 
+mod active_plan;
 mod arguments;
-mod current;
-mod dependent;
+mod cross_agent_steps;
+mod event_mapping;
 mod events;
-mod inline;
+mod piggyback_events;
 mod plan;
 mod reply;
 mod status;
 mod step;
 mod tools;
-mod translate;
 
 pub(crate) use tools::{HINTS, tools};

@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 use waypost_core::Plan;
 use waypost_formats::jaato::answers;
 
-use crate::refused::Refused;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_error::ToolError;
 
-pub(super) type Told = Result<Map<String, Value>, Refused>;
+pub(super) type Reply = Result<Map<String, Value>, ToolError>;
 
 /// Bytes of an answer.
 const ANSWER_BYTES_MAX: usize = 192 * 1024;
@@ -29,7 +29,7 @@ pub(super) fn head(plan: &Plan) -> Map<String, Value> {
 
 /// An answer within its bound: of one that is longer, the long texts are cut, and the answer says so.
 fn bounded(answer: Map<String, Value>) -> Value {
-    let (mut value, was_cut) = words::shortened(&Value::Object(answer), ANSWER_BYTES_MAX);
+    let (mut value, was_cut) = reply_text::shortened(&Value::Object(answer), ANSWER_BYTES_MAX);
     if was_cut && value.is_object() {
         value["cut"] = CUT.into();
     }
@@ -37,7 +37,7 @@ fn bounded(answer: Map<String, Value>) -> Value {
 }
 
 /// Every refusal is an object with an `error`, as the plugin has it; the text says the same.
-pub(super) fn plainly(told: Told) -> Result<Answer, Refused> {
+pub(super) fn finish(told: Reply) -> Result<Answer, ToolError> {
     match told {
         Ok(answer) => Ok(Answer::of(bounded(answer))),
         Err(refused) if refused.facts.contains_key("error") => Err(refused),
@@ -49,8 +49,8 @@ pub(super) fn plainly(told: Told) -> Result<Answer, Refused> {
 }
 
 /// A refusal in the plugin's words.
-pub(super) fn error(text: impl Into<String>) -> Refused {
-    let refused = Refused::new(text, "");
+pub(super) fn error(text: impl Into<String>) -> ToolError {
+    let refused = ToolError::new(text, "");
     let text = refused.text();
     refused.with_fact("error", text)
 }

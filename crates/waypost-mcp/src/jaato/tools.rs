@@ -1,14 +1,14 @@
 //! The definitions of the tools, in the plugin's words.
 
-use super::reply::{Told, plainly};
-use super::{dependent, events, inline, plan, status, step};
-use crate::call::Call;
-use crate::hints::Ways;
-use crate::refused::Refused;
+use super::reply::{Reply, finish};
+use super::{cross_agent_steps, events, piggyback_events, plan, status, step};
+use crate::hints::HintPhrases;
 use crate::tool::{Answer, Effect, Tool};
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// How these tools do what a hint speaks of.
-pub(crate) const HINTS: Ways = Ways {
+pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "getPlanStatus lists the steps",
     list: "getPlanStatus without plan_id shows yours",
     retry: "setStepStatus with in_progress begins it anew",
@@ -94,7 +94,7 @@ fn step_tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"description":{"type":"string"},"step_id":{"type":"string"},"depends_on":{"type":"array","items":{"type":"object","properties":{"agent_id":{"type":"string"},"step_id":{"type":"string"},"plan_id":{"type":"string"},"agent_name":{"type":"string"},"step_sequence":{"type":"integer"},"step_description":{"type":"string"}},"required":["agent_id","step_id"]}},"after_step_id":{"type":"string"},"provides":{"type":"string","description":"name of its output"}},"required":["depends_on"]}"#,
             answer: OBJECT,
             effect: Effect::Adds,
-            run: |call| answered(call, dependent::add),
+            run: |call| answered(call, cross_agent_steps::add),
         },
         Tool {
             name: "completeStepWithOutput",
@@ -110,7 +110,7 @@ fn step_tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"plan_id":{"type":"string"}}}"#,
             answer: OBJECT,
             effect: Effect::Reads,
-            run: |call| answered(call, dependent::blocked),
+            run: |call| answered(call, cross_agent_steps::blocked),
         },
     ]
 }
@@ -132,7 +132,7 @@ fn event_tools() -> Vec<Tool> {
             answer: OBJECT,
             effect: Effect::Reads,
             // It shows events itself.
-            run: |call| plainly(events::recent(call)),
+            run: |call| finish(events::recent(call)),
         },
         Tool {
             name: "listSubscriptions",
@@ -154,9 +154,9 @@ fn event_tools() -> Vec<Tool> {
 }
 
 /// Runs a tool; events that its caller has subscribed to come along with the answer.
-fn answered(call: &Call, run: fn(&Call) -> Told) -> Result<Answer, Refused> {
-    plainly(run(call).and_then(|mut answer| {
-        inline::deliver(call, &mut answer)?;
+fn answered(call: &Call, run: fn(&Call) -> Reply) -> Result<Answer, ToolError> {
+    finish(run(call).and_then(|mut answer| {
+        piggyback_events::deliver(call, &mut answer)?;
         Ok(answer)
     }))
 }

@@ -3,9 +3,9 @@
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{Wait, Whereabouts};
 
-use crate::call::Call;
-use crate::refused::Refused;
-use crate::words;
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Seconds that whoever took a task is believed to work on it without a word.
 pub(super) const LEASE_SECONDS: u32 = 15 * 60;
@@ -39,16 +39,16 @@ pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
 
 /// The first of them.
 pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
-    words::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
+    reply_text::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
 }
 
 /// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
-pub(super) fn elsewhere(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, Refused> {
+pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, ToolError> {
     let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
     waits.sort_by_key(|(_, found)| found.is_there());
     let words = |(wait, found): &(Wait, Whereabouts)| {
         let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
-        words::cut(&said, ELSEWHERE_BYTES)
+        reply_text::cut(&said, ELSEWHERE_BYTES)
     };
     Ok(waits.iter().take(limit).map(words).collect())
 }

@@ -1,11 +1,11 @@
 //! The definitions of the tools. Every word of them is paid for in every conversation; a test counts them.
 
-use super::{create, draft, edit, events, exchange, get, list, start, work};
-use crate::hints::Ways;
+use super::{create, draft, edit, events, get, import_export, list, start, task_tools};
+use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
 /// How these tools do what a hint speaks of.
-pub(crate) const HINTS: Ways = Ways {
+pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "plan_get with full: true lists the tasks",
     list: "plan_list with all: true shows the plans",
     retry: "plan_edit with op status, status pending sets it back to be done again",
@@ -60,7 +60,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"},"overwrite":{"type":"boolean","description":"replace another file"}},"required":["file"]}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"file":{"type":"string"},"format":{"type":"string"},"bytes":{"type":"integer"},"lost":{"type":"array","items":{"type":"string"}}},"required":["plan","version","file","format","bytes"]}"#,
             effect: Effect::Destroys,
-            run: exchange::export,
+            run: import_export::export,
         },
         Tool {
             name: "plan_update",
@@ -68,7 +68,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string"},"known_version":{"type":"integer"}},"required":["file"]}"#,
             answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"bytes":{"type":"integer"},"changes":{"type":"string"},"again":{"type":"string"},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version","bytes","changes"]}"#,
             effect: Effect::Settles,
-            run: exchange::update,
+            run: import_export::update,
         },
         Tool {
             name: "plan_start",
@@ -84,7 +84,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"},"take_over":{"type":"boolean","description":"from a session of yours that is gone"}}}"#,
             answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
             effect: Effect::Changes,
-            run: work::next,
+            run: task_tools::next,
         },
         Tool {
             name: "task_report",
@@ -92,7 +92,7 @@ pub(crate) fn tools() -> Vec<Tool> {
             arguments: r#"{"type":"object","properties":{"task":{"type":"string"},"status":{"enum":["progress","done","failed","skipped","release","question"]},"text":{"type":"string","description":"result, error, reason, progress or question"},"output":{"description":"JSON for dependants"},"choices":{"type":"array","items":{"type":"string"}},"plan":{"type":"string"}},"required":["task","status"]}"#,
             answer: r#"{"type":"object","properties":{"next":{"type":"array","items":{"type":"string"}},"plan":{"type":"string"},"status":{"type":"string"},"skipped":{"type":"integer"},"again_at":{"type":"string"}}}"#,
             effect: Effect::Changes,
-            run: work::report,
+            run: task_tools::report,
         },
         Tool {
             name: "events",

@@ -7,10 +7,10 @@ use waypost_core::{Phase, Plan, PlanId};
 use waypost_service::is_for_people;
 use waypost_store::{Head, Plans, Query, Sort};
 
-use crate::cli::Guard;
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::options::Guard;
 use crate::view::text;
 
 /// Rows on a page, unless somebody says otherwise.
@@ -65,7 +65,7 @@ impl Answer {
             let hint = format!("write a number from 1 to {ROWS_MAX}");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
+        let config = load_config::load(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
@@ -75,10 +75,10 @@ impl Answer {
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &Found, task: &str) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str) -> Outcome {
         let task = found.task(task)?;
         let answer = self.answer.join(" ");
-        let asks = found.look(|plan| {
+        let asks = found.read(|plan| {
             let known = plan.task(task.as_str());
             known.is_some_and(|task| task.state.question().is_some())
         })?;
@@ -142,7 +142,7 @@ impl Answer {
         };
         let mut rows = Vec::new();
         let may_wait = |head: &&Head| {
-            let open = head.counts.ready + head.counts.blocked + head.counts.running;
+            let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
             open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {

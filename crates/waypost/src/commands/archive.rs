@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::{ActorKind, Refusal};
 use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::output;
 
 // Put away.
@@ -75,7 +75,7 @@ impl Delete {
                 "an archived plan is out of the way, and can be taken out again",
             ));
         }
-        let (title, version) = found.look(|plan| (plan.spec().title.clone(), plan.version()))?;
+        let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;
         context
             .out
             .say(format!("Plan {} and its {version} versions will be gone for good: {title}", found.id));

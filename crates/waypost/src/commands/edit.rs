@@ -1,7 +1,7 @@
 //! `waypost edit`: a plan in the person's editor. What was typed is never thrown away: when it cannot be written, the
 //! draft stays in its file.
 
-mod statuses;
+mod checkboxes;
 
 use std::path::{Path, PathBuf};
 use std::process;
@@ -11,10 +11,10 @@ use waypost_core::{Draft, Plan};
 use waypost_formats::{Dialect, Form, keep_foreign, write};
 use waypost_service::Caller;
 
-use crate::cli::Guard;
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Exit, Failure, Outcome};
-use crate::source::Source;
+use crate::options::Guard;
+use crate::plan_input::Source;
 use crate::{files, output};
 
 /// The editor where none is named and somebody is there to use it.
@@ -58,8 +58,8 @@ impl Edit {
         self.edit(context, &found, &editor)
     }
 
-    fn edit(&self, context: &mut Context, found: &Found, editor: &str) -> Outcome {
-        let plan = found.look(Clone::clone)?;
+    fn edit(&self, context: &mut Context, found: &PlanHandle, editor: &str) -> Outcome {
+        let plan = found.read(Clone::clone)?;
         if let Some(known) = self.guard.expect_version.filter(|&known| known != plan.version()) {
             found.service.check_guard(&context.caller()?, &found.id, Some(known).into())?;
         }
@@ -98,7 +98,7 @@ impl Edit {
 }
 
 /// Opens a plan that was just made.
-pub(crate) fn edit(context: &mut Context, found: &Found) -> Outcome {
+pub(crate) fn edit(context: &mut Context, found: &PlanHandle) -> Outcome {
     let asked = Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
     asked.edit(context, found, &editor()?)
 }
@@ -129,7 +129,7 @@ fn read_back(path: &Path) -> Outcome<String> {
 /// Writes what was edited as one version, guarded by the version that it was opened at.
 fn save(
     context: &mut Context,
-    found: &Found,
+    found: &PlanHandle,
     plan: &Plan,
     before: &Draft,
     path: &Path,
@@ -153,7 +153,7 @@ fn save(
     };
     keep_foreign(&mut draft, before);
     let by = context.actor()?;
-    let statuses = statuses::commands(plan, &by, &draft)?;
+    let statuses = checkboxes::commands(plan, &by, &draft)?;
     let (by, guard) = (Caller::new(by), Some(plan.version()).into());
     let reply = found.service.replace(&by, &found.id, draft, statuses.commands, guard)?;
     for left in statuses.not_taken {

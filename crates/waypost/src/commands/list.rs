@@ -7,9 +7,9 @@ use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
-use crate::view::{look, phase_sign, phase_words, text};
+use crate::view::{phase_sign, phase_words, sign_look, text};
 
 /// Plans on a page, unless somebody says otherwise.
 const PLANS_DEFAULT: usize = 20;
@@ -157,7 +157,7 @@ fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
         if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };
     vec![
         Cell::plain(head.id.as_str()),
-        Cell::looking(phase, look(sign)),
+        Cell::looking(phase, sign_look(sign)),
         Cell::looking(done, if counts.failed > 0 { Look::Red } else { Look::Plain }),
         Cell::plain(format!("v{}", head.version)),
         Cell::plain(text::age(head.updated_at, now)),

@@ -8,10 +8,10 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
-use super::work::lease;
-use crate::cli::seconds;
+use super::task_lifecycle::lease;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::seconds;
 use crate::view::{self, text};
 
 /// Tasks that are listed, unless somebody says otherwise.

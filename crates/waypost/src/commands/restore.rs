@@ -2,9 +2,9 @@
 
 use clap::Args;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 
 // Which plan, and to what.
 #[derive(Debug, Args)]

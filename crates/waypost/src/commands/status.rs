@@ -5,9 +5,9 @@ use serde_json::json;
 use waypost_core::PlanChanges;
 use waypost_service::EditOp;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 
 // Read or write.
 #[derive(Debug, Subcommand)]

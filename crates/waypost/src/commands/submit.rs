@@ -13,12 +13,12 @@ use waypost_service::{Guard, WriteReply, submit};
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
-use super::run::begin::{self, Approval, Begin};
-use crate::cli::dialect;
+use super::run::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::{self, Folders};
-use crate::source;
+use crate::load_config;
+use crate::options::dialect;
+use crate::plan_input;
 
 const EXAMPLES: &str = "\
 The plan is validated, stored, approved where a person has to, and made active; workers run it (`waypost worker`).
@@ -53,9 +53,9 @@ pub(crate) struct Submit {
 
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = Arc::new(setup::config(&folders, self.config.as_deref())?);
-        let mut draft = source::one_plan(context, &self.what, self.format)?;
+        let folders = context.folders()?;
+        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
@@ -63,13 +63,18 @@ impl Submit {
         if let Some(executor) = executor {
             submit::assign_in_draft(&mut draft, executor);
         }
-        begin::is_allowed(&config, &draft)?;
-        let begin =
-            Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor, screen: false };
+        prepare::is_allowed(&config, &draft)?;
+        let begin = RunRequest {
+            what: &self.what,
+            queue: self.queue.as_deref(),
+            yes: self.yes,
+            executor,
+            screen: false,
+        };
         let entered = begin.enter(context, &config, draft)?;
         let found = context.found(entered.plans, entered.id);
         begin.assign(context, &found.plans, &found.id)?;
-        let phase = found.look(|plan| plan.state().phase)?;
+        let phase = found.read(|plan| plan.state().phase)?;
         let mut said = if entered.made {
             "submitted".to_owned()
         } else {
@@ -94,7 +99,7 @@ impl Submit {
                 }
             }
         }
-        let (version, queue) = found.look(|plan| (plan.version(), plan.spec().queue.clone()))?;
+        let (version, queue) = found.read(|plan| (plan.version(), plan.spec().queue.clone()))?;
         let queue = Config::queue_name(&queue).to_owned();
         let alive = workers_of(&found.plans, &queue)?.len();
         if runs && alive == 0 {

@@ -6,10 +6,10 @@ use waypost_core::{BadId, Dependency, Plan, TaskId, TaskSpec, Where};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 Prints the new task's id.
@@ -59,7 +59,7 @@ impl Add {
         let found = context.find(&self.plan)?;
         let id = self.id.as_deref().map(task_id).transpose()?;
         let mut spec = self.spec()?;
-        let position = found.look(|plan| self.complete(plan, &mut spec))??;
+        let position = found.read(|plan| self.complete(plan, &mut spec))??;
         let tasks = vec![NewTask { id, spec: Box::new(spec) }];
         let ops = vec![EditOp::AddTasks { tasks, position }];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
@@ -77,7 +77,7 @@ impl Add {
     fn spec(&self) -> Outcome<TaskSpec> {
         let options = &self.options;
         let placeholder = TaskId::new("t").map_err(|error| Failure::failed(error.to_string(), ""))?;
-        let mut spec = TaskSpec::new(placeholder, files::said_or_read(&self.description)?);
+        let mut spec = TaskSpec::new(placeholder, files::text_argument(&self.description)?);
         spec.when = options.when().unwrap_or_default();
         spec.complexity = options.complexity();
         spec.notes = options.notes()?.unwrap_or_default();
@@ -94,7 +94,7 @@ impl Add {
 
     /// What the task says of other tasks, and where it goes.
     fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Where> {
-        spec.depends_on = self.options.elsewhere()?;
+        spec.depends_on = self.options.external_dependencies()?;
         for (number, name) in self.options.after.iter().enumerate() {
             spec.depends_on.insert(number, Dependency::Task(task_of(plan, name)?));
         }

@@ -5,10 +5,10 @@ use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
 use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.
@@ -72,7 +72,7 @@ enum Field {
 impl Revise {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let (task, changes) = found.look(|plan| self.changes(plan))??;
+        let (task, changes) = found.read(|plan| self.changes(plan))??;
         if changes == TaskChanges::default() {
             let hint = "say what to change, for example --description 'Write the tests first'";
             return Err(Failure::usage(format!("nothing of task {task} is to change"), hint));
@@ -95,7 +95,7 @@ impl Revise {
             names.iter().map(|name| task_of(plan, name).map(Dependency::Task)).collect()
         };
         let mut changes = TaskChanges {
-            description: self.description.as_deref().map(files::said_or_read).transpose()?,
+            description: self.description.as_deref().map(files::text_argument).transpose()?,
             depends_also_on: here(&options.after)?,
             depends_no_more_on: self.no_more(plan, now)?,
             when: options.when(),
@@ -110,7 +110,7 @@ impl Revise {
             provides: options.provides.clone().map(Some),
             ..TaskChanges::default()
         };
-        changes.depends_also_on.extend(options.elsewhere()?);
+        changes.depends_also_on.extend(options.external_dependencies()?);
         let locks = options.locks();
         changes.locks = (!locks.is_empty()).then_some(locks);
         for field in &self.clear {
@@ -135,8 +135,11 @@ impl Revise {
     fn no_more(&self, plan: &Plan, now: &waypost_core::Task) -> Outcome<Vec<Dependency>> {
         let mut gone = Vec::new();
         for name in &self.no_after {
-            let elsewhere =
-                now.spec.depends_on.iter().find(|on| on.elsewhere().is_some() && on.to_string() == *name);
+            let elsewhere = now
+                .spec
+                .depends_on
+                .iter()
+                .find(|on| on.external_dependencies().is_some() && on.to_string() == *name);
             gone.push(match elsewhere {
                 Some(on) => on.clone(),
                 None => Dependency::Task(task_of(plan, name)?),

@@ -6,10 +6,10 @@ use waypost_core::TaskId;
 use waypost_formats::Dialect;
 use waypost_service::SourceText;
 
-use crate::cli::{Guard, dialect};
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::{Guard, dialect};
 
 /// Tasks that are to be done again that are named.
 const AGAIN_NAMED_MAX: usize = 10;
@@ -46,7 +46,8 @@ impl Update {
         let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
         let file_name = (path != "-").then(|| path.to_owned());
         let source = SourceText { text, format: self.format, file_name, name: name.to_owned() };
-        let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into())?;
+        let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into());
+        let update = update.map_err(|error| Failure::of_text(name, error))?;
         for note in update.notes {
             context.out.note(note);
         }

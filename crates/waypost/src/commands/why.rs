@@ -63,5 +63,5 @@ fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
         "queue" => " (`waypost workers` shows by whom)".to_owned(),
         _ => String::new(),
     };
-    text::one_line(&format!("{}{command}", reason.words))
+    text::one_line(&format!("{}{command}", reason.words)).into_owned()
 }

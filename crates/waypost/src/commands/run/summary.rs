@@ -7,11 +7,11 @@ use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
 use waypost_run::{Rest, Summary};
 
-use super::report::evidence_words;
+use super::progress::evidence_words;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
-use crate::view::{look, text};
+use crate::view::{sign_look, text};
 
 /// Tasks that the table lists; of more, those that did not end well and those that took longest.
 const ROWS_MAX: usize = 20;
@@ -61,13 +61,13 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
             "plan {id} is {} after {}: {}",
             phase.word(),
             text::duration(took),
-            words(plan)
+            describe_counts(plan)
         ));
     }
     ended(plan, summary)
 }
 
-fn words(plan: &Plan) -> String {
+fn describe_counts(plan: &Plan) -> String {
     let counts = plan.counts();
     let all = [
         (counts.done, "done"),
@@ -75,6 +75,7 @@ fn words(plan: &Plan) -> String {
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
     ];
@@ -108,8 +109,10 @@ fn tasks(context: &mut Context, plan: &Plan) {
             let why = why(task);
             vec![
                 Cell::plain(text::excerpt(task.spec.id.as_str(), 30)),
-                standing
-                    .map_or_else(|| Cell::plain(word), |standing| Cell::looking(word, look(standing.sign()))),
+                standing.map_or_else(
+                    || Cell::plain(word),
+                    |standing| Cell::looking(word, sign_look(standing.sign())),
+                ),
                 Cell::plain(duration(task).map(text::duration).unwrap_or_default()),
                 Cell::plain(format!("{again}{}", text::one_line(&why))),
             ]
