@@ -13,7 +13,7 @@ const ASK_EXAMPLES: &str = "\
 The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.
 
 Examples:
-  waypost ask kq3 t2 'TaskArgs of the two schemas is the right one?'
+  waypost ask kq3 t2 'Which of the two schemas is the right one?'
   waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
 
 // A question.

@@ -11,7 +11,7 @@ use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, budget, not
 
 const EXAMPLES: &str = "\
 Goes on where the last process was: what models have answered is not asked or paid for again.
-PlanningLimits that are said now take the place of those that were said before.
+Bounds that are said now take the place of those that were said before.
 
 Examples:
   waypost continue
@@ -33,7 +33,7 @@ pub(crate) struct Continue {
     #[command(flatten)]
     asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Continue {

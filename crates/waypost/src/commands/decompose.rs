@@ -52,7 +52,7 @@ pub(crate) struct Decompose {
     #[command(flatten)]
     asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 /// What came of breaking goals down, for whoever asked.

@@ -39,7 +39,7 @@ pub(crate) struct Digest {
     #[command(flatten)]
     asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Digest {

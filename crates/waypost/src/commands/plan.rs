@@ -70,7 +70,7 @@ pub(crate) struct Plan {
     #[command(flatten)]
     asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Plan {

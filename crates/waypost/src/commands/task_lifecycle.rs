@@ -12,7 +12,7 @@ use crate::files;
 use crate::options::{Guard, seconds};
 use crate::view::text;
 
-// TaskArgs task.
+// Which task.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
     /// The plan

@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 100;
 
 // How far to go, and what it may cost.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "PlanningLimits")]
+#[command(next_help_heading = "Bounds")]
 pub(crate) struct PlanningLimits {
     /// Goals with so many goals above them are not broken down any more [default: 5]
     #[arg(long, value_name = "N")]
