@@ -84,8 +84,7 @@ fn repair_draft(draft: &mut Draft, done: &mut Vec<String>) {
         match &problem.wrong {
             Wrong::UnknownDependency { dependency, .. } => drop_dependency(&mut spec.depends_on, dependency),
             Wrong::NeverElsewhere { dependency, .. } => {
-                spec.depends_on
-                    .retain(|on| on.elsewhere().is_none_or(|there| there.key() != *dependency));
+                spec.depends_on.retain(|on| on.elsewhere().is_none_or(|there| there.key() != *dependency));
             }
             Wrong::SelfDependency => drop_dependency(&mut spec.depends_on, id),
             Wrong::OrphanParent { .. } => spec.parent = None,
