@@ -48,7 +48,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Respon
     let (_, kind, bytes) = match named {
         Some(file) => *file,
         None if wants_page => INDEX,
-        None => return (StatusCode::NOT_FOUND, "nothing is here\n").into_response(),
+        None => return (StatusCode::NOT_FOUND, "not found\n").into_response(),
     };
     let tag = tag(bytes);
     let unchanged = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());

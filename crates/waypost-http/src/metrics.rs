@@ -156,6 +156,7 @@ impl Page {
         for (status, count) in [
             ("ready", tasks.ready),
             ("blocked", tasks.blocked),
+            ("queued", tasks.queued),
             ("running", tasks.running),
             ("done", tasks.done),
             ("failed", tasks.failed),

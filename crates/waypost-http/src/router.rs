@@ -294,7 +294,7 @@ async fn login(State(site): State<Arc<Site>>, Query(said): Query<SigningIn>) -> 
         },
         Ok(None) => (
             StatusCode::UNAUTHORIZED,
-            "this token is none, or was revoked; `waypost serve` prints the address to open\n",
+            "invalid or revoked sign-in link; open the address that the server printed when it started\n",
         )
             .into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
@@ -317,7 +317,7 @@ async fn ready(State(site): State<Arc<Site>>) -> Response {
     match tokio::task::spawn_blocking(move || api.plans().latest()).await {
         Ok(Ok(_)) => "ok\n".into_response(),
         Ok(Err(_)) | Err(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, "the store does not answer\n").into_response()
+            (StatusCode::SERVICE_UNAVAILABLE, "the store does not respond\n").into_response()
         }
     }
 }

@@ -28,6 +28,11 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
+    fn begun(attempt: u32, worker: &str, started_at: Option<Timestamp>) -> Self {
+        let worker = Some(worker.to_owned());
+        Self { attempt, worker, started_at, finished_at: None, outcome: None, error: None }
+    }
+
     /// The latest one, as the task itself tells of it.
     fn latest(task: &Task) -> Option<Self> {
         let state = &task.state;
@@ -117,15 +122,15 @@ fn note(
         }
     };
     match event {
-        Event::TaskStarted { task, attempt, worker } if wanted.contains_key(task.as_str()) => {
-            found.entry(task.to_string()).or_default().push(Attempt {
-                attempt: *attempt,
-                worker: Some(worker.clone()),
-                started_at: Some(at),
-                finished_at: None,
-                outcome: None,
-                error: None,
-            });
+        Event::TaskQueued { task, attempt, worker } if wanted.contains_key(task.as_str()) => {
+            let all = found.entry(task.to_string()).or_default();
+            all.push(Attempt::begun(*attempt, worker, None));
+        }
+        Event::TaskStarted { task, attempt, worker, started_at } if wanted.contains_key(task.as_str()) => {
+            let all = found.entry(task.to_string()).or_default();
+            // It was queued before.
+            all.pop_if(|last| last.attempt == *attempt);
+            all.push(Attempt::begun(*attempt, worker, Some(started_at.unwrap_or(at))));
         }
         Event::TaskDone { task, .. } => end(task, "done", None),
         Event::TaskReported { task, .. } => end(task, "reported", None),

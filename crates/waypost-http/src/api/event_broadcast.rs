@@ -125,8 +125,7 @@ impl EventBroadcast {
             end(&own, &to);
         };
         let thread = std::thread::Builder::new().name("feed".to_owned()).spawn(work);
-        thread
-            .map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string(), "try again"))?;
+        thread.map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string(), "retry"))?;
         *reader = Some(sender);
         Ok(heard)
     }

@@ -1,4 +1,4 @@
-//! What happens: pages of events, or as they come.
+//! Events: as pages, or as a stream.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ pub(crate) async fn events(
         Some(text) => {
             let place = text.parse::<Cursor>();
             Some(Some(
-                place.map_err(|error| Problem::bad(error.to_string(), "leave it out, or write latest"))?,
+                place.map_err(|error| Problem::bad(error.to_string(), "omit `after`, or send latest"))?,
             ))
         }
     };

@@ -167,7 +167,7 @@ impl RunView {
                 words.push(format!("paused: {} lets it go on", key(Action::Pause)));
             }
             (_, Ours::Running) => words.push("runs here".to_owned()),
-            (Phase::Active, Ours::Nothing) if standings.counts.running > 0 => {
+            (Phase::Active, Ours::Nothing) if standings.counts.in_progress() > 0 => {
                 words.push("others run it".to_owned());
             }
             (Phase::Active, Ours::Nothing) => {
@@ -402,6 +402,7 @@ fn counted(counts: &Counts) -> String {
     let mut words = format!("{}/{} done ({percent}%)", counts.done, counts.total);
     let others = [
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.failed, "failed"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),

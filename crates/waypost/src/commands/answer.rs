@@ -142,7 +142,7 @@ impl Answer {
         };
         let mut rows = Vec::new();
         let may_wait = |head: &&Head| {
-            let open = head.counts.ready + head.counts.blocked + head.counts.running;
+            let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
             open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {

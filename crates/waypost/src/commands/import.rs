@@ -14,7 +14,7 @@ use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
 use waypost_service::admission::forbids_writing;
-use waypost_service::{Caller, CreateOptions, ServiceError};
+use waypost_service::{Caller, CreateOptions, OwnerRule, ServiceError};
 use waypost_store::Plans;
 
 use self::folder::Sources;
@@ -234,8 +234,13 @@ fn put(
     }
     let wanted = id.or_else(|| own.clone());
     let service = context.service(plans);
-    let create =
-        |draft: Draft, id| service.create(by, draft, CreateOptions { id, ..CreateOptions::default() });
+    let create = |draft: Draft, id| {
+        service.create(
+            by,
+            draft,
+            CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() },
+        )
+    };
     let committed = match create(draft.clone(), wanted) {
         Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
             let committed = create(draft, None)?;

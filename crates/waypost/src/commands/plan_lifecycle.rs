@@ -100,7 +100,7 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let running = found.read(|plan: &Plan| plan.running().count())?;
+        let running = found.read(|plan: &Plan| plan.in_progress().count())?;
         let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
         let said = match running {
             0 => "paused".to_owned(),

@@ -60,7 +60,7 @@ pub(crate) fn phase_sign(head: &Head) -> StatusSign {
 
 /// `████████░░░░░░░░░░░░ 2/5 done (40%), 1 running, 1 ready`.
 pub(crate) fn progress(counts: &Counts) -> String {
-    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     if total == 0 {
         return "no tasks".to_owned();
     }
@@ -75,6 +75,7 @@ pub(crate) fn progress(counts: &Counts) -> String {
         (skipped, "skipped"),
         (cancelled, "cancelled"),
         (running, "running"),
+        (queued, "queued"),
         (ready, "ready"),
         (blocked, "blocked"),
     ];

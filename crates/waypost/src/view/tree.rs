@@ -174,7 +174,7 @@ fn behind(task: &Task, standing: Standing) -> String {
     if let Some(work) = &spec.work {
         parts.push(format!("[{}]", work.executor));
     }
-    if standing == Standing::Running
+    if matches!(standing, Standing::Queued | Standing::Running)
         && let Some(worker) = &task.state.worker
     {
         parts.push(format!("by {worker}"));
@@ -216,7 +216,7 @@ fn below(task: &Task, standing: Standing) -> Vec<String> {
         Standing::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
-        Standing::Blocked | Standing::Ready => {
+        Standing::Blocked | Standing::Ready | Standing::Queued => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }
     }

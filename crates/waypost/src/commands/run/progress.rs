@@ -294,7 +294,7 @@ fn waits_for(view: &View<'_>) -> String {
     if phase != waypost_core::Phase::Active {
         return format!("it is {}", phase.word());
     }
-    if let Some(task) = plan.running().next() {
+    if let Some(task) = plan.in_progress().next() {
         let worker = task.state.worker.as_deref().unwrap_or("somebody");
         return format!("{} is being worked on by {worker}", task.spec.id);
     }

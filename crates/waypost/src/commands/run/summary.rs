@@ -75,6 +75,7 @@ fn describe_counts(plan: &Plan) -> String {
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
     ];
