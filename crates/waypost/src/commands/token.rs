@@ -23,12 +23,12 @@ Examples:
 // What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make one for an agent, and show it this once (only a person can)
+    /// Create a token and print it once (people only)
     New(New),
-    /// List them
+    /// List tokens
     #[command(visible_alias = "ls")]
     List,
-    /// Revoke one: whoever calls with it is out at once (only a person can)
+    /// Revoke a token with immediate effect (people only)
     #[command(visible_alias = "rm")]
     Revoke(Revoke),
 }
@@ -37,13 +37,13 @@ pub(crate) enum Token {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// The name of whoever calls with it
+    /// Name of the caller
     #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
-    /// What they may do: person (everything, approve included), agent, worker, reader (look only)
+    /// Role: person (everything, including approval), agent, worker, reader (read only)
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
     role: Role,
-    /// It opens /metrics, and nothing else
+    /// Grant access to /metrics only
     #[arg(long)]
     only_metrics: bool,
 }
@@ -58,7 +58,7 @@ fn role(word: &str) -> Result<Role, String> {
 // Which.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// Its id, or the beginning of it
+    /// Token id, or an unambiguous prefix
     id: String,
 }
 
@@ -137,7 +137,7 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
             .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
-        context.out.say("no tokens; `waypost token new --agent NAME` makes one");
+        context.out.say("no tokens; create one with `waypost token new --agent NAME`");
     }
     Ok(())
 }

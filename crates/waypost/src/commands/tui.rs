@@ -38,12 +38,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tui {
-    /// The plan to open in the editor (otherwise the list of all)
+    /// Plan to open in the editor [default: the list of plans]
     plan: Option<String>,
-    /// Show how the plan is worked on, instead of the editor
+    /// Show the run of the plan instead of the editor
     #[arg(short, long, requires = "plan")]
     watch: bool,
-    /// Run nothing: say what would be run
+    /// Run nothing; report what would run
     #[arg(long)]
     dry_run: bool,
 }
@@ -89,7 +89,7 @@ pub(crate) fn fits() -> Result<(), terminal::Unfit> {
 pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
     if context.out.json {
         let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
-        return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
+        return Err(Failure::usage("the terminal UI has no JSON output", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
     let config = Arc::new(load_config::load(&context.folders()?, None)?);
@@ -117,7 +117,7 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         Ok(Ended::Left) => return Ok(()),
         Ok(Ended::Terminated) => Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""),
         Err(error) => {
-            let hint = "see that the terminal can be read and written";
+            let hint = "check that the terminal can be read and written";
             Failure::failed(format!("the terminal: {error}"), hint)
         }
     };
