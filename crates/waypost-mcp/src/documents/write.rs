@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 use waypost_core::{DiffStat, Draft, FORMAT, PlanChanges, PlanId, PlanSpec, Refusal, differences, limits};
-use waypost_service::{CreateOptions, EditOp, Guard, ServiceError, WriteReply};
+use waypost_service::{CreateOptions, EditOp, Guard, OwnerRule, ServiceError, WriteReply};
 
 use super::conflict;
 use super::name::{self, Document, KnownVersion, LastKnown};
@@ -152,7 +152,11 @@ impl DocumentWrite {
     fn make(&self, call: &Call) -> Tried {
         self.must_be_new(call, None)?;
         let draft = Draft { format: FORMAT.to_owned(), spec: self.spec(), ..Draft::default() };
-        let options = CreateOptions { id: Some(self.id.clone()), unowned: true, ..CreateOptions::default() };
+        let options = CreateOptions {
+            id: Some(self.id.clone()),
+            owner: OwnerRule::AsWritten,
+            ..CreateOptions::default()
+        };
         match call.service().create(&call.caller, draft, options) {
             Ok(written) => Ok(Some(written)),
             Err(ServiceError::Refused(Refusal::AlreadyExists {})) => Ok(None),

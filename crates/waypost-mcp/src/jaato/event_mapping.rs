@@ -207,6 +207,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::PlanResumed { .. }
         | Event::PlanArchived {}
         | Event::PlanUnarchived {}
+        | Event::TaskQueued { .. }
         | Event::TaskProgressed { .. }
         | Event::TaskReported { .. }
         | Event::TaskReleased { .. }
