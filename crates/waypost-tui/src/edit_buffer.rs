@@ -6,16 +6,18 @@
 mod dependencies;
 mod rebase;
 mod rows;
-mod to_commands;
+mod to_edit_ops;
 mod validation;
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use waypost_core::{Command, Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
+use waypost_core::{Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
 
-use crate::app::LoadedPlan;
+use waypost_service::EditOp;
+
+use crate::plan::LoadedPlan;
 pub use dependencies::DependencyGraph;
 pub use rebase::Rebased;
 pub use rows::Row;
@@ -73,6 +75,8 @@ pub struct EditBuffer {
     base_places: HashMap<TaskId, usize>,
     /// How far each task of the base is.
     base_standings: Vec<Standing>,
+    /// The number in the next id that was never used in the base.
+    next_number: u64,
     spec: PlanSpec,
     rows: Vec<Row>,
     places: HashMap<TaskId, usize>,
@@ -91,7 +95,7 @@ pub struct EditBuffer {
 impl EditBuffer {
     /// A plan as it was read.
     pub fn new(loaded: LoadedPlan) -> Self {
-        let LoadedPlan { draft, mut standings, .. } = loaded;
+        let LoadedPlan { draft, mut standings, next_number, .. } = loaded;
         standings.resize(draft.tasks.len(), Standing::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut buffer = Self {
@@ -99,6 +103,7 @@ impl EditBuffer {
             base_places: places_of(&draft.tasks),
             base_standings: standings,
             base: draft,
+            next_number,
             rows,
             places: HashMap::new(),
             dependencies: DependencyGraph::default(),
@@ -202,15 +207,11 @@ impl EditBuffer {
         }
     }
 
-    /// An id that no task has: `t1`, `t2`, …
+    /// An id that no task has had: `t1`, `t2`, …
     pub fn free_id(&self) -> Option<TaskId> {
-        let taken = |id: &TaskId| self.places.contains_key(id) || self.was_in_base(id);
-        let ids = (self.rows.len() + 1..).map(|number| TaskId::new(format!("t{number}")).ok());
+        let taken = |id: &TaskId| self.places.contains_key(id) || self.base_places.contains_key(id);
+        let ids = (self.next_number..).map(|number| TaskId::new(format!("t{number}")).ok());
         ids.map_while(|id| id).find(|id| !taken(id))
-    }
-
-    fn was_in_base(&self, id: &TaskId) -> bool {
-        self.base_places.contains_key(id)
     }
 
     /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
@@ -473,6 +474,7 @@ impl EditBuffer {
         if diff == StoreDiff::SameAsBuffer {
             self.saved = Some(self.done.len());
         }
+        self.next_number = loaded.next_number;
         self.stand_on(loaded.draft.clone(), loaded.standings.clone());
         for row in &mut self.rows {
             if let Some(&at) = self.base_places.get(row.id()) {
@@ -492,10 +494,10 @@ impl EditBuffer {
 
     /// The commands that make the stored plan what is on the buffer. What is on it now is remembered until it is said what
     /// became of them: edits may go on meanwhile.
-    pub fn send(&mut self) -> Vec<Command> {
+    pub fn send(&mut self) -> Vec<EditOp> {
         let edits = Some(self.done.len());
         self.sent = Some(Sent { edits, spec: self.spec.clone(), rows: self.rows.clone() });
-        self.commands()
+        self.edit_ops()
     }
 
     /// What was sent is in the store now, as this version. Edits that were made since stand on it.

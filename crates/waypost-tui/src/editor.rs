@@ -4,6 +4,7 @@
 mod draw;
 mod draw_overlays;
 mod form;
+mod layout;
 mod mouse;
 mod picker;
 mod save;
@@ -14,18 +15,29 @@ use std::collections::HashSet;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{TaskId, TaskSpec};
 
-use crate::app::{Context, Effect, ErrorMessage, Event, Flow, LoadedPlan, NoteKind, PlanKey, Purpose};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::edit_buffer::{Deletion, EditBuffer};
 use crate::keys::{Action, Place};
+use crate::messages::{Effect, Purpose};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::{LoadedPlan, PlanKey};
+use crate::screen::{Context, Event, Flow};
 use crate::text;
 use crate::text_input::TextInput;
 use form::{Form, Target};
 use picker::Picker;
-use save::AfterSave;
 
 /// Names of tasks that a question lists; the others are counted.
 const NAMES_MAX: usize = 8;
+
+/// What comes after the edits have been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterSave {
+    Stay,
+    Leave,
+    Quit,
+    Execute,
+}
 
 /// The plan editor.
 #[derive(Debug)]
@@ -180,7 +192,7 @@ impl Editor {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::rows(context.area, self.graph).max(1);
+        let page = layout::rows(context.area, self.graph).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
             Action::Down => self.selected += 1,
@@ -208,7 +220,7 @@ impl Editor {
             Action::Redo => self.step(EditBuffer::redo, "done again", "nothing to do again", context),
             Action::Filter => (self.find, self.not_found) = (Some(TextInput::line("")), false),
             Action::Problems => self.next_problem(context),
-            Action::Graph => self.graph = Some(!draw::shows_graph(context.area, self.graph)),
+            Action::Graph => self.graph = Some(!layout::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
             Action::Save => return self.save(AfterSave::Stay, context),
             Action::Execute => return self.execute(context),
@@ -552,7 +564,7 @@ impl Editor {
 
     fn settle(&mut self, context: &Context<'_>) {
         self.selected = self.selected.min(self.visible.len().saturating_sub(1));
-        let rows = draw::rows(context.area, self.graph).max(1);
+        let rows = layout::rows(context.area, self.graph).max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
         self.top = self.top.min(self.visible.len().saturating_sub(rows));
     }

@@ -5,8 +5,9 @@ use ratatui::crossterm::event::MouseEventKind;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, Context, Event, Flow};
+use crate::frame::{self, Parts};
 use crate::keys::{Action, Keys, Place};
+use crate::screen::{Context, DrawContext, Event, Flow};
 use crate::{text, theme::Theme};
 
 /// The help screen.
@@ -54,11 +55,14 @@ impl Help {
         Flow::Stay
     }
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let lines = lines(&app.settings.keys, self.from, app.settings.theme, area.width);
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts: Parts) {
+        let (settings, area) = (context.settings, parts.body);
+        frame::heading(settings.theme, frame, parts.heading, "Keys", &[]);
+        let lines = lines(&settings.keys, self.from, settings.theme, area.width);
         for (row, line) in (area.y..area.bottom()).zip(lines.into_iter().skip(self.top)) {
             frame.render_widget(line, Rect::new(area.x, row, area.width, 1));
         }
+        frame::footer(context, frame, parts.footer, &[Action::Back]);
     }
 }
 

@@ -2,90 +2,26 @@
 //! loop brings; writes nothing itself.
 
 mod draw;
+mod layout;
+mod messages;
 
 use std::collections::BTreeMap;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
-use waypost_core::Timestamp;
-use waypost_service::Sign;
 
-use crate::app::{Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, Reply};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::keys::Action;
+use crate::messages::{Effect, Reply};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::PlanKey;
+use crate::screen::{Context, Event, Flow};
+use layout::{list_rows, parts};
 
-/// Versions that are read at a time.
-pub const VERSIONS_PAGE: usize = 200;
-/// Lines of a comparison that are shown.
-pub const DIFF_LINES_MAX: usize = 2_000;
+pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIONS_PAGE, Version, Versions};
+
 /// Comparisons that are kept.
 const DIFFS_KEPT: usize = 50;
-
-/// What the history wants from the loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HistoryEffect {
-    /// A page of versions before one, or of the latest.
-    Versions(PlanKey, Option<u64>),
-    /// What differs from one version to another; 0 is the plan before it was made.
-    Compare(PlanKey, u64, u64),
-    /// To make a version hold again, if the plan is still at the version that is known.
-    Restore {
-        /// Which plan.
-        plan: PlanKey,
-        /// What it is to be again.
-        version: u64,
-        /// The version that stands, as far as is known here.
-        known: u64,
-    },
-}
-
-/// What the history is told.
-#[derive(Clone, Debug)]
-pub enum HistoryReply {
-    /// A page of versions, and what it was asked for with.
-    Versions(PlanKey, Option<u64>, Result<Box<Versions>, ErrorMessage>),
-    /// What differs between two versions.
-    Compared(PlanKey, (u64, u64), Result<Box<Compared>, ErrorMessage>),
-    /// What came of [`HistoryEffect::Restore`]: the version that was wanted, and the new one.
-    Restored(PlanKey, u64, Result<u64, ErrorMessage>),
-}
-
-/// One page of a history, the latest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Versions {
-    /// The line for lists.
-    pub title: String,
-    /// The version that stands.
-    pub current: u64,
-    /// The versions.
-    pub rows: Vec<Version>,
-    /// Whether there are earlier ones.
-    pub more: bool,
-}
-
-/// One version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Its number.
-    pub number: u64,
-    /// When it was written.
-    pub at: Timestamp,
-    /// By whom.
-    pub who: String,
-    /// What happened.
-    pub what: String,
-    /// Whether its events were pruned, so that it can no longer be looked at.
-    pub forgotten: bool,
-}
-
-/// What differs between two versions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compared {
-    /// In lines, at most [`DIFF_LINES_MAX`].
-    pub lines: Vec<(Sign, String)>,
-    /// Lines in all.
-    pub total: usize,
-}
 
 /// Which part has the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -254,7 +190,7 @@ impl History {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::list_rows(context.area).max(1) as isize;
+        let page = list_rows(context.area).max(1) as isize;
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -309,7 +245,7 @@ impl History {
     }
 
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &Context<'_>) {
-        let parts = draw::parts(context.area);
+        let parts = parts(context.area);
         let is_diff = parts.diff.contains(at);
         let turn = |by: isize, history: &mut Self| {
             let focus = std::mem::replace(
@@ -336,7 +272,7 @@ impl History {
 
     /// Asks for what is missing, and keeps the selection on the screen.
     fn settle(&mut self, context: &mut Context<'_>) {
-        let rows = draw::list_rows(context.area).max(1);
+        let rows = list_rows(context.area).max(1);
         self.selected = self.selected.min(self.versions.rows.len().saturating_sub(1));
         self.top = self.top.clamp((self.selected + 1).saturating_sub(rows), self.selected);
         if let Some(pair) = self.pair()

@@ -4,15 +4,17 @@ mod draw;
 mod merge;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use waypost_core::{Command, PlanChanges};
+use ratatui::layout::Rect;
+use waypost_core::PlanChanges;
+use waypost_service::EditOp;
 use waypost_store::{Head, Query, Shelf, Sort};
 
-use crate::app::{
-    Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, PlanPage, Reply, SaveError, Screen,
-};
 use crate::dialog::{Choice, Dialog};
-use crate::editor::Editor;
 use crate::keys::Action;
+use crate::messages::{Effect, PlanPage, Reply, SaveError};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::PlanKey;
+use crate::screen::{Context, Destination, Event, Flow};
 use crate::text_input::TextInput;
 
 /// PlanPage that are asked for at a time.
@@ -139,7 +141,7 @@ impl PlanList {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::rows(context.area).max(1);
+        let page = rows(context.area).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
             Action::Down => self.selected += 1,
@@ -185,7 +187,7 @@ impl PlanList {
     }
 
     fn open(&self) -> Flow {
-        self.selected().map_or(Flow::Stay, |plan| Flow::Push(Screen::Editor(Box::new(Editor::new(plan)))))
+        self.selected().map_or(Flow::Stay, |plan| Flow::Open(Destination::Editor(plan)))
     }
 
     fn ask_title(&mut self, context: &Context<'_>) -> Flow {
@@ -216,9 +218,9 @@ impl PlanList {
             }
             Prompt::Status(plan, version) => {
                 let changes = PlanChanges { status: Some(typed.trim().to_owned()), ..PlanChanges::default() };
-                let commands = vec![Command::RevisePlan(Box::new(changes))];
+                let edits = vec![EditOp::RevisePlan(Box::new(changes))];
                 self.writing = Some(plan.clone());
-                context.effects.push(Effect::Save { plan, version, commands });
+                context.effects.push(Effect::Save { plan, version, edits });
             }
         }
         Flow::Stay
@@ -251,7 +253,7 @@ impl PlanList {
             MouseEventKind::ScrollUp => self.selected = self.selected.saturating_sub(3),
             MouseEventKind::ScrollDown => self.selected += 3,
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(row) = draw::row_at(context.area, mouse.row) {
+                if let Some(row) = row_at(context.area, mouse.row) {
                     let at = self.top + row;
                     if at == self.selected {
                         return self.open();
@@ -301,9 +303,9 @@ impl PlanList {
         match reply {
             Reply::PlanPage { store, ticket, heads } => self.take(*store, *ticket, heads, context),
             Reply::Created { plan: Ok(plan) } => {
-                return Flow::Push(Screen::Editor(Box::new(Editor::new(plan.clone()))));
+                return Flow::Open(Destination::Editor(plan.clone()));
             }
-            Reply::Created { plan: Err(error) } => context.notify(NoteKind::Wrong, error_line(error)),
+            Reply::Created { plan: Err(error) } => context.notify_error(error),
             // What the editor writes is told there.
             Reply::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
                 match saved {
@@ -319,7 +321,7 @@ impl PlanList {
                         context.notify(NoteKind::Warning, text);
                         self.written(plan.store, context);
                     }
-                    Err(SaveError::Refused(error)) => context.notify(NoteKind::Wrong, error_line(error)),
+                    Err(SaveError::Refused(error)) => context.notify_error(error),
                 }
             }
             _ => {}
@@ -370,7 +372,7 @@ impl PlanList {
     /// The selection stays on the list, and near its end more is asked for.
     fn settle(&mut self, context: &mut Context<'_>) {
         self.selected = self.selected.min(self.list.len().saturating_sub(1));
-        let rows = draw::rows(context.area).max(1);
+        let rows = rows(context.area).max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
         self.top = self.top.min(self.list.len().saturating_sub(rows));
         if self.selected + 2 * rows < self.list.len() {
@@ -391,7 +393,13 @@ impl PlanList {
     }
 }
 
-/// ErrorMessage in one line.
-pub(crate) fn error_line(error: &ErrorMessage) -> String {
-    if error.hint.is_empty() { error.what.clone() } else { format!("{}; {}", error.what, error.hint) }
+/// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
+fn rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(2))
+}
+
+/// The plan that a row of the terminal shows, counted from the first that is shown.
+fn row_at(area: Rect, row: u16) -> Option<usize> {
+    let first = area.y + 1;
+    (first..first + rows(area) as u16).contains(&row).then(|| usize::from(row - first))
 }

@@ -1,8 +1,12 @@
 //! Leaving the program: it does not end without a word about edits that nobody saved, and about what this process runs.
 
-use super::{App, Effect, Event, Note, NoteKind, PlanKey, Screen};
+use super::{App, Screen};
 use crate::dialog::{Button, Choice, Dialog};
+use crate::messages::Effect;
+use crate::note::{Note, NoteKind};
+use crate::plan::PlanKey;
 use crate::run_view::{RunReply, Started};
+use crate::screen::Event;
 use crate::text;
 
 impl App {
@@ -70,8 +74,8 @@ impl App {
     }
 
     /// Keeps account of the runs of this process.
-    pub(super) fn track_run(&mut self, answer: &RunReply) -> Vec<Effect> {
-        match answer {
+    pub(super) fn track_run(&mut self, reply: &RunReply) -> Vec<Effect> {
+        match reply {
             RunReply::Started(plan, Ok(Started::Runs)) => {
                 self.runs.insert(plan.clone());
             }

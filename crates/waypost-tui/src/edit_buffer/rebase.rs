@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use waypost_core::{Dependency, Draft, PlanSpec, Task, TaskId, TaskSpec};
 
 use super::EditBuffer;
-use crate::app::LoadedPlan;
+use crate::plan::{LoadedPlan, task_number};
 use crate::text;
 
 /// Columns of a text that is quoted where both changed it.
@@ -26,15 +26,16 @@ impl EditBuffer {
     pub fn rebased(&self, loaded: LoadedPlan) -> Rebased {
         let mut buffer = Self::new(loaded);
         let mut overlaps = Vec::new();
-        let merged = self.merged(&buffer.base, &mut overlaps);
+        let merged = self.merged(&buffer, &mut overlaps);
         let label = format!("your edits, on version {}", buffer.base.version);
         buffer.replace(&merged, &label);
         Rebased { buffer, overlaps }
     }
 
-    fn merged(&self, theirs: &Draft, overlaps: &mut Vec<String>) -> Draft {
+    fn merged(&self, current: &Self, overlaps: &mut Vec<String>) -> Draft {
+        let theirs = &current.base;
         let base = by_id(&self.base.tasks);
-        let names = self.other_names(&base, theirs, overlaps);
+        let names = self.other_names(&base, current, overlaps);
         let mine: Vec<TaskSpec> = self.rows.iter().map(|row| renamed(row.spec(), &names)).collect();
         let places: HashMap<&TaskId, usize> =
             mine.iter().enumerate().map(|(at, spec)| (&spec.id, at)).collect();
@@ -50,30 +51,26 @@ impl EditBuffer {
         Draft { spec, tasks, ..theirs.clone() }
     }
 
-    /// Names for my new tasks whose own others gave to another task meanwhile.
+    /// Other ids for my new tasks whose ids others used meanwhile, also for tasks that are removed again.
     fn other_names(
         &self,
         base: &HashMap<&TaskId, &TaskSpec>,
-        theirs: &Draft,
+        current: &Self,
         overlaps: &mut Vec<String>,
     ) -> HashMap<TaskId, TaskId> {
-        let others = by_id(&theirs.tasks);
+        let others = by_id(&current.base.tasks);
         let mut names: HashMap<TaskId, TaskId> = HashMap::new();
-        let mut number = self.rows.len().max(theirs.tasks.len());
+        let mut free = (current.next_number..).map_while(|number| TaskId::new(format!("t{number}")).ok());
         for row in self.rows.iter().filter(|row| !base.contains_key(row.id())) {
-            if others.get(row.id()).is_none_or(|other| *other == row.spec()) {
+            let is_used = match others.get(row.id()) {
+                Some(other) => *other != row.spec(),
+                None => task_number(row.id()).is_some_and(|number| number < current.next_number),
+            };
+            if !is_used {
                 continue;
             }
-            let name = loop {
-                number += 1;
-                let Ok(name) = TaskId::new(format!("t{number}")) else { break None };
-                let taken =
-                    others.contains_key(&name) || base.contains_key(&name) || self.places.contains_key(&name);
-                if !taken {
-                    break Some(name);
-                }
-            };
-            let Some(name) = name else { continue };
+            let taken = |id: &TaskId| others.contains_key(id) || self.places.contains_key(id);
+            let Some(name) = free.find(|id| !taken(id)) else { continue };
             overlaps.push(format!("your new task {} is {name} now: they made a {} too", row.id(), row.id()));
             names.insert(row.id().clone(), name);
         }

@@ -5,14 +5,13 @@ use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
-use super::Editor;
-use crate::app::{
-    Context, Effect, ErrorMessage, Flow, LoadedPlan, NoteKind, PlanKey, Purpose, Reply, SaveError, Screen,
-};
+use super::{AfterSave, Editor};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::edit_buffer::{EditBuffer, Rebased};
-use crate::history::History;
-use crate::plan_list::error_line;
+use crate::messages::{Effect, Purpose, Reply, SaveError};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::{LoadedPlan, PlanKey};
+use crate::screen::{Context, Destination, Flow};
 use crate::text;
 
 /// Differences that a conflict shows; the others are counted.
@@ -26,15 +25,6 @@ const OVERLAP_COLUMNS_MAX: usize = 90;
 const OVERLAP_ROWS_MAX: usize = 4;
 /// Rows that are not for them: the edge of the dialog, its buttons, what is said above.
 const OVERLAP_ROWS_TAKEN: usize = 8;
-
-/// What comes after the edits have been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AfterSave {
-    Stay,
-    Leave,
-    Quit,
-    Execute,
-}
 
 impl Editor {
     pub(super) fn read(&mut self, context: &mut Context<'_>) {
@@ -62,7 +52,7 @@ impl Editor {
                 match loaded {
                     Ok(loaded) => flow = self.take(loaded, context),
                     Err(error) if self.buffer.is_none() => self.error = Some(error.clone()),
-                    Err(error) => context.notify(NoteKind::Wrong, error_line(error)),
+                    Err(error) => context.notify_error(error),
                 }
                 if std::mem::take(&mut self.stale) {
                     self.read(context);
@@ -208,10 +198,10 @@ impl Editor {
             context.notify(NoteKind::Wrong, format!("not saved: {first}{more}; {}", first.hint()));
             return Flow::Stay;
         }
-        let commands = buffer.send();
+        let edits = buffer.send();
         let (plan, version) = (self.plan.clone(), buffer.base().version);
         self.saving = Some(then);
-        context.effects.push(Effect::Save { plan, version, commands });
+        context.effects.push(Effect::Save { plan, version, edits });
         Flow::Stay
     }
 
@@ -320,8 +310,7 @@ impl Editor {
             }
             Choice::Compare => {
                 let known = self.buffer.as_ref().map_or(0, |buffer| buffer.base().version);
-                let history = History::since(self.plan.clone(), known);
-                return Flow::Push(Screen::History(Box::new(history)));
+                return Flow::Open(Destination::HistorySince(self.plan.clone(), known));
             }
             Choice::TakeTheirs => {
                 (self.buffer, self.theirs, self.rebasing) = (None, None, false);

@@ -1,29 +1,13 @@
 //! What a person may say to a plan from the run view: dialogs, and the orders that come of them.
 
-use waypost_core::{Command, Phase};
+use waypost_core::Phase;
 use waypost_run::Control;
 
-use super::{Group, Intent, LocalRun, OpenDialog, PreviewedTask, RunEffect, RunView};
-use crate::app::{Context, ErrorMessage, Flow, NoteKind};
+use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, PreviewedTask, RunEffect, RunView};
 use crate::dialog::{Button, Choice, Dialog};
-use crate::keys::Action;
+use crate::note::{ErrorMessage, NoteKind};
+use crate::screen::{Context, Flow};
 use crate::text;
-
-/// Whether a key tells the plan something, so that a dry run has none of it.
-pub(super) fn is_write(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Approve
-            | Action::Reject
-            | Action::Pause
-            | Action::Cancel
-            | Action::CancelPlan
-            | Action::Retry
-            | Action::RetryAll
-            | Action::Answer
-            | Action::Open
-    )
-}
 
 impl RunView {
     /// A dialog that this screen opens.
@@ -116,10 +100,9 @@ impl RunView {
 
     pub(super) fn pause_or_resume(&mut self, context: &mut Context<'_>) {
         match self.snapshot.as_ref().map(|snapshot| snapshot.phase) {
-            Some(Phase::Paused) => self.write(Command::Resume, "goes on", context),
+            Some(Phase::Paused) => self.write(PlanAction::Resume, "goes on", context),
             Some(_) | None => {
-                let command = Command::Pause { reason: String::new() };
-                self.write(command, "paused: nothing new starts, here or elsewhere", context);
+                self.write(PlanAction::Pause, "paused: nothing new starts, here or elsewhere", context);
             }
         }
     }
@@ -158,7 +141,7 @@ impl RunView {
     pub(super) fn retry(&mut self, context: &mut Context<'_>) {
         if let Some(row) = self.row() {
             let said = format!("{} is to be done again", row.id);
-            self.write(Command::RetryTask { task: row.id.clone() }, &said, context);
+            self.write(PlanAction::RetryTask(row.id.clone()), &said, context);
         }
     }
 
@@ -178,9 +161,9 @@ impl RunView {
         self.dialog(OpenDialog::Answer(task), dialog)
     }
 
-    pub(super) fn write(&self, command: Command, said: &str, context: &mut Context<'_>) {
-        let (plan, command, said) = (self.plan.clone(), Box::new(command), said.to_owned());
-        self.ask(RunEffect::Write { plan, command, said }, context);
+    pub(super) fn write(&self, action: PlanAction, success: &str, context: &mut Context<'_>) {
+        let (plan, success) = (self.plan.clone(), success.to_owned());
+        self.ask(RunEffect::Write { plan, action, success }, context);
     }
 
     pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
@@ -194,7 +177,7 @@ impl RunView {
                 return self.reject(context);
             }
             (OpenDialog::Reject, _) => {
-                self.write(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
+                self.write(PlanAction::Reject(typed.to_owned()), "not allowed", context);
             }
             // Enter pressed twice is no answer, and what is for a person to do would be done by it.
             (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
@@ -204,16 +187,15 @@ impl RunView {
             (OpenDialog::Answer(task), _) => {
                 // What is asked next, or runs now, is more interesting than what has its answer.
                 self.chosen = None;
-                let (plan, answer) = (self.plan.clone(), typed.to_owned());
-                self.ask(RunEffect::Answer { plan, task, answer }, context);
+                let success = format!("{task} has its answer");
+                self.write(PlanAction::Answer(task, typed.to_owned()), &success, context);
             }
             (OpenDialog::CancelTask(task), _) => {
                 let said = format!("{task} is cancelled");
-                self.write(Command::CancelTask { task, reason: String::new() }, &said, context);
+                self.write(PlanAction::CancelTask(task), &said, context);
             }
             (OpenDialog::CancelPlan, _) => {
-                let command = Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() };
-                self.write(command, "cancelled the plan", context);
+                self.write(PlanAction::CancelPlan, "cancelled the plan", context);
             }
             (OpenDialog::Leave, Choice::StopRun) => {
                 self.end(Control::Stop, context);

@@ -8,48 +8,20 @@ use waypost_core::{Counts, Phase, Standing, Timestamp};
 use waypost_run::Control;
 use waypost_text::StatusSign;
 
-use super::commands::is_write;
-use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView};
-use crate::app::App;
+use super::layout::parts;
+use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write};
 use crate::frame::{self, put};
 use crate::keys::Action;
+use crate::screen::{DrawContext, Settings};
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// From so many columns on, the tasks and the text stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
-/// Rows above the tasks.
-const SUMMARY_ROWS: u16 = 2;
 /// Columns of a task's id at the most.
 const ID_COLUMNS: usize = 24;
 /// Lines of a description that are shown above a log.
 const DESCRIPTION_LINES: usize = 3;
 /// Lines of what came of a task that are shown above its log.
 const SAID_LINES: usize = 4;
-
-/// Where things stand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
-    summary: Rect,
-    /// The tasks, with their edge.
-    pub(super) list: Rect,
-    /// The text, with its edge.
-    pub(super) text: Rect,
-}
-
-/// Where things stand in an area.
-pub(super) fn parts(area: Rect) -> Parts {
-    let summary = Rect { height: SUMMARY_ROWS.min(area.height), ..area };
-    let rest = Rect { y: area.y + summary.height, height: area.height - summary.height, ..area };
-    let (list, text) = if area.width >= SIDE_BY_SIDE {
-        let left = rest.width * 9 / 20;
-        (Rect { width: left, ..rest }, Rect { x: rest.x + left, width: rest.width - left, ..rest })
-    } else {
-        let above = (rest.height / 2).max(4).min(rest.height);
-        (Rect { height: above, ..rest }, Rect { y: rest.y + above, height: rest.height - above, ..rest })
-    };
-    Parts { summary, list, text }
-}
 
 impl RunView {
     /// Tasks that are seen at the same time; the last row says how many the list leaves out.
@@ -58,23 +30,23 @@ impl RunView {
         usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
     }
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: frame::Parts) {
-        let theme = app.settings.theme;
-        let (title, facts) = self.heading(app, theme);
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
+        let theme = context.settings.theme;
+        let (title, facts) = self.heading(context, theme);
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
         let parts = parts(parts_of.body);
-        self.draw_summary(app, frame, parts.summary);
-        self.draw_list(app, frame, parts.list);
-        self.draw_text(theme, frame, parts.text, app.now);
-        frame::footer(app, frame, parts_of.footer, &self.keys(app));
+        self.draw_summary(context, frame, parts.summary);
+        self.draw_list(context, frame, parts.list);
+        self.draw_text(theme, frame, parts.text, context.now);
+        frame::footer(context, frame, parts_of.footer, &self.keys(context.settings));
     }
 
-    fn heading(&self, app: &App, theme: Theme) -> (String, Vec<Span<'static>>) {
+    fn heading(&self, context: DrawContext<'_>, theme: Theme) -> (String, Vec<Span<'static>>) {
         let id = &self.plan.id;
         let Some(snapshot) = &self.snapshot else { return (format!("Run of {id}"), Vec::new()) };
         let title = if snapshot.title.is_empty() { id.to_string() } else { snapshot.title.clone() };
         let mut facts = Vec::new();
-        if app.settings.dry_run {
+        if context.settings.dry_run {
             facts.push(Span::styled("DRY RUN ", theme.warning()));
         }
         facts.push(Span::styled(phase_word(snapshot.phase), theme.phase(snapshot.phase)));
@@ -83,7 +55,7 @@ impl RunView {
     }
 
     /// The keys that make sense now, the most useful first.
-    pub(crate) fn keys(&self, app: &App) -> Vec<Action> {
+    pub(crate) fn keys(&self, settings: &Settings) -> Vec<Action> {
         let mut keys = Vec::new();
         let phase = self.snapshot.as_ref().map(|snapshot| snapshot.phase);
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
@@ -110,14 +82,14 @@ impl RunView {
             Some(Group::Asking | Group::Running | Group::Waiting | Group::Ended) | None => {}
         }
         keys.extend([Action::Focus, Action::History, Action::Back]);
-        if app.settings.dry_run {
+        if settings.dry_run {
             keys.retain(|key| *key != Action::Stop && !is_write(*key));
         }
         keys
     }
 
-    fn draw_summary(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_summary(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let Some(snapshot) = &self.snapshot else {
             let words = match &self.error {
                 Some(error) => format!("{}: {}", error.what, error.hint),
@@ -132,19 +104,19 @@ impl RunView {
         let counts = text::truncate(&counted(&snapshot.counts), usize::from(room)).into_owned();
         put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
         if area.height > 1 {
-            let (words, style) = self.state_line(snapshot, app);
+            let (words, style) = self.state_line(snapshot, context);
             let words = text::truncate(&words, usize::from(area.width.saturating_sub(2)));
             put(frame.buffer_mut(), (area.x + 1, area.y + 1), area.width, &words, style);
         }
     }
 
     /// Who runs it, since when, how fast; or why nobody does.
-    fn state_line(&self, snapshot: &PlanSnapshot, app: &App) -> (String, Style) {
-        let theme = app.settings.theme;
+    fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
+        let theme = context.settings.theme;
         let mut words = Vec::new();
         let key = |action: Action| {
             let place = crate::keys::Place::Run;
-            app.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
+            context.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
         };
         let mut style = theme.text();
         match (snapshot.phase, self.local_run) {
@@ -153,7 +125,7 @@ impl RunView {
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
                 words.push(match &snapshot.rejected {
                     Some(reason) => format!("rejected: {reason}  ·  {yes} approves it all the same"),
-                    None if app.settings.dry_run => "a person has to approve what would run".to_owned(),
+                    None if context.settings.dry_run => "a person has to approve what would run".to_owned(),
                     None => format!("a person has to approve what will run: {yes} approves, {no} does not"),
                 });
             }
@@ -187,7 +159,7 @@ impl RunView {
             }
         }
         if let Some(started) = snapshot.started_at {
-            words.push(text::duration(snapshot.ended_at.unwrap_or(app.now).since(started)));
+            words.push(text::duration(snapshot.ended_at.unwrap_or(context.now).since(started)));
         }
         if snapshot.ended_at.is_none() && snapshot.rate > 0 {
             words.push(format!("{} a minute", snapshot.rate));
@@ -195,17 +167,17 @@ impl RunView {
         (words.join("  ·  "), style)
     }
 
-    fn draw_list(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_list(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let inside = frame::framed(theme, frame, area, "Tasks", self.focus == Focus::Tasks);
         let Some(snapshot) = &self.snapshot else { return };
         let selected = self.selected();
         let widest = snapshot.rows.iter().map(|row| text::width(row.id.as_str())).max().unwrap_or(0);
         let id_columns = widest.min(ID_COLUMNS).min(usize::from(inside.width / 3));
         let rows = snapshot.rows.iter().enumerate().skip(self.top);
-        let room = self.list_rows(app.area());
+        let room = self.list_rows(context.area);
         for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
-            let line = text::fit(&row_line(row, id_columns, app.now), usize::from(inside.width));
+            let line = text::fit(&row_line(row, id_columns, context.now), usize::from(inside.width));
             let style = theme.task_status(row.standing);
             let style = if at == selected { style.patch(theme.selected()) } else { style };
             put(frame.buffer_mut(), (inside.x, y), inside.width, &line, style);

@@ -1,5 +1,5 @@
 use waypost_core::{Command, Dependency, PlanId, TaskChanges, Where};
-use waypost_tui::app::{Effect, Message};
+use waypost_tui::messages::{Effect, Message};
 
 use crate::{World, example, golden};
 
@@ -171,15 +171,15 @@ fn my_new_task_gets_another_id_where_others_took_its_own() {
     // Another of mine is a part of it, and waits for it.
     world.press("n").type_text("And its part").press("enter >");
     world.press("a").type_text("t5").press("tab enter");
-    world.somebody_writes(vec![add("t9", "their task", Where::Last)]);
+    world.somebody_writes(vec![add("t7", "their task", Where::Last)]);
     world.press("s r");
-    assert!(world.screen().contains("your new task t9 is t11 now: they made a t9 too"), "{}", world.screen());
+    assert!(world.screen().contains("your new task t7 is t9 now: they made a t7 too"), "{}", world.screen());
     world.press("b s");
     let stored = world.stored();
-    assert_eq!(described(&stored, "t9"), "their task");
-    assert_eq!(described(&stored, "t11"), "My important new task");
-    let part = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t10").unwrap().spec;
-    assert_eq!(part.parent, Some(waypost_testkit::id("t11")));
+    assert_eq!(described(&stored, "t7"), "their task");
+    assert_eq!(described(&stored, "t9"), "My important new task");
+    let part = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t8").unwrap().spec;
+    assert_eq!(part.parent, Some(waypost_testkit::id("t9")));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn edits_that_are_made_while_others_are_being_saved_stand_on_what_a_third_wrote(
     answers.into_iter().for_each(|answer| world.send(Message::Reply(answer)));
     world.press("s r s");
     let stored = world.stored();
-    assert_eq!((described(&stored, "t9"), described(&stored, "t2")), ("Mine", "Theirs"));
+    assert_eq!((described(&stored, "t7"), described(&stored, "t2")), ("Mine", "Theirs"));
     assert_eq!(stored.tasks.len(), 9, "my new task is there once");
     assert!(stored.tasks[8].spec.skip);
 }

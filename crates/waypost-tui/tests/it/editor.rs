@@ -1,5 +1,7 @@
-use waypost_tui::app::{Effect, Message, Purpose, Screen, Settings};
+use waypost_tui::app::Screen;
+use waypost_tui::messages::{Effect, Message, Purpose};
 use waypost_tui::run_view::RunEffect;
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 use crate::{World, example, golden, golden_in_all_sizes, settings};
@@ -68,9 +70,9 @@ fn escape_leaves_the_task_as_it_was() {
 fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down n").type_text("Ask the others").press("enter");
-    assert_eq!(selected(&world), "t9");
+    assert_eq!(selected(&world), "t7");
     world.press("s");
-    assert_eq!(order(&world), ["t1", "t2", "t9", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
+    assert_eq!(order(&world), ["t1", "t2", "t7", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
     let edited = text.replace("Add the jwt crate", "Add the jose crate");
     assert_ne!(edited, text);
     let answer = |text: Option<String>| {
-        Message::Reply(waypost_tui::app::Reply::Edited { purpose: purpose.clone(), text: Ok(text) })
+        Message::Reply(waypost_tui::messages::Reply::Edited { purpose: purpose.clone(), text: Ok(text) })
     };
     world.send(answer(Some(edited)));
     assert!(world.screen().contains("Add the jose crate"), "{}", world.screen());
@@ -241,8 +243,10 @@ fn a_field_goes_to_the_editor_and_back() {
     world.press("enter ctrl+e");
     let Some(Effect::EditText { purpose: Purpose::Field, text, .. }) = world.undone.pop() else { panic!() };
     assert_eq!(text, "Read the auth module and find its patterns");
-    let answer =
-        waypost_tui::app::Reply::Edited { purpose: Purpose::Field, text: Ok(Some("Read it\n".to_owned())) };
+    let answer = waypost_tui::messages::Reply::Edited {
+        purpose: Purpose::Field,
+        text: Ok(Some("Read it\n".to_owned())),
+    };
     world.send(Message::Reply(answer));
     world.press("enter s");
     assert_eq!(world.stored().tasks[0].spec.description, "Read it");
@@ -289,7 +293,7 @@ fn without_colours_everything_is_still_told_apart() {
 #[test]
 fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
     let mut world = World::editor_with(
-        waypost_tui::app::Settings { dry_run: true, ..crate::settings() },
+        waypost_tui::screen::Settings { dry_run: true, ..crate::settings() },
         example(),
         (80, 24),
     );
@@ -297,7 +301,7 @@ fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
         waypost_core::Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
     let version = world.somebody_writes(vec![finish]);
     let plans = vec![(waypost_core::PlanId::new("plan-1").unwrap(), version)];
-    world.send(waypost_tui::app::Message::Written { store: 0, plans });
+    world.send(waypost_tui::messages::Message::Written { store: 0, plans });
     world.press("x");
     assert!(world.screen().contains("the plan is cancelled: nothing would run"), "{}", world.screen());
 }

@@ -1,6 +1,8 @@
 use waypost_core::{Command, Counts, Draft, Phase, PlanId};
 use waypost_store::{Head, Page, Shelf, Sort};
-use waypost_tui::app::{Effect, ErrorMessage, Message, NoteKind, PlanPage, Reply, Screen};
+use waypost_tui::app::Screen;
+use waypost_tui::messages::{Effect, Message, PlanPage, Reply};
+use waypost_tui::note::{ErrorMessage, NoteKind};
 use waypost_tui::plan_list::{PLANS_LOADED_MAX, PLANS_PAGE_SIZE};
 
 use crate::{World, example, golden_in_all_sizes, now, settings};

@@ -2,7 +2,10 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Command, PlanId, TaskChanges};
-use waypost_tui::app::{Effect, ErrorMessage, Message, PlanKey, Purpose, Reply, Screen, update};
+use waypost_tui::app::{Screen, update};
+use waypost_tui::messages::{Effect, Message, Purpose, Reply};
+use waypost_tui::note::ErrorMessage;
+use waypost_tui::plan::PlanKey;
 use waypost_tui::run_view::{RunReply, Started};
 
 use crate::{World, example, key};
@@ -163,7 +166,7 @@ fn where_a_text_is_kept_that_could_not_be_taken_over_is_shown_until_it_is_read()
 fn a_character_that_is_typed_suspends_nothing() {
     let changes = std::collections::BTreeMap::from([("anywhere.suspend".to_owned(), vec!["z".to_owned()])]);
     let keys = waypost_tui::keys::Keys::with(&changes).unwrap();
-    let settings = waypost_tui::app::Settings { keys, ..crate::settings() };
+    let settings = waypost_tui::screen::Settings { keys, ..crate::settings() };
     let mut world = World::editor_with(settings, example(), (80, 24));
     world.press("n").type_text("az");
     assert!(world.undone.is_empty() && world.screen().contains("az"), "{}", world.screen());
