@@ -230,7 +230,7 @@ impl App {
     fn defer(&mut self, at: usize, flow: Flow) {
         let Some(name) = self.screens.get(at).map(Screen::name) else { return };
         if let Flow::Ask(dialog) = &flow {
-            let text = format!("{}: the question is asked when you are back there", dialog.title);
+            let text = format!("{}: asked when you return to that screen", dialog.title);
             self.show(Note { kind: NoteKind::Wrong, text });
         }
         self.deferred.push_back((name, flow));
@@ -372,7 +372,7 @@ impl App {
             Outcome::Chosen(Choice::StopAndLeave, _) => vec![Effect::Quit],
             Outcome::Chosen(Choice::QuitAfterRuns, _) => {
                 (self.dialog, self.quit_after_runs) = (None, true);
-                let text = "leaves when what this process runs has ended".to_owned();
+                let text = "quits when its runs have ended".to_owned();
                 self.show(Note { kind: NoteKind::Warning, text });
                 Vec::new()
             }

@@ -1,4 +1,4 @@
-//! The keys, from the table that they are read by.
+//! The help screen: the keys, from the table of bindings.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::MouseEventKind;
@@ -10,16 +10,14 @@ use crate::keys::{Action, Keys, Place};
 use crate::screen::{Context, DrawContext, Event, Flow};
 use crate::{text, theme::Theme};
 
-/// The help screen.
 #[derive(Debug)]
 pub struct Help {
-    /// Where one came from: its keys stand first.
+    /// The place whose keys come first.
     from: Place,
     top: usize,
 }
 
 impl Help {
-    /// With the keys of a place first.
     pub fn new(from: Place) -> Self {
         Self { from, top: 0 }
     }
@@ -66,7 +64,7 @@ impl Help {
     }
 }
 
-/// One line a key, under the names of the places.
+/// One line per key, grouped by place.
 fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'static>> {
     const KEYS_COLUMNS: usize = 18;
     let mut places = Place::ALL.to_vec();

@@ -1,5 +1,4 @@
-//! The history of a plan: its versions, what differs between two of them, and making one of them hold again. Reads what the
-//! loop brings; writes nothing itself.
+//! The history of a plan: its versions, the differences between two of them, and restoring one. Writes nothing itself.
 
 mod draw;
 mod layout;
@@ -23,14 +22,13 @@ pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIO
 /// Comparisons that are kept.
 const DIFFS_KEPT: usize = 50;
 
-/// Which part has the keys.
+/// The part that has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Versions,
     Differences,
 }
 
-/// The history of a plan.
 #[derive(Debug)]
 pub struct History {
     plan: PlanKey,
@@ -49,7 +47,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of a plan, which is read when the screen is shown.
+    /// The versions are loaded when the screen is shown.
     pub fn new(plan: PlanKey) -> Self {
         Self {
             plan,
@@ -67,12 +65,11 @@ impl History {
         }
     }
 
-    /// Of a plan, comparing the latest version with this one.
+    /// Compares the latest version with this one.
     pub fn since(plan: PlanKey, version: u64) -> Self {
         Self { marked: Some(version), ..Self::new(plan) }
     }
 
-    /// Which plan.
     pub(crate) fn plan(&self) -> &PlanKey {
         &self.plan
     }
@@ -142,7 +139,7 @@ impl History {
             HistoryReply::Restored(plan, version, restored) if *plan == self.plan => match restored {
                 Ok(new) if *new == self.versions.current => {
                     context
-                        .notify(NoteKind::Good, format!("the plan is what version {version} said already"));
+                        .notify(NoteKind::Good, format!("the plan is already the same as version {version}"));
                 }
                 Ok(new) => {
                     context.notify(NoteKind::Good, format!("restored version {version} as version {new}"));
@@ -154,7 +151,7 @@ impl History {
         }
     }
 
-    /// Takes a page; the selection stays on its version.
+    /// Adds a page; the selection stays on its version.
     fn take(&mut self, before: Option<u64>, page: &Versions) {
         self.error = None;
         let selected = self.row().map(|row| row.number);
@@ -174,7 +171,7 @@ impl History {
         }
         let rows = &self.versions.rows;
         let place = selected.and_then(|selected| rows.iter().position(|row| row.number == selected));
-        // Whoever looks at the latest goes on looking at the latest.
+        // A selection of the latest version stays on the latest.
         self.selected = if self.selected == 0 { 0 } else { place.unwrap_or(self.selected) };
     }
 
@@ -219,16 +216,15 @@ impl History {
     fn restore(&mut self, context: &mut Context<'_>) -> Flow {
         let Some(row) = self.row() else { return Flow::Stay };
         if row.number == self.versions.current {
-            context.notify(NoteKind::Warning, "this is the version that stands");
+            context.notify(NoteKind::Warning, "this is the current version");
             return Flow::Stay;
         }
         let (number, next) = (row.number, self.versions.current + 1);
         let lines = vec![
-            format!("The plan becomes what its author said in version {number}, as version {next}."),
-            "Nothing is lost. What already happened to tasks that ask the same now as then is kept."
-                .to_owned(),
+            format!("Version {next} will be a copy of version {number}."),
+            "The history is kept. Tasks with unchanged work keep their results.".to_owned(),
         ];
-        let buttons = vec![Button::new('r', "restore it", Choice::Confirm), Button::close('b', "back")];
+        let buttons = vec![Button::new('r', "restore", Choice::Confirm), Button::close('b', "back")];
         self.restoring = Some(number);
         Flow::Ask(Dialog::new(format!("Restore version {number}"), lines, buttons))
     }
@@ -270,7 +266,7 @@ impl History {
         }
     }
 
-    /// Asks for what is missing, and keeps the selection on the screen.
+    /// Loads what is missing, and keeps the selection on the screen.
     fn settle(&mut self, context: &mut Context<'_>) {
         let rows = list_rows(context.area).max(1);
         self.selected = self.selected.min(self.versions.rows.len().saturating_sub(1));

@@ -1,4 +1,4 @@
-//! All plans of all stores: pages of heads, filtered and sorted by the stores and merged here. Holds no plan.
+//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plan.
 
 mod draw;
 mod merge;
@@ -17,39 +17,38 @@ use crate::plan::PlanKey;
 use crate::screen::{Context, Destination, Event, Flow};
 use crate::text_input::TextInput;
 
-/// PlanPage that are asked for at a time.
+/// Plans that are read at a time.
 pub const PLANS_PAGE_SIZE: usize = 200;
-/// PlanPage of one store that are held at most; the filter finds the others.
+/// Plans of one store that are held; the filter finds the others.
 pub const PLANS_LOADED_MAX: usize = 5_000;
 
-/// What is known of one store.
+/// The loaded plans of one store.
 #[derive(Debug, Default)]
 struct StoreList {
     heads: Vec<Head>,
     total: u64,
     next: Option<String>,
-    /// The question that is on its way.
+    /// The ticket of the open request.
     request: Option<u64>,
-    /// Whether the page on its way goes on behind what is held.
+    /// Whether the requested page follows the held ones.
     is_next_page: bool,
-    /// Whether somebody wrote since it was prompt.
+    /// Whether the store changed since the request.
     stale: bool,
     error: Option<ErrorMessage>,
     warnings: Vec<String>,
 }
 
-/// What a text that is asked for is about.
+/// What the open text dialog is for.
 #[derive(Clone, Debug)]
 enum Prompt {
     Title(usize),
     Status(PlanKey, u64),
 }
 
-/// The list of plans.
 #[derive(Debug)]
 pub struct PlanList {
     sides: Vec<StoreList>,
-    /// The plans that are shown, as (store, place in what is held of it).
+    /// The shown plans, as (store, index into its held plans).
     list: Vec<(usize, usize)>,
     filter: TextInput,
     typing: bool,
@@ -59,7 +58,7 @@ pub struct PlanList {
     top: usize,
     tickets: u64,
     prompt: Option<Prompt>,
-    /// The plan whose status is being written.
+    /// The plan whose note is being saved.
     writing: Option<PlanKey>,
 }
 
@@ -70,7 +69,7 @@ impl Default for PlanList {
 }
 
 impl PlanList {
-    /// An empty list, to be filled when it is shown.
+    /// An empty list, loaded when it is shown.
     pub fn new() -> Self {
         Self {
             sides: Vec::new(),
@@ -87,7 +86,7 @@ impl PlanList {
         }
     }
 
-    /// Whether something on it changes as time goes by: the ages do.
+    /// Ages change with time.
     pub fn needs_tick(&self) -> bool {
         !self.list.is_empty()
     }
@@ -96,7 +95,6 @@ impl PlanList {
         self.typing
     }
 
-    /// The plan that is selected.
     pub fn selected(&self) -> Option<PlanKey> {
         self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.id.clone() })
     }
@@ -194,15 +192,18 @@ impl PlanList {
         let store = self.selected().map_or(0, |plan| plan.store);
         let name = context.settings.stores.get(store).cloned().unwrap_or_default();
         self.prompt = Some(Prompt::Title(store));
-        Flow::Ask(Dialog::ask("New plan", vec![format!("Its title. It is kept in the store `{name}`.")], ""))
+        Flow::Ask(Dialog::ask(
+            "New plan",
+            vec![format!("The title. The plan is stored in `{name}`.")],
+            "",
+            "create",
+        ))
     }
 
     fn ask_status(&mut self) -> Flow {
         let Some((store, head)) = self.head(self.selected) else { return Flow::Stay };
-        let lines = vec![
-            "Where it stands, in your own words; no machine reads them. Empty takes them away.".to_owned(),
-        ];
-        let dialog = Dialog::ask(format!("Status of {}", head.id), lines, &head.status);
+        let lines = vec!["A note for readers; it has no effect. Leave it empty to remove it.".to_owned()];
+        let dialog = Dialog::ask(format!("Note on {}", head.id), lines, &head.status, "save");
         self.prompt = Some(Prompt::Status(PlanKey { store, id: head.id.clone() }, head.version));
         Flow::Ask(dialog)
     }
@@ -306,16 +307,16 @@ impl PlanList {
                 return Flow::Open(Destination::Editor(plan.clone()));
             }
             Reply::Created { plan: Err(error) } => context.notify_error(error),
-            // What the editor writes is told there.
+            // The editor reports its own saves.
             Reply::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
                 match saved {
                     Ok(version) => {
-                        context.notify(NoteKind::Good, format!("{} is at version {version} now", plan.id));
+                        context.notify(NoteKind::Good, format!("saved as version {version} of {}", plan.id));
                         self.written(plan.store, context);
                     }
                     Err(SaveError::Conflict(conflict)) => {
                         let text = format!(
-                            "{} was changed meanwhile (version {}); look, and try again",
+                            "{} changed meanwhile (version {}); review it and try again",
                             plan.id, conflict.current
                         );
                         context.notify(NoteKind::Warning, text);

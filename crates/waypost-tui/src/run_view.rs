@@ -1,5 +1,5 @@
-//! The run view: how a plan is worked on, by this process or by others, and what a person may say to it. Looks at bounded
-//! summaries that the loop brings; runs nothing itself.
+//! The run view: the progress of a plan, whoever runs it, and what a person can do to it: approve, reject, answer, pause,
+//! resume, cancel, retry. Shows bounded snapshots; runs and writes nothing itself.
 
 mod commands;
 mod draw;
@@ -46,14 +46,13 @@ enum OpenDialog {
 /// A line of the preview, and whether a task begins with it.
 type PreviewLine = (String, bool);
 
-/// Which part has the keys.
+/// The part that has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Tasks,
     Text,
 }
 
-/// The run view.
 #[derive(Debug)]
 pub struct RunView {
     plan: PlanKey,
@@ -191,7 +190,7 @@ impl RunView {
     fn start(&mut self, context: &mut Context<'_>) {
         if context.settings.dry_run {
             self.ask(RunEffect::Preview(self.plan.clone()), context);
-            context.notify(NoteKind::Warning, "dry run: this is what would be run, and nothing is");
+            context.notify(NoteKind::Warning, "dry run: this would run; nothing was run");
             return;
         }
         self.intent = Intent::Execute;
@@ -199,12 +198,10 @@ impl RunView {
         self.ask(RunEffect::Start(self.plan.clone()), context);
     }
 
-    /// The selected task.
     fn row(&self) -> Option<&Row> {
         self.snapshot.as_ref()?.rows.get(self.selected())
     }
 
-    /// Its place in the list.
     fn selected(&self) -> usize {
         let rows = self.snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.rows);
         let chosen = self.chosen.as_ref();
@@ -305,12 +302,12 @@ impl RunView {
         match started {
             Ok(Started::Runs) => {
                 self.local_run = LocalRun::Running;
-                context.notify(NoteKind::Good, "runs here");
+                context.notify(NoteKind::Good, "running here");
             }
             Ok(Started::NeedsApproval) => {
                 self.local_run = LocalRun::NotRunning;
                 self.ask(RunEffect::Preview(self.plan.clone()), context);
-                context.notify(NoteKind::Warning, "nothing runs before a person approves what will be run");
+                context.notify(NoteKind::Warning, "approve what will run first");
             }
             Err(error) => {
                 (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
@@ -321,14 +318,13 @@ impl RunView {
         flow
     }
 
-    /// Which plan.
     pub(crate) fn plan(&self) -> &PlanKey {
         &self.plan
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
         if context.settings.dry_run && is_write(action) {
-            let words = "dry run: nothing is said to the plan from here; open it without --dry-run for that";
+            let words = "dry run: the plan is not changed; open it without --dry-run";
             context.notify(NoteKind::Warning, words);
             return Flow::Stay;
         }
@@ -355,7 +351,7 @@ impl RunView {
             Action::Execute => match self.local_run {
                 LocalRun::NotRunning => self.start(context),
                 LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
-                    context.notify(NoteKind::Warning, "it runs here already");
+                    context.notify(NoteKind::Warning, "already running here");
                 }
             },
             Action::Stop => return self.stop(context),
@@ -365,7 +361,7 @@ impl RunView {
             Action::Cancel => return self.cancel_task(context),
             Action::CancelPlan => return self.cancel_plan(),
             Action::Retry => self.retry(context),
-            Action::RetryAll => self.write(PlanAction::RetryAll, "what failed is to be done again", context),
+            Action::RetryAll => self.write(PlanAction::RetryAll, "failed tasks will be retried", context),
             Action::Answer | Action::Open => return self.answer(context),
             _ => {}
         }

@@ -8,7 +8,6 @@ use crate::frame::{draw_dialog, draw_too_small, footer_key_at, is_too_small, par
 use crate::keys::{Action, Place};
 use crate::screen::DrawContext;
 
-/// Draws everything.
 pub fn render(app: &App, frame: &mut Frame<'_>) {
     let size = frame.area();
     if is_too_small(size) {

@@ -1,5 +1,5 @@
-//! The same edits on another state of the plan: what one changed stays changed, what others changed is taken over. Where both
-//! changed the same, mine stands and is named: nothing that either wrote goes without a word.
+//! Rebases edits on a newer version: a three-way merge by field. Where both sides changed the same, mine wins and theirs is
+//! reported, so that nothing is dropped silently.
 
 use std::collections::{HashMap, HashSet};
 
@@ -71,7 +71,7 @@ impl EditBuffer {
             }
             let taken = |id: &TaskId| others.contains_key(id) || self.places.contains_key(id);
             let Some(name) = free.find(|id| !taken(id)) else { continue };
-            overlaps.push(format!("your new task {} is {name} now: they made a {} too", row.id(), row.id()));
+            overlaps.push(format!("your new task {} is {name} now: they added a {} too", row.id(), row.id()));
             names.insert(row.id().clone(), name);
         }
         names
@@ -121,7 +121,8 @@ impl Sides<'_> {
             (Some(base), Some(mine)) => merged_task(base, mine, &theirs.spec, overlaps),
             (Some(base), None) => {
                 if **base != theirs.spec {
-                    overlaps.push(format!("{id} stays deleted, though they changed it; the history has it"));
+                    overlaps
+                        .push(format!("{id} stays deleted although they changed it; it is in the history"));
                 }
                 return None;
             }
@@ -150,7 +151,7 @@ impl Sides<'_> {
                 if !self.is_edited(base, mine) {
                     continue;
                 }
-                overlaps.push(format!("{} is back with your edits: they had deleted it", mine.id));
+                overlaps.push(format!("{} is restored with your edits: they deleted it", mine.id));
             }
             let before = self.mine[..at].iter().rev().find(|before| here.contains(&before.id));
             let behind = before.and_then(|before| tasks.iter().position(|task| task.spec.id == before.id));
@@ -175,7 +176,7 @@ impl Sides<'_> {
         }
         let moved = ids(theirs);
         if moved != was && moved != mine {
-            overlaps.push("both moved tasks; your order stands".to_owned());
+            overlaps.push("both moved tasks; your order wins".to_owned());
         }
         let mut keys: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
         let mut last = 0;
@@ -203,7 +204,7 @@ impl Sides<'_> {
                     above = known(gone).and_then(|gone| gone.parent.clone());
                 }
                 spec.parent = above.filter(|above| here.contains(above));
-                overlaps.push(format!("{id} is no longer a part of {parent}, which is deleted"));
+                overlaps.push(format!("{id} is no longer a subtask of {parent}, which is deleted"));
             }
             let mine = self.mine(&id);
             spec.depends_on.retain(|on| {
@@ -211,9 +212,9 @@ impl Sides<'_> {
                 let was_asked = base.is_some_and(|base| base.depends_on.contains(on));
                 let i_ask = !was_asked && mine.is_some_and(|mine| mine.depends_on.contains(on));
                 if i_ask {
-                    overlaps.push(format!("you let {id} wait for {gone}, which they deleted"));
+                    overlaps.push(format!("your {id} depends on {gone}, which they deleted"));
                 } else if !was_asked {
-                    overlaps.push(format!("{id} no longer waits for {gone}, which you deleted"));
+                    overlaps.push(format!("{id} no longer depends on {gone}, which you deleted"));
                 }
                 i_ask
             });
@@ -232,7 +233,7 @@ impl Fields<'_> {
     /// `mine` where I changed it, `theirs` where I did not.
     fn pick<T: PartialEq + Clone>(&mut self, name: &str, base: &T, mine: &T, theirs: &T) -> T {
         if base != mine && base != theirs && mine != theirs {
-            self.overlaps.push(format!("{}both changed its {name}; yours stands", self.whose));
+            self.overlaps.push(format!("{}both changed {name}; yours wins", self.whose));
         }
         if base == mine { theirs.clone() } else { mine.clone() }
     }
@@ -242,7 +243,7 @@ impl Fields<'_> {
         if base != mine && base != theirs && mine != theirs {
             let quoted = text::truncate(theirs, QUOTED_MAX);
             self.overlaps
-                .push(format!("{}both changed its {name}; yours stands, theirs was: {quoted}", self.whose));
+                .push(format!("{}both changed {name}; yours wins, theirs was: {quoted}", self.whose));
         }
         if base == mine { theirs.clone() } else { mine.clone() }
     }
@@ -267,7 +268,7 @@ fn merged_task(base: &TaskSpec, mine: &TaskSpec, theirs: &TaskSpec, overlaps: &m
         ),
         parent: fields.pick("parent", &base.parent, &mine.parent, &theirs.parent),
         depends_on,
-        when: fields.pick("rule of waiting", &base.when, &mine.when, &theirs.when),
+        when: fields.pick("trigger rule", &base.when, &mine.when, &theirs.when),
         complexity: fields.pick("complexity", &base.complexity, &mine.complexity, &theirs.complexity),
         notes: fields.pick_text("notes", &base.notes, &mine.notes, &theirs.notes),
         tools: fields.pick("tools", &base.tools, &mine.tools, &theirs.tools),

@@ -1,7 +1,6 @@
-//! What the edits ask of the stored plan: the least that leads from what the store has to what is on the buffer.
+//! The smallest list of edit operations that turns the stored plan into the buffer.
 //!
-//! Dependencies go before anything else goes, and come after everything else has come: so no step in between has a cycle
-//! that the result has not.
+//! Dependencies are removed first and added last, so that no step in between has a cycle that the result does not have.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +10,7 @@ use waypost_service::{EditOp, NewTask};
 use super::EditBuffer;
 
 impl EditBuffer {
-    /// The ops that make the stored plan what is on the buffer.
+    /// The operations that turn the stored plan into the buffer.
     pub fn edit_ops(&self) -> Vec<EditOp> {
         let old: HashMap<&TaskId, &TaskSpec> =
             self.base.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();

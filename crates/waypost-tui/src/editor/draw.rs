@@ -1,5 +1,4 @@
-//! Paints the plan editor: tasks as a tree, details of the one that is selected, the graph beside them. Changes nothing, and
-//! looks at no more rows than are seen.
+//! Draws the plan editor: the tree of tasks, details of the selected one, the graph. Reads only visible rows.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -22,7 +21,6 @@ use crate::theme::{Theme, phase_word, sign};
 const INDENT_MAX: usize = 16;
 
 impl Editor {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 15] = [
         Action::Edit,
         Action::Save,
@@ -45,7 +43,7 @@ impl Editor {
         let theme = context.settings.theme;
         let Some(buffer) = &self.buffer else {
             heading(theme, frame, parts.heading, self.plan.id.as_str(), &[]);
-            let said = self.error.as_ref().map_or_else(|| "reading …".to_owned(), ErrorMessage::line);
+            let said = self.error.as_ref().map_or_else(|| "loading …".to_owned(), ErrorMessage::line);
             put(
                 frame.buffer_mut(),
                 (2, parts.body.y + 1),
@@ -72,7 +70,7 @@ impl Editor {
             let title = if shown == all {
                 "Graph".to_owned()
             } else {
-                format!("Graph · {shown} of {all} tasks, around this one")
+                format!("Graph · {shown} of {all} tasks, around the selected one")
             };
             framed(theme, frame, graph, &title, false);
             canvas.draw(buffer, selected, theme, frame.buffer_mut(), within);
@@ -94,7 +92,7 @@ impl Editor {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
             // A note stands beside what is being typed, not instead of it.
             let (hint, style) = match context.note {
-                _ if self.not_found => ("no task has this   Esc close", theme.warning()),
+                _ if self.not_found => ("no task matches   Esc close", theme.warning()),
                 Some(note) => (note.text.as_str(), theme.warning()),
                 None => ("Enter next   Esc close", theme.quiet()),
             };
@@ -132,7 +130,7 @@ impl Editor {
             facts.push(Span::raw("  "));
         }
         if let Some(version) = self.newer() {
-            facts.push(Span::styled(format!("v{version} is in the store"), theme.warning()));
+            facts.push(Span::styled(format!("v{version} in the store"), theme.warning()));
             facts.push(Span::raw("  "));
         }
         if self.saving.is_some() {
@@ -161,7 +159,7 @@ impl Editor {
         let title = format!("Tasks {position}/{} · {done} of {all} done", self.visible.len());
         let within = framed(theme, frame, area, &title, active);
         if self.visible.is_empty() {
-            let said = "no tasks yet: n makes one, e opens the plan in $EDITOR";
+            let said = "no tasks yet: n adds one, e opens the plan in $EDITOR";
             put(
                 frame.buffer_mut(),
                 (within.x + 1, within.y),
@@ -289,7 +287,7 @@ fn indent(row: &Row) -> usize {
     (usize::from(row.depth) * 2).min(INDENT_MAX)
 }
 
-/// The spaces before a task. One that is deeper than is drawn says how deep.
+/// The spaces before a task; a task that is deeper than is drawn shows its depth.
 fn indentation(row: &Row) -> String {
     let columns = indent(row);
     if usize::from(row.depth) * 2 > columns {
@@ -340,7 +338,7 @@ fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, S
         theme.warning(),
     );
     add("notes", spec.notes.clone(), theme.text());
-    add("waits for", dependency_names(spec).join(", "), theme.text());
+    add("depends on", dependency_names(spec).join(", "), theme.text());
     let mut after: Vec<String> = buffer
         .dependencies()
         .dependants(at)

@@ -2,10 +2,10 @@
 
 use ratatui::layout::{Position, Rect};
 
-/// Columns from which the graph stands beside the list.
+/// Columns from which the graph is next to the list.
 const WIDE: u16 = 110;
 
-/// Where the parts of the editor stand, edges included.
+/// The parts of the editor, with their borders.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Areas {
     pub(super) list: Rect,
@@ -13,7 +13,6 @@ pub(super) struct Areas {
     pub(super) graph: Option<Rect>,
 }
 
-/// Whether the graph is seen.
 pub(super) fn shows_graph(area: Rect, wanted: Option<bool>) -> bool {
     wanted.unwrap_or(area.width >= WIDE)
 }
@@ -37,7 +36,7 @@ pub(super) fn areas(area: Rect, graph: Option<bool>) -> Areas {
     }
 }
 
-/// A part without its edge.
+/// A part without its border.
 pub(super) fn inside(area: Rect) -> Rect {
     Rect {
         x: area.x + 1,

@@ -1,4 +1,4 @@
-//! The mouse in the plan editor: tasks are selected in the list and in the graph, fields in the form, keys in the footer.
+//! The mouse in the plan editor: selects tasks in the list and in the graph, and fields in the form.
 
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;

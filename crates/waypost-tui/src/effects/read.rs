@@ -38,7 +38,7 @@ pub(crate) fn now(plans: &Plans) -> Result<Timestamp, StoreError> {
 }
 
 impl EffectContext {
-    /// Begins to send the loop of what anybody writes into a store.
+    /// Watches a store, and tells the event loop what anybody writes.
     pub(super) fn watch(&self, store: usize) -> io::Result<()> {
         let Ok(workspace) = self.workspace(store) else { return Ok(()) };
         let (plans, context) = (workspace.plans(), self.clone());
@@ -141,15 +141,15 @@ impl EffectContext {
         match find_log(&plans, &workspace.around.logs, key, worker, LOG_BYTES_MAX) {
             Ok(FoundLog::File { text, bytes }) => (detail.log, detail.log_bytes) = (text, bytes),
             Ok(FoundLog::Copy(copy)) => {
-                detail.log_note = format!("a copy; the file is with worker {}", copy.worker);
+                detail.log_note = format!("a copy; the file is on worker {}", copy.worker);
                 (detail.log, detail.log_bytes) = (copy.text, copy.bytes);
             }
             Ok(FoundLog::Nothing { elsewhere: Some(worker) }) => {
-                detail.log_note = format!("no log here yet: it is with worker {worker}");
+                detail.log_note = format!("no log here yet: it is on worker {worker}");
             }
             Ok(FoundLog::Nothing { elsewhere: None }) => {}
-            Err(NoLog::File(error)) => detail.log_note = format!("its log cannot be read: {error}"),
-            Err(NoLog::Store(error)) => detail.log_note = format!("its log cannot be read: {error}"),
+            Err(NoLog::File(error)) => detail.log_note = format!("the log cannot be read: {error}"),
+            Err(NoLog::Store(error)) => detail.log_note = format!("the log cannot be read: {error}"),
         }
         if detail.log_bytes > detail.log.len() as u64 {
             let part = format!("the last {} of {} bytes", detail.log.len(), detail.log_bytes);

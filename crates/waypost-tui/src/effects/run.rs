@@ -1,4 +1,4 @@
-//! ActiveRuns of this process: the engine's own runner on a thread for each plan, as `waypost run` has it.
+//! Runs of this process: the same runner as `waypost run`, on a thread for each plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::text;
 /// How often a run looks up while nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The runs that go on.
+/// The runs of this process.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns(Arc<Mutex<BTreeMap<PlanKey, ActiveRun>>>);
 
@@ -90,8 +90,8 @@ impl ActiveRuns {
         let mut going = self.lock();
         let thread = std::thread::Builder::new().name("run".to_owned()).spawn(move || run.go(runner, relay));
         let thread = thread.map_err(|error| ErrorMessage {
-            what: format!("no thread can be started: {error}"),
-            hint: "end other programs, then try again".to_owned(),
+            what: format!("cannot start a thread: {error}"),
+            hint: "close other programs, then try again".to_owned(),
         })?;
         going.insert(plan.clone(), ActiveRun { controller, thread });
         Ok(Started::Runs)
@@ -157,14 +157,14 @@ impl RunThread {
             }
             Phase::Failed | Phase::Cancelled => {
                 let failed = text::count(counts.failed as usize, "task");
-                error(format!("{plan} is {}: {failed} failed", phase.word()), "retry all sets them back")
+                error(format!("{plan} is {}: {failed} failed", phase.word()), "T retries them")
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused if was_asked => {
-                Ok(format!("the run of {plan} was stopped; it can go on where it was"))
+                Ok(format!("the run of {plan} was stopped; it can be continued"))
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => error(
                 format!("{plan} is not completed"),
-                "what is left is not for machines here; the list shows what it waits for",
+                "the remaining tasks cannot run here; the list shows what they wait for",
             ),
         }
     }

@@ -1,4 +1,4 @@
-//! Paints a history: the versions, and what differs between two of them. Changes nothing.
+//! Draws the history: the versions, and the differences between two of them.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -15,7 +15,6 @@ use crate::text;
 use crate::theme::Theme;
 
 impl History {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 4] = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
 
     pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
@@ -60,8 +59,8 @@ impl History {
     fn draw_differences(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let pair = self.pair();
         let title = match pair {
-            Some((0, new)) => format!("What version {new} made"),
-            Some((old, new)) => format!("From version {old} to {new}"),
+            Some((0, new)) => format!("Version {new}: created"),
+            Some((old, new)) => format!("Changes from version {old} to {new}"),
             None => String::new(),
         };
         let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Differences);
@@ -82,7 +81,7 @@ impl History {
                 }
             }
             Some(Ok(compared)) if compared.lines.is_empty() => {
-                show(0, "nothing that its author says, nor where tasks stand", theme.quiet());
+                show(0, "no differences in the plan or its statuses", theme.quiet());
             }
             Some(Ok(compared)) => {
                 for (at, (sign, line)) in compared.lines.iter().skip(self.diff_top).enumerate() {

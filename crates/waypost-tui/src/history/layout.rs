@@ -2,19 +2,17 @@
 
 use ratatui::layout::Rect;
 
-/// From so many columns on, both stand side by side.
+/// From this width on, both are side by side.
 const SIDE_BY_SIDE: u16 = 100;
 
-/// Where things stand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
-    /// The versions, with their edge.
+    /// With its border.
     pub(super) list: Rect,
-    /// The differences, with their edge.
+    /// With its border.
     pub(super) diff: Rect,
 }
 
-/// Where things stand in an area.
 pub(super) fn parts(area: Rect) -> Parts {
     if area.width >= SIDE_BY_SIDE {
         let left = area.width / 2;
@@ -26,7 +24,7 @@ pub(super) fn parts(area: Rect) -> Parts {
     Parts { list: Rect { height: above, ..area }, diff }
 }
 
-/// Versions that are seen at the same time.
+/// Visible versions.
 pub(super) fn list_rows(area: Rect) -> usize {
     usize::from(parts(area).list.height.saturating_sub(2))
 }

@@ -1,4 +1,4 @@
-//! Paints the list of plans. Changes nothing.
+//! Draws the list of plans.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -29,8 +29,7 @@ struct Columns {
 const GAP: usize = 2;
 
 /// What keys do while the filter is typed.
-const TYPING_KEYS: [(&str, &str); 3] =
-    [("Enter", "keep the filter"), ("Esc", "take it away"), ("↑ ↓", "select")];
+const TYPING_KEYS: [(&str, &str); 3] = [("Enter", "apply"), ("Esc", "clear"), ("↑ ↓", "select")];
 
 impl Columns {
     fn of(width: usize, stores: usize, names: usize) -> Self {
@@ -46,7 +45,6 @@ impl Columns {
 }
 
 impl PlanList {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 9] = [
         Action::Open,
         Action::Filter,
@@ -96,23 +94,23 @@ impl PlanList {
             Sort::Title => "by title",
             Sort::Id => "by name",
             Sort::Urgency => "most urgent",
-            Sort::Attention => "what waits for you",
+            Sort::Attention => "waiting for you",
         };
         let shelf = match self.shelf {
             Shelf::Current => "",
-            Shelf::Archived => " · put away",
-            Shelf::All => " · with those put away",
+            Shelf::Archived => " · archived",
+            Shelf::All => " · with archived",
         };
         format!("{} · {order}{shelf}", text::count(usize::try_from(total).unwrap_or(usize::MAX), "plan"))
     }
 
     fn draw_empty(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let said = if self.sides.iter().any(|side| side.request.is_some()) {
-            "reading …"
+            "loading …"
         } else if !self.filter.text().is_empty() {
             "no plan has this text in its name or title"
         } else {
-            "no plans yet: n makes one, `waypost import FILE` brings one in"
+            "no plans yet: n creates one, `waypost import FILE` imports one"
         };
         put(frame.buffer_mut(), (area.x + 2, area.y + 2), area.width.saturating_sub(2), said, theme.quiet());
     }

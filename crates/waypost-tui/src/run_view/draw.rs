@@ -1,4 +1,4 @@
-//! Paints the run view: how far it is, the tasks, and more of one of them. Changes nothing.
+//! Draws the run view: the progress, the tasks, and details of one of them.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -16,11 +16,11 @@ use crate::screen::{DrawContext, Settings};
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// Columns of a task's id at the most.
+/// Maximum width of an id.
 const ID_COLUMNS: usize = 24;
 /// Lines of a description that are shown above a log.
 const DESCRIPTION_LINES: usize = 3;
-/// Lines of what came of a task that are shown above its log.
+/// Lines of its result that are shown above a log.
 const SAID_LINES: usize = 4;
 
 impl RunView {
@@ -93,7 +93,7 @@ impl RunView {
         let Some(snapshot) = &self.snapshot else {
             let words = match &self.error {
                 Some(error) => format!("{}: {}", error.what, error.hint),
-                None => "reading the plan …".to_owned(),
+                None => "loading …".to_owned(),
             };
             return put(frame.buffer_mut(), (area.x + 1, area.y), area.width, &words, theme.quiet());
         };
@@ -110,7 +110,7 @@ impl RunView {
         }
     }
 
-    /// Who runs it, since when, how fast; or why nobody does.
+    /// Where it runs, since when and how fast, or why it does not.
     fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
         let theme = context.settings.theme;
         let mut words = Vec::new();
@@ -124,29 +124,29 @@ impl RunView {
                 style = theme.warning();
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
                 words.push(match &snapshot.rejected {
-                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it all the same"),
-                    None if context.settings.dry_run => "a person has to approve what would run".to_owned(),
-                    None => format!("a person has to approve what will run: {yes} approves, {no} does not"),
+                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
+                    None if context.settings.dry_run => "waiting for approval".to_owned(),
+                    None => format!("waiting for approval: {yes} approves, {no} rejects"),
                 });
             }
-            (_, LocalRun::Starting) => words.push("beginning to run …".to_owned()),
+            (_, LocalRun::Starting) => words.push("starting …".to_owned()),
             (_, LocalRun::Stopping(Control::Drain)) => {
-                words.push("nothing new starts here; waiting for what runs".to_owned());
+                words.push("no new tasks start here; waiting for running tasks".to_owned());
             }
-            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping what runs".to_owned()),
+            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping running tasks".to_owned()),
             (Phase::Paused, _) => {
                 style = theme.warning();
-                words.push(format!("paused: {} lets it go on", key(Action::Pause)));
+                words.push(format!("paused: {} resumes it", key(Action::Pause)));
             }
-            (_, LocalRun::Running) => words.push("runs here".to_owned()),
+            (_, LocalRun::Running) => words.push("running here".to_owned()),
             (Phase::Active, LocalRun::NotRunning) if snapshot.counts.running > 0 => {
-                words.push("others run it".to_owned());
+                words.push("running elsewhere".to_owned());
             }
             (Phase::Active, LocalRun::NotRunning) => {
-                words.push(format!("nobody works on it now: {} runs it here", key(Action::Execute)));
+                words.push(format!("nothing is running: {} runs it here", key(Action::Execute)));
             }
             (Phase::Draft | Phase::AwaitingApproval, LocalRun::NotRunning) => {
-                words.push(format!("not begun: {} runs it here", key(Action::Execute)));
+                words.push(format!("not started: {} runs it here", key(Action::Execute)));
             }
             (Phase::Completed, LocalRun::NotRunning) => {
                 style = theme.good();
@@ -155,7 +155,7 @@ impl RunView {
             (Phase::Failed | Phase::Cancelled, LocalRun::NotRunning) => {
                 style = theme.wrong();
                 let again = key(Action::RetryAll);
-                words.push(format!("{}: {again} sets back what failed", snapshot.phase.word()));
+                words.push(format!("{}: {again} retries what failed", snapshot.phase.word()));
             }
         }
         if let Some(started) = snapshot.started_at {
@@ -210,7 +210,7 @@ impl RunView {
         }
     }
 
-    /// Breaks the preview into lines once, and not at every key.
+    /// Wraps the preview once, not at every key.
     pub(super) fn wrap_preview(&mut self, area: Rect) {
         let columns = usize::from(parts(area).text.width.saturating_sub(2));
         if let Some(preview) = &self.preview
@@ -267,7 +267,7 @@ impl RunView {
         add(&row.said, SAID_LINES, theme.text());
         let detail = self.detail.as_ref().filter(|(task, _)| *task == row.id).map(|(_, detail)| detail);
         let Some(detail) = detail else { return lines };
-        // Whoever is asked need not be told of workers.
+        // A question to a person does not wait for a worker.
         for why in detail.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
         }
@@ -293,14 +293,14 @@ impl RunView {
     }
 }
 
-/// What snapshot in the text: a head that stays, and a tail that can be scrolled.
+/// The text next to the tasks: a fixed head, and a tail that scrolls.
 #[derive(Debug, Default)]
 struct Lines {
     head: Vec<(String, Style)>,
     tail: Vec<(String, Style)>,
 }
 
-/// Everything that will run, and what it is told: whoever approves it has to be able to read all of it.
+/// Everything that will run with its inputs: an approval needs all of it.
 fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     let mut lines = Vec::new();
     for task in &preview.tasks {
@@ -310,7 +310,7 @@ fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
         }
     }
     if preview.left_out() > 0 {
-        lines.push((format!("  … and {} that are not shown", text::count(preview.left_out(), "task")), true));
+        lines.push((format!("  … and {} not shown", text::count(preview.left_out(), "task")), true));
     }
     lines
 }
@@ -337,7 +337,6 @@ fn sign_of(row: &Row) -> &'static str {
     }
 }
 
-/// Where a task snapshot, in words.
 fn status_line(row: &Row, now: Timestamp) -> String {
     let mut words = vec![format!("{} {}", sign_of(row), row.standing.word())];
     if row.attempt > 0 {

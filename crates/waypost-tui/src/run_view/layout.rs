@@ -2,22 +2,20 @@
 
 use ratatui::layout::Rect;
 
-/// From so many columns on, the tasks and the text stand side by side.
+/// From this width on, both are side by side.
 const SIDE_BY_SIDE: u16 = 100;
 /// Rows above the tasks.
 const SUMMARY_ROWS: u16 = 2;
 
-/// Where things stand.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Parts {
     pub(super) summary: Rect,
-    /// The tasks, with their edge.
+    /// With its border.
     pub(super) list: Rect,
-    /// The text, with its edge.
+    /// With its border.
     pub(super) text: Rect,
 }
 
-/// Where things stand in an area.
 pub(super) fn parts(area: Rect) -> Parts {
     let summary = Rect { height: SUMMARY_ROWS.min(area.height), ..area };
     let rest = Rect { y: area.y + summary.height, height: area.height - summary.height, ..area };

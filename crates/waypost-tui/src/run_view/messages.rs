@@ -1,4 +1,4 @@
-//! What the run view asks the loop for, and what it is told.
+//! What the run view asks the event loop for, and what it gets.
 
 use waypost_config::Config;
 use waypost_core::{Plan, TaskId};
@@ -21,7 +21,7 @@ pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
 
 /// Columns before a program.
 const PROGRAM_COLUMNS: usize = 2;
-/// Columns before what is said to it, so that no text can look like a program.
+/// Columns before its inputs, so that no text can look like a program.
 const ABOUT_COLUMNS: usize = 6;
 
 /// Why the run view is opened.
@@ -84,25 +84,23 @@ pub enum RunReply {
 /// The result of [`RunEffect::Start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It runs in this process.
     Runs,
     NeedsApproval,
 }
 
-/// What machines would do.
+/// What would run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// In which version.
     pub version: u64,
     /// The tasks, at most [`PREVIEW_TASKS_MAX`] and as many as [`PREVIEW_BYTES_MAX`] hold.
     pub tasks: Vec<PreviewedTask>,
-    /// Tasks for machines in all.
+    /// All tasks for machines.
     pub for_machines: usize,
-    /// Tasks for people in all.
+    /// All tasks for people.
     pub for_people: usize,
 }
 
-/// One task of those that would be run.
+/// One task that would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewedTask {
     /// Its id and its program, as a person would type it.
@@ -117,7 +115,7 @@ impl PreviewedTask {
         let Disclosure { program, particulars } = disclosure;
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
             head if head.len() < text.len() => {
-                format!("{head} … ({} more bytes are not shown)", text.len() - head.len())
+                format!("{head} … ({} more bytes not shown)", text.len() - head.len())
             }
             _ => text,
         };
@@ -161,27 +159,27 @@ impl Preview {
         preview
     }
 
-    /// What it comes to, in a line.
+    /// A summary line.
     pub(super) fn describe(&self) -> String {
         let people = match self.for_people {
             0 => String::new(),
-            count => format!(", {} to people", text::count(count, "task")),
+            count => format!(", {} for people", text::count(count, "task")),
         };
         match self.for_machines {
-            0 => format!("Version {} gives nothing to machines{people}.", self.version),
+            0 => format!("Version {}: nothing for machines{people}.", self.version),
             count => {
-                format!("Version {} gives {} to machines{people}:", self.version, text::count(count, "task"))
+                format!("Version {}: {} for machines{people}", self.version, text::count(count, "task"))
             }
         }
     }
 
-    /// Tasks that are not among those shown.
+    /// Tasks that are not shown.
     pub(super) fn left_out(&self) -> usize {
         (self.for_machines + self.for_people).saturating_sub(self.tasks.len())
     }
 }
 
-/// One task, looked at more closely.
+/// The details of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDetail {
     /// What it waits for.
@@ -190,6 +188,6 @@ pub struct TaskDetail {
     pub log: String,
     /// Bytes of the whole log.
     pub log_bytes: u64,
-    /// What is to be known of the log: whose copy it is, or why there is none.
+    /// Where the log is from, or why there is none.
     pub log_note: String,
 }

@@ -63,7 +63,7 @@ fn escape_leaves_the_task_as_it_was() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text("nonsense").press("esc s");
     assert_eq!(world.stored().version, 1);
-    assert!(world.screen().contains("nothing to save"), "{}", world.screen());
+    assert!(world.screen().contains("no unsaved edits"), "{}", world.screen());
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
 fn a_new_task_without_a_word_is_not_taken() {
     let mut world = World::editor(example(), (80, 24));
     world.press("n enter");
-    assert!(world.screen().contains("say in the description what is to be done"), "{}", world.screen());
+    assert!(world.screen().contains("the description must not be empty"), "{}", world.screen());
     world.press("esc s");
     assert_eq!(world.stored().version, 1);
 }
@@ -101,7 +101,7 @@ fn deleting_names_what_depends_on_the_task_and_keeps_it_unless_told() {
 fn a_task_that_nobody_needs_goes_at_once_and_can_be_brought_back() {
     let mut world = World::editor(example(), (80, 24));
     world.press("end d");
-    assert!(world.screen().contains("t6 is deleted; u brings it back"), "{}", world.screen());
+    assert!(world.screen().contains("deleted t6; u restores it"), "{}", world.screen());
     world.press("u");
     assert_eq!(selected(&world), "t6");
     assert!(!world.screen().contains("●"), "nothing is left to save:\n{}", world.screen());
@@ -163,7 +163,7 @@ fn a_cycle_is_shown_with_its_path_at_its_tasks_and_is_not_saved() {
 fn p_goes_from_problem_to_problem() {
     let mut world = World::editor(example(), (80, 24));
     world.press("p");
-    assert!(world.screen().contains("nothing is wrong with this plan"));
+    assert!(world.screen().contains("no problems"));
     world.press("a").type_text("t2").press("tab enter end p");
     assert_eq!(selected(&world), "t1");
     world.press("p");
@@ -208,7 +208,7 @@ fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
     assert!(world.screen().contains("DRY RUN"), "{}", world.screen());
     world.press("x");
     assert!(world.undone.is_empty());
-    assert!(world.screen().contains("[dry run] the plan would run now; nothing is run"));
+    assert!(world.screen().contains("[dry run] the plan would run now; nothing was run"));
 }
 
 #[test]
@@ -346,9 +346,9 @@ fn what_is_to_be_found_stays_in_sight_when_no_task_has_it() {
     let mut world = World::editor(example(), (80, 24));
     world.press("/").type_text("zz");
     assert_eq!(world.lines_with("find: zz").len(), 1, "{}", world.screen());
-    assert_eq!(world.lines_with("no task has this").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("no task matches").len(), 1, "{}", world.screen());
     world.press("backspace backspace").type_text("t5");
-    assert!(world.lines_with("no task has this").is_empty(), "{}", world.screen());
+    assert!(world.lines_with("no task matches").is_empty(), "{}", world.screen());
     assert_eq!(selected(&world), "t5");
 }
 

@@ -55,7 +55,7 @@ fn a_run_that_ends_takes_no_edits_with_it() {
     world.press("ctrl+c w e n").type_text("Mine");
     reply(&mut world, RunReply::Ended(plan(), Ok("completed".to_owned())));
     assert!(!quits(&world), "what is typed in a form counts");
-    assert!(world.screen().contains("still here because of 1 unsaved edit"), "{}", world.screen());
+    assert!(world.screen().contains("not quitting because of 1 unsaved edit"), "{}", world.screen());
     world.press("enter s ctrl+c");
     assert!(quits(&world), "{}", world.screen());
     assert!(world.stored().tasks.iter().any(|task| task.spec.description == "Mine"));
@@ -115,10 +115,14 @@ fn what_came_of_a_save_is_asked_when_the_editor_is_seen_again() {
     let save = update(&mut world.app, Message::Key(key("s")));
     world.press("?");
     world.carry_out(save);
-    assert!(world.screen().contains("Somebody else changed this plan"), "a note says so: {}", world.screen());
+    assert!(
+        world.screen().contains("This plan changed while you were editing"),
+        "a note says so: {}",
+        world.screen()
+    );
     assert!(world.app.dialog.is_none(), "the help screen asks nothing");
     world.press("esc");
-    assert!(world.screen().contains("mine on top"), "{}", world.screen());
+    assert!(world.screen().contains("rebase mine"), "{}", world.screen());
 }
 
 #[test]
@@ -145,7 +149,7 @@ fn an_answer_that_comes_while_something_is_asked_waits_for_its_turn() {
     world.carry_out(save);
     assert!(world.screen().contains("Delete t1?"), "the next key is for this question: {}", world.screen());
     world.press("k");
-    assert!(world.screen().contains("mine on top"), "{}", world.screen());
+    assert!(world.screen().contains("rebase mine"), "{}", world.screen());
 }
 
 #[test]

@@ -293,7 +293,7 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
         let mut app = watching(size);
         reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone()))));
         reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview.clone()))));
-        assert!(text(&app).contains("gives 1 task to machines, 1 task to people"), "{}", text(&app));
+        assert!(text(&app).contains("1 task for machines, 1 task for people"), "{}", text(&app));
         // Beside the tasks, and in the question.
         for (keys, down) in [("⇥", "↓"), ("a", "↓")] {
             press(&mut app, keys);
@@ -335,7 +335,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PlanAction, PREVIEW_TASKS_MAX + 1));
     let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
     assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
-    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes are not shown)"));
+    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes not shown)"));
     let heavy = shown(20, PARTICULAR_BYTES_MAX);
     let held = PREVIEW_BYTES_MAX / PARTICULAR_BYTES_MAX;
     assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
@@ -345,7 +345,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(heavy))));
     press(&mut app, "⇥");
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
-    assert!(text(&app).contains("… and 13 tasks that are not shown"), "{}", text(&app));
+    assert!(text(&app).contains("… and 13 tasks not shown"), "{}", text(&app));
 }
 
 #[test]
@@ -390,7 +390,7 @@ fn leaving_a_run_of_this_process_asks_what_becomes_of_it() {
     assert_eq!(run_effects(press(&mut app, "x")), [RunEffect::Start(key())]);
     reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
     assert_eq!(press(&mut app, "⎋"), []);
-    assert!(text(&app).contains("let it go on") && text(&app).contains("stop it"), "{}", text(&app));
+    assert!(text(&app).contains("keep running") && text(&app).contains("s stop"), "{}", text(&app));
     assert_eq!(press(&mut app, "b"), []);
     // The first stop lets what runs end, the second does not.
     assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Drain)]);
@@ -460,7 +460,10 @@ fn a_dry_run_says_nothing_to_the_plan() {
                 text(&app)
             );
             assert_eq!(press(&mut app, pressed), [], "{pressed}");
-            assert!(app.dialog.is_none() && text(&app).contains("dry run: nothing is said"), "{pressed}");
+            assert!(
+                app.dialog.is_none() && text(&app).contains("dry run: the plan is not changed"),
+                "{pressed}"
+            );
         }
     }
 }
@@ -471,7 +474,7 @@ fn an_answer_has_words() {
     reply(&mut app, middle().stands());
     reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
     assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
-    assert!(app.dialog.is_some() && text(&app).contains("an answer has words"), "{}", text(&app));
+    assert!(app.dialog.is_some() && text(&app).contains("an answer must not be empty"), "{}", text(&app));
     assert_eq!(written(press(&mut app, " Entry⏎")), [PlanAction::Answer(id("choose"), " Entry".to_owned())]);
 }
 
@@ -553,7 +556,7 @@ fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
         press(&mut app, " ");
         assert_eq!(history_effects(press(&mut app, "↓↓")), [HistoryEffect::Compare(key(), 6, 8)]);
         history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
-        assert!(text(&app).contains("From version 6 to 8"), "{}", text(&app));
+        assert!(text(&app).contains("from version 6 to 8"), "{}", text(&app));
         press(&mut app, "r");
         assert!(text(&app).contains("as version 10"), "{}", text(&app));
         let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
@@ -587,7 +590,7 @@ fn every_choice_of_a_question_is_seen_on_the_smallest_terminal() {
     press(&mut app, "x");
     reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
     for (keys, words) in
-        [("⎋", ["let it go on", "stop it", "b back"]), ("b\u{3}", ["w wait", "s stop it", "b back"])]
+        [("⎋", ["keep running", "s stop", "b back"]), ("b\u{3}", ["w wait", "s stop and quit", "b back"])]
     {
         for character in keys.chars() {
             let key = match character {
