@@ -1,5 +1,5 @@
-//! The dashboard: files that were built from `web/` and stand in the binary. They tell nothing by themselves; what they
-//! show they fetch from the API with the session of whoever looks.
+//! The dashboard: files built from `web/` and embedded in the binary. They contain no data; they fetch it from the API with the
+//! session of the browser.
 
 use axum::body::Body;
 use axum::http::header::{
@@ -48,7 +48,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Respon
     let (_, kind, bytes) = match named {
         Some(file) => *file,
         None if wants_page => INDEX,
-        None => return (StatusCode::NOT_FOUND, "nothing is here\n").into_response(),
+        None => return (StatusCode::NOT_FOUND, "not found\n").into_response(),
     };
     let tag = tag(bytes);
     let unchanged = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());

@@ -17,6 +17,18 @@ pub struct CreateOptions {
     pub id: Option<PlanId>,
     /// When it needs approval.
     pub approval: ApprovalRule,
+    /// Who owns it.
+    pub owner: OwnerRule,
+}
+
+/// Who owns a new plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerRule {
+    /// The owner that the draft names, or the agent that creates it.
+    #[default]
+    CreatorIfUnnamed,
+    /// The owner that the draft names, or nobody: an imported plan stays as its file says.
+    AsWritten,
 }
 
 /// When a new plan needs a person's approval.
@@ -42,7 +54,7 @@ impl ApprovalRule {
 }
 
 impl Service {
-    /// Creates a plan. An agent that creates a plan owns it, unless the draft names another owner.
+    /// Creates a plan.
     pub fn create(
         &self,
         by: &Caller,
@@ -51,7 +63,8 @@ impl Service {
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
-        if by.actor.kind == ActorKind::Agent && draft.spec.owner.is_empty() {
+        let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
+        if is_own && draft.spec.owner.is_empty() {
             draft.spec.owner.clone_from(&by.actor.name);
         }
         let approval_required = options.approval.required(&config);

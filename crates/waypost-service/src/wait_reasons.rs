@@ -76,10 +76,15 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Rea
     let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
     let Some(found) = plan.task(task.as_str()) else { return reasons };
     let state = &found.state;
-    if let (Some(Standing::Running), Some(worker)) = (plan.standing(task.as_str()), &state.worker) {
+    let does = match plan.standing(task.as_str()) {
+        Some(Standing::Queued) => Some("has queued it"),
+        Some(Standing::Running) => Some("works on it"),
+        _ => None,
+    };
+    if let (Some(does), Some(worker)) = (does, &state.worker) {
         reasons.push(Reason {
             kind: "worker",
-            words: format!("{worker}, who works on it (attempt {})", state.attempt),
+            words: format!("{worker}, who {does} (attempt {})", state.attempt),
             fact: json!({ "worker": worker, "attempt": state.attempt }),
         });
     }
@@ -125,6 +130,7 @@ fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>,
             Standing::Reported => found.spec.check.as_deref(),
             Standing::Blocked
             | Standing::Asking
+            | Standing::Queued
             | Standing::Running
             | Standing::Done
             | Standing::Failed

@@ -123,7 +123,8 @@ impl RunView {
 
     /// Whether something on the screen changes by itself.
     pub fn needs_tick(&self) -> bool {
-        let runs = |snapshot: &PlanSnapshot| snapshot.phase == Phase::Active || snapshot.counts.running > 0;
+        let runs =
+            |snapshot: &PlanSnapshot| snapshot.phase == Phase::Active || snapshot.counts.in_progress() > 0;
         self.snapshot.as_deref().is_some_and(runs)
     }
 

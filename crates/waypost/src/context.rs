@@ -12,11 +12,11 @@ use waypost_store::{Durability, MemoryStore, Plans, open};
 use waypost_text::sanitize_line;
 
 use crate::error::{Failure, Outcome};
+use crate::load_config::{self, Folders};
 use crate::options::Global;
 use crate::output::Output;
-use crate::setup::{self, Folders};
+use crate::store_location::{self, StoreLocation};
 use crate::view::text;
-use crate::workspace::{self, Place};
 
 /// Ids of ready tasks that an answer names.
 const READY_NAMED_MAX: usize = 5;
@@ -31,7 +31,7 @@ pub(crate) struct Context {
 }
 
 /// A plan that was found.
-pub(crate) struct Found {
+pub(crate) struct PlanHandle {
     /// All plans of its store, to read them.
     pub(crate) plans: Arc<Plans>,
     /// Every act on them.
@@ -73,7 +73,7 @@ impl Context {
     }
 
     /// The words of the command line that name another store than the workspace's own; what a variable says is not among them.
-    pub(crate) fn said_store(&self) -> Vec<String> {
+    pub(crate) fn store_arguments(&self) -> Vec<String> {
         let from_variable = std::env::var("WAYPOST_STORE").ok();
         match &self.global.store {
             Some(store) if !store.is_empty() && *store != from_variable.unwrap_or_default() => {
@@ -85,21 +85,32 @@ impl Context {
     }
 
     /// The store that is meant.
-    pub(crate) fn place(&self) -> Outcome<Place> {
+    pub(crate) fn store_location(&self) -> Outcome<StoreLocation> {
         let from = std::env::current_dir().map_err(|error| {
             Failure::failed(
                 format!("the current folder cannot be used: {error}"),
-                "go to another one, or say -C",
+                "go to another one, or use -C",
             )
         })?;
-        self.place_of(&from)
+        self.store_location_of(&from)
     }
 
     /// The store that is meant by somebody who works in this folder.
-    pub(crate) fn place_of(&self, from: &Path) -> Outcome<Place> {
+    pub(crate) fn store_location_of(&self, from: &Path) -> Outcome<StoreLocation> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
-        let place = workspace::find(self.global.store.as_deref(), self.global.global, from)?;
+        let place = store_location::find(self.global.store.as_deref(), self.global.global, from)?;
         if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
+    }
+
+    /// Where everything of the current folder's workspace lies.
+    pub(crate) fn folders(&self) -> Outcome<Folders> {
+        let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+        self.folders_of(&here)
+    }
+
+    /// Where everything lies of the workspace of somebody who works in this folder.
+    pub(crate) fn folders_of(&self, here: &Path) -> Outcome<Folders> {
+        Ok(Folders::of(self.store_location_of(here)?, here))
     }
 
     /// Whether the command line says which store or folder is meant.
@@ -110,7 +121,7 @@ impl Context {
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.
     pub(crate) fn plans(&self) -> Outcome<Arc<Plans>> {
-        let place = self.place()?;
+        let place = self.store_location()?;
         if place.is_absent() {
             return Ok(Arc::new(Plans::new(Arc::new(MemoryStore::new()))));
         }
@@ -119,7 +130,7 @@ impl Context {
 
     /// The plans, in a store that is made when it does not exist.
     pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<Plans>> {
-        let place = self.place()?;
+        let place = self.store_location()?;
         place.prepare()?;
         Ok(Arc::new(Plans::for_one_command(open(&place.location, Durability::default())?)))
     }
@@ -144,33 +155,32 @@ impl Context {
     }
 
     /// A plan of these.
-    pub(crate) fn found(&self, plans: Arc<Plans>, id: PlanId) -> Found {
-        Found { service: self.service(&plans), plans, id }
+    pub(crate) fn found(&self, plans: Arc<Plans>, id: PlanId) -> PlanHandle {
+        PlanHandle { service: self.service(&plans), plans, id }
     }
 
     /// The plan that an id or its beginning names.
-    pub(crate) fn find(&self, id: &str) -> Outcome<Found> {
+    pub(crate) fn find(&self, id: &str) -> Outcome<PlanHandle> {
         let plans = self.plans()?;
         let id = plans.resolve(id)?;
         Ok(self.found(plans, id))
     }
 
-    /// What of a draft can never be run as it is, by the configuration; what cannot be run here yet is noted.
-    pub(crate) fn misfits(&mut self, draft: &Draft) -> Outcome<Vec<Problem>> {
+    /// What of a draft the configuration does not have, or forbids.
+    pub(crate) fn configuration_problems(&self, draft: &Draft) -> Outcome<Vec<Problem>> {
         if !admit::names_configured(draft) {
             return Ok(Vec::new());
         }
-        let problems = admit::problems(&self.config()?, draft);
-        Ok(self.note_not_configured(problems))
+        Ok(admit::problems(&self.config()?, draft))
     }
 
     fn config(&self) -> Outcome<Config> {
-        setup::config(&Folders::find(self)?, None)
+        load_config::load(&self.folders()?, None)
     }
 
     /// Notes what only keeps a plan from running here, and returns the rest.
-    fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
-        let (misfits, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
+    pub(crate) fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
+        let (forbidden, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
         let mut named: Vec<(String, Vec<&InPlan>)> = Vec::new();
         for problem in &unknown {
             let what = problem.wrong.to_string();
@@ -191,9 +201,9 @@ impl Context {
         if !said.is_empty() {
             let rest = named.len() - said.len();
             let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-            self.out.note(format!("by the configuration here this cannot run: {}{more}", said.join("; ")));
+            self.out.note(format!("not runnable with this configuration: {}{more}", said.join("; ")));
         }
-        misfits
+        forbidden
     }
 
     /// Notes what the author of a write should know although it is not wrong.
@@ -205,7 +215,7 @@ impl Context {
     }
 
     /// Reports a write in a few words.
-    pub(crate) fn done(&mut self, found: &Found, reply: &WriteReply, said: &str) -> Outcome {
+    pub(crate) fn done(&mut self, found: &PlanHandle, reply: &WriteReply, said: &str) -> Outcome {
         self.warn(reply);
         self.answer(found, reply, said, None, Map::new())
     }
@@ -213,7 +223,7 @@ impl Context {
     /// Reports a write to one task in a few words.
     pub(crate) fn done_task(
         &mut self,
-        found: &Found,
+        found: &PlanHandle,
         reply: &WriteReply,
         task: &TaskId,
         said: &str,
@@ -225,7 +235,7 @@ impl Context {
     /// Answers a write: what was done, the version, what is ready next. Never what was sent in.
     pub(crate) fn answer(
         &mut self,
-        found: &Found,
+        found: &PlanHandle,
         committed: &WriteReply,
         said: &str,
         task: Option<&TaskId>,
@@ -289,15 +299,15 @@ fn ready_words(ready: &[String], total: usize) -> String {
     format!("ready next: {}{more}", ready.join(", "))
 }
 
-impl Found {
+impl PlanHandle {
     /// Looks at the plan as it is now.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Plan) -> R) -> Outcome<R> {
-        Ok(self.plans.look(&self.id, look)?)
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
+        Ok(self.plans.look(&self.id, read)?)
     }
 
     /// The task that an id or its beginning names.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
-        self.look(|plan| task_of(plan, task))?
+        self.read(|plan| task_of(plan, task))?
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use waypost_core::{Ask, Json, Phase, Plan};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
-use super::extract::{Body, IfMatch, PlanPath, TaskPath, Writer};
+use super::extract::{Body, IfMatch, PlanPath, TaskPath, Writer, parameter};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
@@ -40,10 +40,6 @@ pub(crate) struct ActionBody {
     take_over: bool,
 }
 
-fn parameter(path: &[(String, String)], name: &str) -> String {
-    path.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()).unwrap_or_default()
-}
-
 fn required(value: Option<String>, name: &str) -> Result<String, Problem> {
     let value = value.filter(|value| !value.trim().is_empty());
     value.ok_or_else(|| Problem::bad(format!("{name} is missing"), format!("send {{\"{name}\": …}}")))
@@ -68,7 +64,7 @@ pub(crate) async fn on_plan(
     Writer(by): Writer,
     Body(body): Body<ActionBody>,
 ) -> Result<Versioned<Value>, Problem> {
-    let action = parameter(&path, "action");
+    let action = parameter(&path, "action").to_owned();
     run_blocking(api, move |api| {
         let service = &api.service;
         let reason = body.reason.unwrap_or_default();
@@ -130,7 +126,7 @@ pub(crate) async fn on_task(
     Writer(by): Writer,
     Body(body): Body<ActionBody>,
 ) -> Result<Versioned<Value>, Problem> {
-    let action = parameter(&path, "action");
+    let action = parameter(&path, "action").to_owned();
     run_blocking(api, move |api| {
         let service = &api.service;
         let attempt = body.attempt;

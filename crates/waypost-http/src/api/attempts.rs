@@ -7,7 +7,7 @@ use waypost_core::{Event, PlanId, Status, Task, TaskId, Timestamp};
 use waypost_store::{Plans, WriteError};
 
 /// Versions that are searched for the earlier attempts of tasks.
-const VERSIONS_LOOKED_MAX: u64 = 20_000;
+const VERSIONS_SEARCHED_MAX: u64 = 20_000;
 /// Versions that are read at a time.
 const VERSIONS_READ: usize = 1_000;
 
@@ -28,7 +28,12 @@ pub(super) struct Attempt {
 }
 
 impl Attempt {
-    /// The latest one, as the task itself tells of it.
+    fn begun(attempt: u32, worker: &str, started_at: Option<Timestamp>) -> Self {
+        let worker = Some(worker.to_owned());
+        Self { attempt, worker, started_at, finished_at: None, outcome: None, error: None }
+    }
+
+    /// The latest one, from the state of the task.
     fn latest(task: &Task) -> Option<Self> {
         let state = &task.state;
         (state.attempt > 0).then(|| Self {
@@ -43,8 +48,8 @@ impl Attempt {
     }
 }
 
-/// The attempts of one task or of all, by task. Who was started once tells of it himself; only for others the history is
-/// read, and no more of it than [`VERSIONS_LOOKED_MAX`] versions.
+/// The attempts of one task or of all, by task. The state of a task holds its latest attempt; the history is read only for
+/// earlier ones, at most [`VERSIONS_SEARCHED_MAX`] versions of it.
 pub(super) fn attempts(
     plans: &Plans,
     id: &PlanId,
@@ -58,7 +63,7 @@ pub(super) fn attempts(
             None => plan.tasks().map(|(task, _)| task).collect(),
         };
         for task in tasks {
-            // Of an attempt that was left, by a question or to be made again, only the history tells how it ended.
+            // How an attempt ended that was released, retried or asked a question stands only in the history.
             several |=
                 task.state.attempt > 1 || task.state.status == Status::Pending && task.state.attempt > 0;
             if let Some(attempt) = Attempt::latest(task) {
@@ -89,7 +94,7 @@ fn earlier(
     wanted: &BTreeMap<String, Vec<Attempt>>,
 ) -> Result<BTreeMap<String, Vec<Attempt>>, WriteError> {
     let mut found: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-    let mut after = version.saturating_sub(VERSIONS_LOOKED_MAX);
+    let mut after = version.saturating_sub(VERSIONS_SEARCHED_MAX);
     loop {
         let entries = plans.history(id, after, VERSIONS_READ)?;
         let Some(last) = entries.last() else { return Ok(found) };
@@ -117,15 +122,15 @@ fn note(
         }
     };
     match event {
-        Event::TaskStarted { task, attempt, worker } if wanted.contains_key(task.as_str()) => {
-            found.entry(task.to_string()).or_default().push(Attempt {
-                attempt: *attempt,
-                worker: Some(worker.clone()),
-                started_at: Some(at),
-                finished_at: None,
-                outcome: None,
-                error: None,
-            });
+        Event::TaskQueued { task, attempt, worker } if wanted.contains_key(task.as_str()) => {
+            let all = found.entry(task.to_string()).or_default();
+            all.push(Attempt::begun(*attempt, worker, None));
+        }
+        Event::TaskStarted { task, attempt, worker, started_at } if wanted.contains_key(task.as_str()) => {
+            let all = found.entry(task.to_string()).or_default();
+            // It was queued before.
+            all.pop_if(|last| last.attempt == *attempt);
+            all.push(Attempt::begun(*attempt, worker, Some(started_at.unwrap_or(at))));
         }
         Event::TaskDone { task, .. } => end(task, "done", None),
         Event::TaskReported { task, .. } => end(task, "reported", None),

@@ -120,36 +120,21 @@ pub(crate) struct Set {
 
 impl From<Set> for TaskChanges {
     fn from(set: Set) -> Self {
-        let Set {
-            description,
-            notes,
-            depends_on,
-            when,
-            complexity,
-            tools,
-            skip,
-            locks,
-            work,
-            check,
-            retry,
-            ..
-        } = set;
-        let (timeout_seconds, priority, provides) = (set.timeout_seconds, set.priority, set.provides);
         Self {
-            description,
-            notes,
-            depends_on,
-            when,
-            complexity,
-            tools,
-            skip,
-            locks,
-            work,
-            check,
-            retry,
-            timeout_seconds,
-            priority,
-            provides,
+            description: set.description,
+            notes: set.notes,
+            depends_on: set.depends_on,
+            when: set.when,
+            complexity: set.complexity,
+            tools: set.tools,
+            skip: set.skip,
+            locks: set.locks,
+            work: set.work,
+            check: set.check,
+            retry: set.retry,
+            timeout_seconds: set.timeout_seconds,
+            priority: set.priority,
+            provides: set.provides,
             ..Self::default()
         }
     }

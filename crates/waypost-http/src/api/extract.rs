@@ -8,7 +8,7 @@ use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use waypost_core::{Actor, PlanId, TaskId};
-use waypost_service::{Caller, Guard};
+use waypost_service::{Caller, Guard, ServiceError};
 
 use super::response::Problem;
 use crate::tokens::{Role, Token};
@@ -59,7 +59,7 @@ impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
         let is_json =
             kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
         let whole = request.into_body().collect().await;
-        let bytes = whole.map_err(|error| Problem::bad(error.to_string(), "send the body again"))?.to_bytes();
+        let bytes = whole.map_err(|error| Problem::bad(error.to_string(), "retry"))?.to_bytes();
         if bytes.is_empty() {
             return read(b"{}");
         }
@@ -79,7 +79,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Problem> {
     read.map(Body).map_err(|error| Problem::bad(format!("the body: {error}"), "see /api/v1/openapi.json"))
 }
 
-/// The parameters behind the question mark.
+/// The query parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters<T>(pub(crate) T);
 
@@ -100,35 +100,38 @@ pub(crate) struct PlanPath(pub(crate) PlanId);
 #[derive(Clone, Debug)]
 pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
 
-fn plan_id(text: &str) -> Result<PlanId, Problem> {
-    PlanId::new(text)
-        .map_err(|error| Problem::not_found(error.to_string(), "GET /api/v1/plans lists the plans"))
+/// The parameters of the path.
+async fn path_parameters<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<Vec<(String, String)>, Problem> {
+    let path = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+    Ok(path.map_err(|error| Problem::bad(error.to_string(), ""))?.0)
 }
 
-fn task_id(text: &str) -> Result<TaskId, Problem> {
-    let known = "GET /api/v1/plans/{id}/tasks lists the tasks";
-    TaskId::new(text).map_err(|error| Problem::not_found(error.to_string(), known))
+/// One of them.
+pub(crate) fn parameter<'a>(path: &'a [(String, String)], name: &str) -> &'a str {
+    path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PlanPath {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
-        let Path(names) = path.map_err(|error| Problem::bad(error.to_string(), ""))?;
-        let plan = names.iter().find(|(name, _)| name == "plan").map(|(_, value)| value.as_str());
-        Ok(Self(plan_id(plan.unwrap_or_default())?))
+        let path = path_parameters(parts, state).await?;
+        let plan = parameter(&path, "plan");
+        Ok(Self(PlanId::new(plan).map_err(|_| ServiceError::NoSuchPlan(plan.to_owned()))?))
     }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        let path = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
-        let Path(names) = path.map_err(|error| Problem::bad(error.to_string(), ""))?;
-        let named = |wanted: &str| {
-            names.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str()).unwrap_or_default()
-        };
-        Ok(Self(plan_id(named("plan"))?, task_id(named("task"))?))
+        let PlanPath(plan) = PlanPath::from_request_parts(parts, state).await?;
+        let path = path_parameters(parts, state).await?;
+        let task = TaskId::new(parameter(&path, "task")).map_err(|error| {
+            Problem::not_found(error.to_string(), format!("GET /api/v1/plans/{plan}/tasks lists the tasks"))
+        })?;
+        Ok(Self(plan, task))
     }
 }
 
@@ -158,7 +161,10 @@ pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Re
     if (1..=most).contains(&wanted) {
         Ok(wanted)
     } else {
-        Err(Problem::bad(format!("limit is a number from 1 to {most}, not {wanted}"), "page on for more"))
+        Err(Problem::bad(
+            format!("limit is a number from 1 to {most}, not {wanted}"),
+            "use `after` for the next page",
+        ))
     }
 }
 

@@ -43,7 +43,7 @@ impl GraphQuery {
         let range = from.parse().and_then(|from| to.parse().map(|to| (from, to)));
         range
             .map(Some)
-            .map_err(|_| Problem::bad(format!("levels {text:?} is no range"), "write A-B, such as 0-9"))
+            .map_err(|_| Problem::bad(format!("levels {text:?} is not a range"), "send A-B, for example 0-9"))
     }
 }
 
@@ -69,6 +69,7 @@ fn letter(standing: Standing) -> char {
         Standing::Ready => 'r',
         Standing::Reported => 'p',
         Standing::Asking => 'q',
+        Standing::Queued => 'u',
         Standing::Running => 'R',
         Standing::Done => 'd',
         Standing::Failed => 'f',
@@ -199,6 +200,7 @@ fn counts(letters: &str) -> Counts {
     for letter in letters.chars() {
         match letter {
             'r' => counts.ready += 1,
+            'u' => counts.queued += 1,
             'R' | 'q' | 'p' => counts.running += 1,
             'd' => counts.done += 1,
             'f' => counts.failed += 1,

@@ -1,4 +1,4 @@
-//! What was: versions, differences, attempts, and the plan in any format.
+//! History: versions, differences, the timeline of attempts; and export in any format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use waypost_formats::{Dialect, Form};
 use waypost_service::summary;
 
 use super::attempts::{Attempt, attempts};
-use super::extract::{Parameters, PlanPath, page_size};
+use super::extract::{Parameters, PlanPath, page_size, parameter};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 use super::tasks::label;
 
-/// Versions on a page, unless the caller says otherwise, and at the most.
+/// Versions on a page: by default, and at most.
 const VERSIONS_DEFAULT: usize = 50;
 const VERSIONS_MAX: usize = 500;
-/// Differences that are told.
+/// Differences that are listed.
 const DIFFERENCES_MAX: usize = 500;
 /// Tasks of a timeline on a page.
 const ROWS_MAX: usize = 1_000;
@@ -76,11 +76,10 @@ pub(crate) async fn history(
 pub(crate) async fn version(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Path(names): Path<Vec<(String, String)>>,
+    Path(path): Path<Vec<(String, String)>>,
 ) -> Result<Versioned<Value>, Problem> {
-    let wanted =
-        names.iter().find(|(name, _)| name == "version").and_then(|(_, text)| text.parse::<u64>().ok());
-    let wanted = wanted.ok_or_else(|| Problem::not_found("a version is a number from 1 on", ""))?;
+    let wanted = parameter(&path, "version").parse::<u64>();
+    let wanted = wanted.map_err(|_| Problem::not_found("a version is a number from 1", ""))?;
     run_blocking(api, move |api| {
         let draft = api.plans().at_version(&id, wanted)?.to_draft();
         Ok(Versioned::at(json!(draft), wanted))
@@ -135,14 +134,14 @@ pub(crate) async fn export(
 ) -> Result<Response, Problem> {
     let dialect = wanted.format.as_deref().unwrap_or("native").parse::<Dialect>();
     let dialect =
-        dialect.map_err(|error| Problem::bad(error.to_string(), "leave it out for the native format"))?;
+        dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` for the native format"))?;
     run_blocking(api, move |api| {
         let draft = match wanted.version {
             Some(version) => api.plans().at_version(&id, version)?.to_draft(),
             None => api.plans().look(&id, Plan::to_draft)?,
         };
         let writing = waypost_formats::write(&draft, dialect, Form::AsRead);
-        let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another format"))?;
+        let writing = writing.map_err(|error| Problem::bad(error.to_string(), "choose another `format`"))?;
         let (kind, ending) = kind(dialect);
         let mut response = ([(CONTENT_TYPE, kind)], writing.text).into_response();
         let headers = response.headers_mut();
@@ -180,7 +179,7 @@ fn kind(dialect: Dialect) -> (&'static str, &'static str) {
     }
 }
 
-/// Where to go on.
+/// From which task on.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageQuery {

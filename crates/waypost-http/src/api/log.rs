@@ -16,20 +16,20 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
+use waypost_service::ServiceError;
 use waypost_store::{FoundLog, NoLog, find_log};
 
 use super::extract::{Parameters, TaskPath};
 use super::response::Problem;
 use super::state::{Api, run_blocking};
-use super::tasks::no_such_task;
 
-/// Bytes of a log that are told, unless the caller says otherwise, and at the most.
+/// Bytes of a log that are sent: by default, and at most.
 const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Between two looks at a log that is being written.
+/// Between two reads of a log that is being written.
 const LOG_POLL: Duration = Duration::from_millis(250);
 
-/// What of a log.
+/// Which part of a log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct LogQuery {
@@ -46,12 +46,12 @@ pub(crate) async fn log(
     headers: HeaderMap,
     Parameters(wanted): Parameters<LogQuery>,
 ) -> Result<Response, Problem> {
-    // Before the first look, so that no end of streams is missed.
+    // Before the first read, so that no end of streams is missed.
     let ends = api.stream_ends();
     let attempt =
         run_blocking(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
     if wanted.follow {
-        // Whoever was cut off says up to which byte it has read.
+        // A client that reconnects names the last byte that it has read.
         let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.parse().ok());
         let follower = Follower { api, attempt, seen: last.unwrap_or(0), ends, first: true, over: false };
         return Ok(follower.answer());
@@ -73,9 +73,11 @@ struct Attempt {
 impl Attempt {
     /// The attempt of this number, or the latest.
     fn find(api: &Api, plan: PlanId, task: TaskId, number: Option<u32>) -> Result<Self, Problem> {
-        let latest =
-            api.plans().look(&plan, |plan| plan.task(task.as_str()).map(|task| task.state.attempt))?;
-        let latest = latest.ok_or_else(|| no_such_task(&plan, &task))?;
+        let latest = api.plans().look(&plan, |plan| {
+            let found = plan.task(task.as_str()).map(|task| task.state.attempt);
+            found.ok_or_else(|| plan.no_such_task(task.as_str()))
+        })?;
+        let latest = latest.map_err(ServiceError::from)?;
         let number = number.unwrap_or(latest);
         if number == 0 || number > latest {
             let hint = match latest {
@@ -94,15 +96,18 @@ impl Attempt {
         Ok(api.plans().look(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
     }
 
-    /// At most so many bytes of the end of the log, and how many it has in all: of the file that is here, or of the copy
-    /// that the store has of one that is elsewhere.
+    /// The end of the log, and how many bytes it has in all: from the file here, or from the store's copy of a file on another
+    /// machine.
     fn read(&self, api: &Api, bytes_max: u64) -> Result<(String, u64), Problem> {
         let place = (&self.plan, &self.task, self.number);
         match find_log(api.plans(), &api.logs, place, None, bytes_max) {
             Ok(FoundLog::File { text, bytes }) => Ok((text, bytes)),
             Ok(FoundLog::Copy(copy)) => Ok((copy.text, copy.bytes)),
             Ok(FoundLog::Nothing { .. }) => Ok((String::new(), 0)),
-            Err(NoLog::File(error)) => Err(Problem::not_found(error.to_string(), "the log cannot be read")),
+            Err(NoLog::File(error)) => Err(Problem::not_found(
+                error.to_string(),
+                "ask the operator of this server to check the file",
+            )),
             Err(NoLog::Store(error)) => Err(error.into()),
         }
     }

@@ -15,7 +15,7 @@ use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 use super::tasks;
 
-/// Tasks that are listed, unless the caller says otherwise, and at the most.
+/// Tasks that are listed: by default, and at most.
 const TASKS_DEFAULT: usize = 20;
 const TASKS_MAX: usize = 1_000;
 

@@ -13,12 +13,12 @@ pub(super) const PUT: Verb = ("put", MethodFilter::PUT);
 pub(super) const PATCH: Verb = ("patch", MethodFilter::PATCH);
 pub(super) const DELETE: Verb = ("delete", MethodFilter::DELETE);
 
-/// What is answered.
+/// The body of a successful response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     /// JSON of this shape.
     Json(&'static str),
-    /// JSON of this shape about something new.
+    /// JSON of this shape, with status 201.
     Made(&'static str),
     /// A page of JSON, or a stream of events.
     Events(&'static str),
@@ -26,7 +26,7 @@ pub(super) enum Answer {
     Text,
 }
 
-/// What the document says of a route.
+/// The documentation of a route.
 #[derive(Clone, Debug)]
 pub(super) struct RouteDoc {
     pub(super) verb: Verb,
@@ -40,12 +40,18 @@ pub(super) struct RouteDoc {
 }
 
 impl RouteDoc {
+    pub(super) fn new(verb: Verb, path: &'static str, summary: &'static str, answer: Answer) -> Self {
+        Self { verb, path, summary, answer, parameters: None, body: None, headers: &[] }
+    }
+
     pub(super) fn query<T: JsonSchema>(self) -> Self {
         Self { parameters: Some(schema::<T>()), ..self }
     }
+
     pub(super) fn body<T: JsonSchema>(self) -> Self {
         Self { body: Some(schema::<T>()), ..self }
     }
+
     pub(super) fn headers(self, headers: &'static [&'static str]) -> Self {
         Self { headers, ..self }
     }
@@ -61,11 +67,7 @@ fn schema<T: JsonSchema>() -> Schema {
 }
 
 pub(super) fn get(path: &'static str, summary: &'static str, shape: &'static str) -> RouteDoc {
-    route_doc(GET, path, summary, Answer::Json(shape))
-}
-
-pub(super) fn route_doc(verb: Verb, path: &'static str, summary: &'static str, answer: Answer) -> RouteDoc {
-    RouteDoc { verb, path, summary, answer, parameters: None, body: None, headers: &[] }
+    RouteDoc::new(GET, path, summary, Answer::Json(shape))
 }
 
 /// The document of these routes.
@@ -80,8 +82,8 @@ pub(super) fn document(routes: &[RouteDoc]) -> Value {
         "info": {
             "title": "Waypost",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Plans that agents write, people approve and machines run. A version of a plan is its ETag: \
-                send it back as If-Match, and a write over what others wrote meanwhile is refused (412).",
+            "description": "Plans that agents write, people approve and machines run. The version of a plan is its ETag: \
+                send it as If-Match, and the write is refused (412) if the plan has changed since.",
             "license": { "name": "MIT OR Apache-2.0" },
         },
         "security": [{ "token": [] }, { "session": [] }],
@@ -128,7 +130,7 @@ fn path_schema(name: &str) -> Value {
     }
 }
 
-/// Parameters behind the question mark: the fields of the type that they are read into.
+/// Query parameters: the fields of the type that they are parsed into.
 fn query(route: &RouteDoc) -> Vec<Value> {
     let Some(schema) = route.parameters.as_ref().map(|schema| schema.as_value()) else { return Vec::new() };
     let required: Vec<&str> =
@@ -136,7 +138,7 @@ fn query(route: &RouteDoc) -> Vec<Value> {
     let fields = schema["properties"].as_object().into_iter().flatten();
     let parameter = |(name, field): (&String, &Value)| {
         let mut field = field.clone();
-        // What is left out is absent, never null.
+        // An omitted parameter is absent, never null.
         if let Some(kinds) = field["type"].as_array().cloned() {
             field["type"] = kinds.into_iter().find(|kind| kind != "null").unwrap_or_default();
         }
@@ -163,22 +165,22 @@ fn responses(route: &RouteDoc) -> Value {
     let mut value = json!({
         status: { "description": route.summary, "content": content },
         "default": {
-            "description": "It was not done",
+            "description": "Request failed",
             "content": { "application/problem+json": json_of("Problem") },
         },
     });
     if route.headers.contains(&"If-None-Match") {
-        value["304"] = json!({ "description": "The caller has this version" });
+        value["304"] = json!({ "description": "Not modified" });
     }
     value
 }
 
-/// An object with these fields, and others that later versions add.
+/// An object with these fields; later versions may add others.
 fn object(required: &[&str], fields: Value) -> Value {
     json!({ "type": "object", "required": required, "properties": fields })
 }
 
-/// A list under a name, on pages where `next` route so.
+/// A list under a name; `next` is the cursor of the next page.
 fn list(name: &str, of: &Value) -> Value {
     let fields = json!({
         name: { "type": "array", "items": of },
@@ -202,8 +204,9 @@ fn shapes() -> Value {
     });
     json!({
         "Any": any,
-        "Problem": object(&["type", "title", "status", "detail"], json!({
-            "type": text, "title": text, "status": number, "detail": text, "hint": text,
+        "Problem": object(&["type", "title", "status", "code", "detail"], json!({
+            "type": text, "title": text, "status": number, "code": text, "detail": text, "hint": text,
+            "facts": { "type": "object" },
             "problems": { "type": "array", "items": object(&["message"], json!({
                 "task": text, "message": text, "hint": text })) },
             "conflict": object(&["known", "current"], json!({
@@ -214,7 +217,11 @@ fn shapes() -> Value {
         "Head": object(&["id", "version", "title", "phase"], head_fields),
         "PlanPage": list("plans", &head),
         "Plan": { "allOf": [head, object(&["approval", "questions", "running", "failed"], json!({}))] },
-        "Written": object(&["id", "version"], json!({ "id": text, "version": number })),
+        "Written": object(&["id", "version"], json!({
+            "id": text, "version": number, "warnings": { "type": "array", "items": text },
+            "notes": { "type": "array", "items": text }, "added": { "type": "array", "items": text },
+            "changes": { "type": "object" }, "again": { "type": "array", "items": text },
+            "approval_voided": { "type": "boolean" } })),
         "Validity": object(&["ok", "problems"], json!({ "ok": { "type": "boolean" }, "problems": { "type": "array" } })),
         "Approval": object(&["required", "standing", "runs", "runs_total", "problems"], json!({ "standing": text })),
         "Graph": object(&["version", "count", "ids", "standing", "from", "to"], version.clone()),

@@ -20,10 +20,10 @@ use super::state::{Api, run_blocking};
 
 /// How messages call the text of a request.
 pub(super) const TEXT_NAME: &str = "the text";
-/// Plans on a page, unless the caller says otherwise, and at the most.
+/// Plans on a page: by default, and at most.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
-/// Names of a plan's tasks that are told in a list.
+/// Tasks in each list of a plan.
 const NAMES_MAX: usize = 500;
 /// Characters of an idempotency key.
 const KEY_CHARACTERS_MAX: usize = 200;
@@ -95,7 +95,7 @@ fn phase(word: &str) -> Result<Phase, Problem> {
     known
         .into_iter()
         .find(|phase| phase.word() == word)
-        .ok_or_else(|| Problem::bad(format!("{word:?} is no phase"), format!("one of {}", words())))
+        .ok_or_else(|| Problem::bad(format!("{word:?} is not a phase"), format!("one of {}", words())))
 }
 
 /// `GET /plans`
@@ -110,13 +110,13 @@ pub(crate) async fn list(
     .await
 }
 
-/// A plan that is to be made.
+/// A plan to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CreateBody {
     /// The plan in any format.
     text: Option<String>,
-    /// The format; otherwise it is found out.
+    /// The format of the text; detected if omitted.
     format: Option<String>,
     /// The plan in the native format.
     plan: Option<Value>,
@@ -185,10 +185,7 @@ pub(super) fn read(
         (Some(text), None) => (text, dialect),
         (None, Some(plan)) => (plan.to_string(), Some(Dialect::Native)),
         (_, _) => {
-            return Err(Problem::bad(
-                "neither text nor plan was sent, or both",
-                "send {\"text\": …} or {\"plan\": {…}}",
-            ));
+            return Err(Problem::bad("send either text or plan", "send {\"text\": …} or {\"plan\": {…}}"));
         }
     };
     let name = || TEXT_NAME.to_owned();
@@ -230,7 +227,7 @@ pub(crate) async fn get(
     .await
 }
 
-/// The head of a plan, and what a person looks for first.
+/// The head of a plan, with its questions, running and failed tasks.
 fn whole(plan: &Plan) -> Map<String, Value> {
     let mut fields = match json!(Head::of(plan)) {
         Value::Object(fields) => fields,
@@ -266,14 +263,14 @@ fn whole(plan: &Plan) -> Map<String, Value> {
     fields
 }
 
-/// The longest chain of tasks that wait for one another, as far as it is told.
+/// The critical path, truncated.
 pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
     chain
 }
 
-/// Changes of what the author says of a plan; an empty text clears.
+/// Changes of a plan's fields; an empty text clears.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanPatch {

@@ -1,4 +1,4 @@
-//! What there is under `/api/v1`: each entry is a route, and a part of the document that describes it.
+//! The routes under `/api/v1`: each entry is a handler and its documentation.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::routing::on;
 use serde_json::Value;
 
-use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, document, get, route_doc};
+use super::openapi::{Answer, DELETE, GET, PATCH, POST, PUT, RouteDoc, Verb, document, get};
 use super::response::{Problem, Versioned};
 use super::state::Api;
 use super::{
@@ -40,7 +40,7 @@ async fn served() -> Versioned<Value> {
     Versioned::of(openapi())
 }
 
-/// All routes, and what is said of them.
+/// All routes, and their documentation.
 #[derive(Default)]
 struct Routes {
     router: Router<Arc<Api>>,
@@ -55,87 +55,74 @@ impl Routes {
     }
 }
 
-const KNOWN: &[&str] = &["If-Match"];
-
-/// Everything that there is.
 fn all() -> Routes {
     of_tasks(of_plans(of_server(Routes::default())))
 }
 
+/// A write to a plan, which `If-Match` guards.
+fn write(verb: Verb, path: &'static str, summary: &'static str) -> RouteDoc {
+    RouteDoc::new(verb, path, summary, Answer::Json("Written")).headers(&["If-Match"])
+}
+
 fn of_server(routes: Routes) -> Routes {
-    let page =
-        route_doc(GET, "/events", "What happens, as a stream or as a page", Answer::Events("EventPage"));
-    let validate = route_doc(POST, "/validate", "Whether a text is a sound plan", Answer::Json("Validity"));
-    let take = route_doc(POST, "/next", "Takes the first of what can be worked on", Answer::Json("Taken"));
+    let events = RouteDoc::new(GET, "/events", "Stream or list events", Answer::Events("EventPage"));
+    let validate = RouteDoc::new(POST, "/validate", "Validate a plan", Answer::Json("Validity"));
+    let claim = RouteDoc::new(POST, "/next", "Claim the next ready task", Answer::Json("Taken"));
     routes
-        .add(get("/openapi.json", "This document", "Any"), served)
-        .add(get("/me", "Who calls, and what this server is", "Me"), me::me)
-        .add(get("/next", "What can be worked on now", "TaskPage").query::<next::OfferQuery>(), next::list)
-        .add(take.body::<next::ClaimBody>(), next::take)
-        .add(get("/workers", "Workers and what they run", "Workers"), workers::workers)
-        .add(get("/agents", "Agents and what they work on", "Agents"), workers::agents)
-        .add(get("/queues", "Queues of the configuration", "Queues"), workers::queues)
-        .add(get("/executors", "Executors of the configuration", "Executors"), workers::executors)
+        .add(get("/openapi.json", "Get this document", "Any"), served)
+        .add(get("/me", "Get the caller and the server", "Me"), me::me)
+        .add(get("/next", "List ready tasks", "TaskPage").query::<next::OfferQuery>(), next::list)
+        .add(claim.body::<next::ClaimBody>(), next::take)
+        .add(get("/workers", "List workers and what they run", "Workers"), workers::workers)
+        .add(get("/agents", "List agents and what they work on", "Agents"), workers::agents)
+        .add(get("/queues", "List configured queues", "Queues"), workers::queues)
+        .add(get("/executors", "List configured executors", "Executors"), workers::executors)
         .add(validate.body::<validate::Text>(), validate::validate)
-        .add(page.query::<events::EventQuery>().headers(&["Last-Event-ID"]), events::events)
+        .add(events.query::<events::EventQuery>().headers(&["Last-Event-ID"]), events::events)
 }
 
 fn of_plans(routes: Routes) -> Routes {
-    let written = Answer::Json("Written");
-    let create =
-        route_doc(POST, "/plans", "Makes a plan", Answer::Made("Written")).headers(&["Idempotency-Key"]);
-    let revise =
-        route_doc(PATCH, "/plans/{plan}", "Changes what the author doc of it", written).headers(KNOWN);
-    let delete =
-        route_doc(DELETE, "/plans/{plan}", "Puts it away; a person may purge it", written).headers(KNOWN);
-    let content =
-        route_doc(PUT, "/plans/{plan}/content", "Replaces its content by a text", written).headers(KNOWN);
-    let edits =
-        route_doc(POST, "/plans/{plan}/edits", "Operations that become one version", written).headers(KNOWN);
-    let restore =
-        route_doc(POST, "/plans/{plan}/restore", "Brings an earlier version back", written).headers(KNOWN);
-    let action =
-        route_doc(POST, "/plans/{plan}/actions/{action}", "Approve, start, pause and so on", written)
-            .headers(KNOWN);
-    let export = route_doc(GET, "/plans/{plan}/export", "The plan in any format", Answer::Text);
+    let create = RouteDoc::new(POST, "/plans", "Create a plan", Answer::Made("Written"));
+    let plan = get("/plans/{plan}", "Get a plan without its tasks", "Plan");
+    let revise = write(PATCH, "/plans/{plan}", "Revise title, goal, status, owner, queue, body or budget");
+    let delete = write(DELETE, "/plans/{plan}", "Archive a plan, or purge it (people only)");
+    let content = write(PUT, "/plans/{plan}/content", "Update a plan from a text");
+    let edits = write(POST, "/plans/{plan}/edits", "Edit a plan: all operations in one version");
+    let restore = write(POST, "/plans/{plan}/restore", "Restore an earlier version");
+    let action = write(POST, "/plans/{plan}/actions/{action}", "Approve, start, pause and so on");
+    let approval = get("/plans/{plan}/approval", "Get what an approval would cover", "Approval");
+    let graph = get("/plans/{plan}/graph", "Get the task graph with its layout", "Graph");
+    let timeline = get("/plans/{plan}/timeline", "List the attempts of each task", "Timeline");
+    let history = get("/plans/{plan}/history", "List versions", "History");
+    let version = get("/plans/{plan}/versions/{version}", "Get an earlier version", "Any");
+    let diff = get("/plans/{plan}/diff", "Compare two versions", "Differences");
+    let export = RouteDoc::new(GET, "/plans/{plan}/export", "Export a plan in any format", Answer::Text);
     routes
-        .add(get("/plans", "Plans", "PlanPage").query::<plans::PlanQuery>(), plans::list)
-        .add(create.body::<plans::CreateBody>(), plans::create)
-        .add(get("/plans/{plan}", "A plan without its tasks", "Plan").headers(&["If-None-Match"]), plans::get)
+        .add(get("/plans", "List plans", "PlanPage").query::<plans::PlanQuery>(), plans::list)
+        .add(create.headers(&["Idempotency-Key"]).body::<plans::CreateBody>(), plans::create)
+        .add(plan.headers(&["If-None-Match"]), plans::get)
         .add(revise.body::<plans::PlanPatch>(), plans::revise)
         .add(delete.query::<plans::DeleteQuery>(), plans::delete)
         .add(content.body::<edits::Content>(), edits::replace)
         .add(edits.body::<edits::Edits>(), edits::edit)
         .add(restore.body::<edits::RestoreBody>(), edits::restore)
         .add(action.body::<actions::ActionBody>(), actions::on_plan)
-        .add(get("/plans/{plan}/approval", "What a person has to know", "Approval"), approval::approval)
-        .add(
-            get("/plans/{plan}/graph", "Tasks with places", "Graph").query::<graph::GraphQuery>(),
-            graph::graph,
-        )
-        .add(
-            get("/plans/{plan}/timeline", "When tasks ran", "Timeline").query::<history::PageQuery>(),
-            history::timeline,
-        )
-        .add(
-            get("/plans/{plan}/history", "Versions", "History").query::<history::HistoryQuery>(),
-            history::history,
-        )
-        .add(get("/plans/{plan}/versions/{version}", "The plan as it was", "Any"), history::version)
-        .add(
-            get("/plans/{plan}/diff", "Between two versions", "Differences").query::<history::DiffQuery>(),
-            history::diff,
-        )
+        .add(approval, approval::approval)
+        .add(graph.query::<graph::GraphQuery>(), graph::graph)
+        .add(timeline.query::<history::PageQuery>(), history::timeline)
+        .add(history.query::<history::HistoryQuery>(), history::history)
+        .add(version, history::version)
+        .add(diff.query::<history::DiffQuery>(), history::diff)
         .add(export.query::<history::ExportQuery>(), history::export)
 }
 
 fn of_tasks(routes: Routes) -> Routes {
-    let written = route_doc(GET, "/plans/{plan}/tasks/{task}/log", "The log of an attempt", Answer::Text);
+    let log = RouteDoc::new(GET, "/plans/{plan}/tasks/{task}/log", "Get the log of an attempt", Answer::Text);
     let path = "/plans/{plan}/tasks/{task}/actions/{action}";
-    let action = route_doc(POST, path, "Claim, finish, answer and so on", Answer::Json("Written"));
+    let action = write(POST, path, "Claim, finish, answer and so on");
     routes
-        .add(get("/plans/{plan}/tasks", "Tasks", "TaskPage").query::<tasks::TaskQuery>(), tasks::list)
-        .add(get("/plans/{plan}/tasks/{task}", "A task in full", "Task"), tasks::get)
-        .add(written.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
-        .add(action.body::<actions::ActionBody>().headers(KNOWN), actions::on_task)
+        .add(get("/plans/{plan}/tasks", "List tasks", "TaskPage").query::<tasks::TaskQuery>(), tasks::list)
+        .add(get("/plans/{plan}/tasks/{task}", "Get a task", "Task"), tasks::get)
+        .add(log.query::<log::LogQuery>().headers(&["Last-Event-ID"]), log::log)
+        .add(action.body::<actions::ActionBody>(), actions::on_task)
 }

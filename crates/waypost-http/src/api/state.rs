@@ -72,6 +72,6 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(move || work(&api)).await;
     done.unwrap_or_else(|error| {
-        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "try again"))
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "retry"))
     })
 }

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
-use waypost_service::{task_row, whole_task, why};
+use waypost_service::{ServiceError, task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
@@ -16,12 +16,12 @@ use super::extract::{Parameters, PlanPath, TaskPath, page_size};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Tasks on a page, unless the caller says otherwise, and at the most.
+/// Tasks on a page: by default, and at most.
 const TASKS_DEFAULT: usize = 200;
 const TASKS_MAX: usize = 1_000;
 /// Columns of a description in a page.
 const LABEL_COLUMNS_MAX: usize = 200;
-/// Attempts of a task that are told.
+/// Attempts of a task that are listed.
 const ATTEMPTS_MAX: usize = 50;
 
 /// Which tasks.
@@ -35,7 +35,7 @@ pub(crate) struct TaskQuery {
     parent: Option<String>,
 }
 
-/// The first line of what a task says, not too long.
+/// The first line of a description, truncated.
 pub(super) fn label(task: &Task, columns: usize) -> String {
     excerpt(task.spec.description.lines().next().unwrap_or_default(), columns).into_owned()
 }
@@ -71,7 +71,7 @@ fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem
     if let Some(after) = &listing.after
         && plan.task(after).is_none()
     {
-        return Err(Problem::bad(format!("no task is called {after}"), "begin again without `after`"));
+        return Err(Problem::bad(format!("no task is called {after}"), "start again without `after`"));
     }
     let mut behind = listing.after.is_none();
     let (mut rows, mut total, mut next) = (Vec::new(), 0usize, None);
@@ -114,18 +114,15 @@ pub(crate) async fn get(
 ) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, move |api| {
         let found = api.plans().look(&id, |plan| {
-            plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()))
+            let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
+            found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;
-        let (mut value, version) = found.ok_or_else(|| no_such_task(&id, &task))?;
+        let (mut value, version) = found.map_err(ServiceError::from)?;
         value["attempts"] = json!(attempts_of(api, &id, &task)?);
         value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
         Ok(Versioned::at(value, version))
     })
     .await
-}
-
-pub(super) fn no_such_task(plan: &PlanId, task: &TaskId) -> Problem {
-    Problem::not_found(format!("plan {plan} has no task {task}"), "GET /api/v1/plans/{id}/tasks lists them")
 }
 
 /// The attempts of a task, from its plan's history.
@@ -144,7 +141,7 @@ fn attempts_of(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Prob
         .collect()
 }
 
-/// Whether something of what an attempt wrote is here, or was copied into the store.
+/// Whether a log of the attempt is here, or was copied into the store.
 fn has_log(api: &Api, id: &PlanId, task: &TaskId, attempt: u32) -> Result<bool, Problem> {
     Ok(log_path(&api.logs, id, task, attempt).exists()
         || api.plans().attempt_log(id, task, attempt)?.is_some())

@@ -231,7 +231,7 @@ fn a_server_whose_connections_are_all_taken_says_that_it_lives_and_that_it_has_n
     assert_eq!(health, 200);
     let (status, words) = door.call(&[("authorization", &right)]);
     assert_eq!(status, 503);
-    assert!(words.contains(&format!("{CONNECTIONS_MAX} connections already")), "{words}");
+    assert!(words.contains(&format!("{CONNECTIONS_MAX} connections are open already")), "{words}");
     assert_eq!(door.ask("/echo", &[("host", "evil.example")], bytes(0)).0, 403);
     assert!(began.elapsed() < Duration::from_secs(HEADER_SECONDS_MAX), "the idle ones were not waited for");
     drop(idle);

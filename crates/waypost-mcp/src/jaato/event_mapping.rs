@@ -206,6 +206,7 @@ fn decided(event: &Event) -> Vec<MappedEvent> {
         | Event::PlanResumed { .. }
         | Event::PlanArchived {}
         | Event::PlanUnarchived {}
+        | Event::TaskQueued { .. }
         | Event::TaskProgressed { .. }
         | Event::TaskReported { .. }
         | Event::TaskReleased { .. }

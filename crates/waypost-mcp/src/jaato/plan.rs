@@ -61,7 +61,8 @@ fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
              scratch. Instead:\n- Use addStep(description, after_step_id?) to insert new steps\n- Use \
              setStepStatus(step_id, status='skipped') to skip steps that are no longer needed\n- Use \
              completePlan(status='failed') first if you truly need to abandon the plan",
-            counts.ready, counts.running
+            counts.ready,
+            counts.in_progress()
         ))),
     }
 }

@@ -49,7 +49,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
         answer.insert("rejection_reason".to_owned(), reply_text::cut(reason, REASON_BYTES).into());
     }
     let mut steps = plan.tasks().map(|(task, _)| task).zip(1usize..);
-    let running = plan.running().next().map(|task| task.spec.id.clone());
+    let running = plan.in_progress().next().map(|task| task.spec.id.clone());
     let current = running.and_then(|id| super::active_plan::step(plan, id.as_str())).map(|(_, at)| at);
     answer.insert("current_step".to_owned(), json!(current));
     answer.insert("progress".to_owned(), answers::progress(&plan.counts()));

@@ -170,7 +170,7 @@ fn instruction(plan: &Plan, id: &TaskId) -> Option<String> {
         (Status::Done, Some(next)) => {
             Some(format!("Step completed. Proceed immediately to next step: {}", next.spec.description))
         }
-        (Status::Done, None) if counts.running + counts.blocked == 0 => {
+        (Status::Done, None) if counts.in_progress() + counts.blocked == 0 => {
             Some("All steps completed. Call completePlan to finalize.".to_owned())
         }
         (Status::Done, None) => {

@@ -78,6 +78,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     (value["done"], value["total"]) = (json!(counts.done), json!(counts.total));
     for (count, word) in [
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
         (counts.failed, "failed"),
@@ -130,7 +131,12 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
     let waits = match why.standing {
         Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
         Some(
-            Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped | Standing::Cancelled,
+            Standing::Queued
+            | Standing::Running
+            | Standing::Done
+            | Standing::Failed
+            | Standing::Skipped
+            | Standing::Cancelled,
         )
         | None => Vec::new(),
     };

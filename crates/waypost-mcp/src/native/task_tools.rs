@@ -203,6 +203,9 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
     if !running.is_empty() {
         parts.push(format!("{} running ({})", counts.running, running.join(", ")));
     }
+    if counts.queued > 0 {
+        parts.push(format!("{} queued", counts.queued));
+    }
     let asking: Vec<&str> =
         plan.asking().take(plan_facts::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
     if !asking.is_empty() {

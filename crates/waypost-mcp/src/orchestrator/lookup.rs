@@ -84,5 +84,5 @@ fn has_machine_work(plan: &Plan) -> bool {
 
 /// Whether somebody works on it, be it on another machine.
 fn has_worker(plan: &Plan) -> bool {
-    plan.running().next().is_some()
+    plan.in_progress().next().is_some()
 }

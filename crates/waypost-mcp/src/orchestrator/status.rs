@@ -58,10 +58,11 @@ pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
 
 /// Only what there is, so that it stays short.
 fn counts(counts: &Counts) -> Value {
-    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     let all = [
         ("ready", ready),
         ("blocked", blocked),
+        ("queued", queued),
         ("running", running),
         ("done", done),
         ("failed", failed),
@@ -131,7 +132,7 @@ fn eta(plan: &Plan, now: Timestamp) -> Option<i64> {
     let ended = counts.done + counts.failed;
     let left = counts.total - counts.finished();
     let began = plan.state().started_at?;
-    let goes_on = plan.state().phase == Phase::Active && counts.running > 0;
+    let goes_on = plan.state().phase == Phase::Active && counts.in_progress() > 0;
     (goes_on && ended >= ENDED_FOR_ETA_MIN)
         .then(|| seconds(began, now).saturating_mul(i64::from(left)) / i64::from(ended))
 }

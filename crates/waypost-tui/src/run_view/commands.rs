@@ -128,7 +128,7 @@ impl RunView {
     }
 
     pub(super) fn cancel_plan(&mut self) -> Flow {
-        let running = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.counts.running as usize);
+        let running = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.counts.in_progress() as usize);
         let lines = vec![
             match running {
                 0 => "No task is running; the remaining tasks are cancelled.".to_owned(),

@@ -139,7 +139,7 @@ impl RunView {
                 words.push(format!("paused: {} resumes it", key(Action::Pause)));
             }
             (_, LocalRun::Running) => words.push("running here".to_owned()),
-            (Phase::Active, LocalRun::NotRunning) if snapshot.counts.running > 0 => {
+            (Phase::Active, LocalRun::NotRunning) if snapshot.counts.in_progress() > 0 => {
                 words.push("running elsewhere".to_owned());
             }
             (Phase::Active, LocalRun::NotRunning) => {
@@ -373,6 +373,7 @@ fn counted(counts: &Counts) -> String {
     let mut words = format!("{}/{} done ({percent}%)", counts.done, counts.total);
     let others = [
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.failed, "failed"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),

@@ -126,7 +126,7 @@ fn group(standing: Standing, for_people: bool) -> Group {
         Standing::Ready if for_people => Group::Asking,
         Standing::Running => Group::Running,
         Standing::Failed => Group::Failed,
-        Standing::Blocked | Standing::Ready | Standing::Reported => Group::Waiting,
+        Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Queued => Group::Waiting,
         Standing::Done | Standing::Skipped | Standing::Cancelled => Group::Ended,
     }
 }

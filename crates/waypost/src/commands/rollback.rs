@@ -9,29 +9,27 @@ use waypost_planner::planning::forget_outdated;
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::options::Guard;
-use crate::setup::Folders;
-use crate::thinking::{self, Room};
+use crate::planning::{self, PlanningSession};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings
-back what was there.
+The goal is undecided again, and `waypost continue` plans it again; `waypost restore` undoes the rollback.
 
 Examples:
   waypost rollback kq3 goal.2
-  waypost rollback kq3 goal.2 --detach";
+  waypost rollback kq3 goal.2 --drop-dependencies";
 
 // What to take back.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rollback {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The goal
+    /// Goal: task id, or an unambiguous prefix
     task: String,
-    /// Let those outside that depend on what goes forget it
-    #[arg(long)]
-    detach: bool,
+    /// Also remove outside dependencies on the discarded tasks
+    #[arg(long, alias = "detach")]
+    drop_dependencies: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -40,9 +38,9 @@ impl Rollback {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
-        let (version, below) = found.look(|plan| (plan.version(), below(plan, &task)))?;
+        let (version, below) = found.read(|plan| (plan.version(), below(plan, &task)))?;
         let (by, guard) = (context.caller()?, (&self.guard).into());
-        let reply = found.service.roll_back(&by, &found.id, &task, self.detach, guard)?;
+        let reply = found.service.roll_back(&by, &found.id, &task, self.drop_dependencies, guard)?;
         context.warn(&reply);
         self.forget(context, &found.id, version)?;
         let mut more: Map<String, Value> = Map::new();
@@ -53,19 +51,19 @@ impl Rollback {
 
     /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.
     fn forget(&self, context: &mut Context, plan: &waypost_core::PlanId, version: u64) -> Outcome {
-        let path = thinking::orders(&Folders::find(context)?).journal(plan);
+        let path = planning::orders(&context.folders()?).journal(plan);
         if !path.is_file() {
             return Ok(());
         }
-        let room = Room::enter(context)?;
-        let journal = match room.open_journal(plan) {
+        let planning = PlanningSession::enter(context)?;
+        let journal = match planning.open_journal(plan) {
             Ok(journal) => journal,
             Err(JournalError::Held { .. }) => return Ok(()),
-            Err(error) => return Err(thinking::of_journal(&error, Some(plan))),
+            Err(error) => return Err(planning::of_journal(&error, Some(plan))),
         };
         let by = context.actor()?;
-        forget_outdated(&room.plans, plan, &by, &journal, version)
-            .map_err(|error| thinking::of_thinking(error, plan))
+        forget_outdated(&planning.plans, plan, &by, &journal, version)
+            .map_err(|error| planning::of_thinking(error, plan))
     }
 }
 

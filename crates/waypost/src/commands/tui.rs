@@ -17,13 +17,13 @@ use waypost_tui::run_view::Intent;
 use waypost_tui::screen::Settings;
 use waypost_tui::terminal;
 use waypost_tui::theme::Theme;
-use waypost_tui::{CreateStore, Ended, Start, Wiring};
+use waypost_tui::{CreateStore, Ended, Start, Wiring, Workspace};
 
 use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::setup::{self, Folders};
+use crate::load_config;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
@@ -40,12 +40,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tui {
-    /// The plan to open in the editor (otherwise the list of all)
+    /// Plan to open in the editor [default: the list of plans]
     plan: Option<String>,
-    /// Show how the plan is worked on, instead of the editor
+    /// Show the run of the plan instead of the editor
     #[arg(short, long, requires = "plan")]
     watch: bool,
-    /// Run nothing: say what would be run
+    /// Run nothing; report what would run
     #[arg(long)]
     dry_run: bool,
 }
@@ -91,10 +91,10 @@ pub(crate) fn fits() -> Result<(), terminal::Unfit> {
 pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
     if context.out.json {
         let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
-        return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
+        return Err(Failure::usage("the terminal UI has no JSON output", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
-    let config = Arc::new(setup::config(&Folders::find(context)?, None)?);
+    let config = Arc::new(load_config::load(&context.folders()?, None)?);
     let keys = keys(&config.tui.keys)?;
     let workspaces = workspaces(context, &config)?;
     let settings = Settings {
@@ -119,7 +119,7 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         Ok(Ended::Left) => return Ok(()),
         Ok(Ended::Terminated) => Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""),
         Err(error) => {
-            let hint = "see that the terminal can be read and written";
+            let hint = "check that the terminal can be read and written";
             Failure::failed(format!("the terminal: {error}"), hint)
         }
     };
@@ -142,17 +142,17 @@ fn workspaces(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Workspace>
     }
     let mut workspaces = vec![workspace("repo", context, config)?];
     let user = context.for_user();
-    if !user.place().is_ok_and(|place| place.is_absent()) {
+    if !user.store_location().is_ok_and(|place| place.is_absent()) {
         workspaces.push(workspace("user", &user, config)?);
     }
     Ok(workspaces)
 }
 
 fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Workspace> {
-    let around = Folders::find(context)?.surroundings();
+    let around = context.folders()?.execution_env();
     let later = context.for_server();
     let create_store: CreateStore = Box::new(move || later.plans_to_add_to().map_err(error_message));
-    let create_store = context.place()?.is_absent().then_some(create_store);
+    let create_store = context.store_location()?.is_absent().then_some(create_store);
     Ok(Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around))
 }
 

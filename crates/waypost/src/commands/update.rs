@@ -7,7 +7,7 @@ use waypost_formats::Dialect;
 use waypost_service::SourceText;
 
 use crate::context::Context;
-use crate::error::Outcome;
+use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, dialect};
 
@@ -15,8 +15,8 @@ use crate::options::{Guard, dialect};
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
-that lists tasks makes the plan what it says; what already happened to tasks that ask the same as before is kept.
+A Markdown text or a plan document replaces the body (and title and status, if it has them). A file that
+lists tasks replaces the tasks; tasks whose work is unchanged keep their status and results.
 
 Examples:
   waypost export kq3 --format markdown --output plan.md
@@ -27,12 +27,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Update {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The file; - is standard input
+    /// Input file; - is standard input
     #[arg(long, value_name = "FILE", required = true)]
     from_file: String,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     #[command(flatten)]
@@ -46,7 +46,8 @@ impl Update {
         let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
         let file_name = (path != "-").then(|| path.to_owned());
         let source = SourceText { text, format: self.format, file_name, name: name.to_owned() };
-        let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into())?;
+        let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into());
+        let update = update.map_err(|error| Failure::of_text(name, error))?;
         for note in update.notes {
             context.out.note(note);
         }
@@ -64,7 +65,7 @@ impl Update {
             more.insert("again".to_owned(), json!(again));
         }
         if update.approval_voided {
-            said.push_str("; its approval is void: it has to be approved again");
+            said.push_str("; its approval is void: it needs approval again");
             more.insert("approval".to_owned(), json!("needed"));
         }
         context.answer(&found, &update.written, &said, None, more)

@@ -3,15 +3,15 @@
 use clap::Args;
 use waypost_planner::planning::{Ending, Order, OrderError, Stand, Steps, Want};
 
-use super::plan::making::{Making, Saving};
+use super::plan::generate::{Generation, Saving};
 use super::{decompose, digest};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Room, budget, note_bad, of_order, report};
+use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, budget, note_bad, of_order, report};
 
 const EXAMPLES: &str = "\
-Goes on where the last process was: what models have answered is not asked or paid for again.
-Bounds that are said now take the place of those that were said before.
+Continues where the last process stopped; recorded model replies are reused, not paid for again.
+Limits given now replace earlier ones.
 
 Examples:
   waypost continue
@@ -21,66 +21,66 @@ Examples:
 // What to go on with.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct GoOn {
-    /// The plan (otherwise the latest whose thinking is unfinished)
+pub(crate) struct Continue {
+    /// Plan id or prefix [default: the latest with unfinished planning]
     plan: Option<String>,
     /// Do not open the editor
     #[arg(long)]
     no_edit: bool,
-    /// Make one step: until one answer could be used
+    /// Stop after the first usable model reply
     #[arg(long)]
     step: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
-impl GoOn {
+impl Continue {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
-        let room = Room::enter(context)?;
-        let mut order = self.find(context, &room)?;
+        let planning = PlanningSession::enter(context)?;
+        let mut order = self.find(context, &planning)?;
         if order.stand == Stand::Closed
             && matches!(order.want, Want::Plan { .. })
-            && self.is_made(&room, &order)?
+            && self.is_made(&planning, &order)?
         {
-            return written_before(context, room, order);
+            return written_before(context, planning, order);
         }
-        order.extent = self.bounds.over(room.held_to(order.extent))?;
+        order.extent = self.bounds.over(planning.held_to(order.extent))?;
         order.stand = Stand::Open;
         order.model = self.asked.model().or(order.model);
         self.asked.model.clone_from(&order.model);
         let steps = if self.step { Steps::One } else { Steps::All };
-        let chosen = room.choose(&self.asked)?;
-        let journal = room.journal(&order.plan)?;
+        let chosen = planning.choose(&self.asked)?;
+        let journal = planning.journal(&order.plan)?;
         let mut commands = Vec::new();
-        if self.is_made(&room, &order)? {
-            commands = room.waking(&order.plan)?;
+        if self.is_made(&planning, &order)? {
+            commands = planning.waking(&order.plan)?;
             commands.extend(budget(self.bounds.budget));
         }
-        room.listen(context)?;
-        let order = room.begin(context, order, &journal, commands)?;
-        context.out.say(format!("goes on with plan {}", order.plan));
+        planning.listen(context)?;
+        let order = planning.begin(context, order, &journal, commands)?;
+        context.out.say(format!("continuing plan {}", order.plan));
         match &order.want {
             Want::Plan { .. } => {
                 let saving = Saving::Plan { edit: !self.no_edit };
-                Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
+                Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
             }
             Want::Decompose { .. } => {
-                decompose::run_and_tell(context, room, (order, journal), (&chosen, &self.asked), steps)
+                decompose::run_and_tell(context, planning, (order, journal), (&chosen, &self.asked), steps)
             }
             Want::Digest { .. } => {
-                digest::run_and_tell(context, room, (order, journal), (&chosen, &self.asked))
+                digest::run_and_tell(context, planning, (order, journal), (&chosen, &self.asked))
             }
         }
     }
 
     /// The order that is meant.
-    fn find(&self, context: &mut Context, room: &Room) -> Outcome<Order> {
-        let (orders, bad) = room.orders.all().map_err(|error| of_order(&error))?;
+    fn find(&self, context: &mut Context, planning: &PlanningSession) -> Outcome<Order> {
+        let (orders, bad) = planning.orders.all().map_err(|error| of_order(&error))?;
         let Some(word) = &self.plan else {
             let latest = |stand: Stand| {
-                orders.iter().find(|order| order.stand == stand && is_current(room, order)).cloned()
+                orders.iter().find(|order| order.stand == stand && is_current(planning, order)).cloned()
             };
             // What a bound keeps waits for somebody to raise it, so it keeps nobody from what is open.
             let found = latest(Stand::Open).or_else(|| latest(Stand::Bounded));
@@ -92,7 +92,7 @@ impl GoOn {
                 // It may be the very one that was meant.
                 (None, Some(error)) => Err(of_order(error)),
                 (None, None) => Err(Failure::not_found(
-                    "no thinking is unfinished",
+                    "no planning is unfinished",
                     "name the plan; `waypost list` shows the plans",
                 )),
             };
@@ -109,13 +109,13 @@ impl GoOn {
                 return Err(bad.iter().find(is_meant).map_or(failure, of_order));
             }
         };
-        let known = room.orders.find(&id).map_err(|error| of_order(&error))?;
+        let known = planning.orders.find(&id).map_err(|error| of_order(&error))?;
         // Whoever names a plan that nobody has begun to think about wants just that.
-        Ok(known.unwrap_or_else(|| Order::new(id, Want::Decompose { task: None }, room.extent(), None)))
+        Ok(known.unwrap_or_else(|| Order::new(id, Want::Decompose { task: None }, planning.extent(), None)))
     }
 
-    fn is_made(&self, room: &Room, order: &Order) -> Outcome<bool> {
-        match room.plans.look(&order.plan, |_| ()) {
+    fn is_made(&self, planning: &PlanningSession, order: &Order) -> Outcome<bool> {
+        match planning.plans.look(&order.plan, |_| ()) {
             Ok(()) => Ok(true),
             Err(waypost_store::WriteError::NotFound(_)) if matches!(order.want, Want::Plan { .. }) => {
                 Ok(false)
@@ -126,28 +126,28 @@ impl GoOn {
 }
 
 /// Says that a model has written the plan before, and that nothing was done about it now.
-fn written_before(context: &mut Context, room: Room, order: Order) -> Outcome {
-    let found = room.found(order.plan);
-    if found.look(|plan| plan.state().archived)? {
+fn written_before(context: &mut Context, planning: PlanningSession, order: Order) -> Outcome {
+    let found = planning.found(order.plan);
+    if found.read(|plan| plan.state().archived)? {
         return report::outcome(&found.id, &Ending::Gone).map_or(Ok(()), Err);
     }
     if context.out.json {
         let mut fields = serde_json::Map::new();
-        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        found.read(|plan| report::plan_fields(plan, &mut fields))?;
         fields.insert("ending".to_owned(), "over".into());
         fields.insert("asked".to_owned(), 0.into());
         return context.out.value(&fields);
     }
     let id = &found.id;
     context.out.say(format!(
-        "plan {id} was written before, and nothing is left to ask; `waypost decompose {id}` breaks its tasks down"
+        "planning of {id} was written before and is finished; `waypost decompose {id}` breaks its tasks down"
     ));
     Ok(())
 }
 
 /// Whether an order is about a plan that can be thought about, or about one that is to be made yet.
-fn is_current(room: &Room, order: &Order) -> bool {
-    match room.plans.look(&order.plan, |plan| !plan.state().archived) {
+fn is_current(planning: &PlanningSession, order: &Order) -> bool {
+    match planning.plans.look(&order.plan, |plan| !plan.state().archived) {
         Ok(current) => current,
         Err(_) => matches!(order.want, Want::Plan { .. }),
     }

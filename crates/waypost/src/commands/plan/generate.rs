@@ -11,11 +11,12 @@ use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
 use waypost_store::{MemoryStore, Plans};
 
 use crate::commands::{decompose, edit, tui};
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Exit, Failure, Outcome};
-use crate::output::{self, Look};
-use crate::thinking::progress::Talk;
-use crate::thinking::{Asked, Chosen, Room, author, record, report};
+use crate::output;
+use crate::planning::progress::ProgressOutput;
+use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, report};
+use crate::style::Look;
 use crate::view::{self, text, tree::Page};
 
 /// The slot of the conversation: a plan is made once.
@@ -39,16 +40,16 @@ pub(crate) enum Saving {
 }
 
 /// A plan that is being made.
-pub(crate) struct Making {
-    pub(crate) room: Room,
+pub(crate) struct Generation {
+    pub(crate) planning: PlanningSession,
     pub(crate) order: Order,
     pub(crate) journal: Arc<Journal>,
     pub(crate) chosen: Chosen,
-    pub(crate) asked: Asked,
+    pub(crate) asked: ModelOptions,
     pub(crate) saving: Saving,
 }
 
-impl Making {
+impl Generation {
     pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
         let (journal, to) = (Arc::clone(&self.journal), self.asked.record.take());
         let outcome = match (self.make(context), self.saving) {
@@ -62,8 +63,8 @@ impl Making {
 
     fn make(&mut self, context: &mut Context) -> Outcome<Drafted> {
         let chosen = &self.chosen;
-        let mut session = self.session(chosen.manner())?;
-        let talk = Talk::new(context);
+        let mut session = self.session(chosen.prompt_policy())?;
+        let talk = ProgressOutput::new(context);
         let model = chosen.recorded(&self.journal);
         let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
         let drafted = generate(
@@ -71,7 +72,7 @@ impl Making {
             &*model,
             &self.journal,
             (chosen.limits(self.order.extent.limits), &prices),
-            (&self.room.halt, &self.room.stop),
+            (&self.planning.halt, &self.planning.stop),
             &talk,
             |ask, problems| {
                 let words = format!("{}: {}", ask.slot, problems.join("; "));
@@ -87,7 +88,7 @@ impl Making {
 
     fn session(&self, manner: Manner) -> Outcome<Generate> {
         let Want::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want else {
-            return Err(Failure::failed("this order is not for a plan", ""));
+            return Err(Failure::failed("this request is not for a plan", ""));
         };
         let given = |text: &waypost_planner::planning::Text| Given {
             name: text.name.clone(),
@@ -102,25 +103,25 @@ impl Making {
             text_plans: if *prose { TextPlans::Taken } else { TextPlans::Refused },
         };
         Generate::new(manner, wanted, SLOT)
-            .map_err(|unwanted| Failure::usage(unwanted.to_string(), "say it otherwise"))
+            .map_err(|unwanted| Failure::usage(unwanted.to_string(), "rephrase it"))
     }
 
     /// Why there is no plan, for whoever wanted one.
     fn no_plan(&mut self, no: NoDraft) -> Outcome<Failure> {
-        let again = "the same command goes on from here, or `waypost continue`";
+        let again = "the same command, or `waypost continue`, resumes from here";
         let spent = report::spent_words(&self.journal.totals().all);
         Ok(match no {
             NoDraft::GaveUp(gave_up) => {
                 self.order.close();
-                self.room.keep(&self.order)?;
+                self.planning.keep(&self.order)?;
                 let path = keep_answers(&self.journal, &gave_up)?;
                 let count = text::count(gave_up.answers.len(), "answer");
-                let message = format!("the model wrote no plan that can be used: {count}, {spent}");
+                let message = format!("the model returned no usable plan: {count}, {spent}");
                 let hint = match gave_up.broke_off {
                     true => {
-                        "raise `max_tokens` of the model in the configuration, ask for fewer tasks (--max-tasks), or take another model (--model)"
+                        "raise `max_tokens` of the model in the configuration, request fewer tasks (--max-tasks), or use another model (--model)"
                     }
-                    false => "say the goal otherwise, allow more tasks, or take another model (--model)",
+                    false => "rephrase the goal, allow more tasks, or use another model (--model)",
                 };
                 let mut failure = Failure::new(Exit::Invalid, message, hint)
                     .with_fact("problems", gave_up.problems.clone())
@@ -128,17 +129,17 @@ impl Making {
                     .with_fact("answers", path.clone());
                 failure.code = "no_plan".to_owned();
                 failure.details = gave_up.problems.iter().map(|problem| format!("  {problem}")).collect();
-                failure.details.push(format!("  what it answered is kept in {path}"));
+                failure.details.push(format!("  its replies are kept in {path}"));
                 failure
             }
             NoDraft::Bound(broken) => {
                 let hint = match &broken {
                     Broken::Over { bound, .. } => {
-                        format!("say more with {}; {again}", report::option_of(*bound))
+                        format!("raise {}; {again}", report::option_of(*bound))
                     }
                     Broken::Unpriced {} => {
                         format!(
-                            "{}, or leave --cost and cost_budget out; then the same command goes on from here",
+                            "{}, or leave out --cost and cost_budget; then the same command resumes from here",
                             report::PRICES
                         )
                     }
@@ -157,7 +158,7 @@ impl Making {
     /// Shows a plan that nobody saves.
     fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
         self.order.stand = Stand::Shown;
-        self.room.keep(&self.order)?;
+        self.planning.keep(&self.order)?;
         let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
         let by = Caller::new(author(context, &drafted.from)?);
         let draft = drafted.planned.draft.clone();
@@ -166,7 +167,7 @@ impl Making {
         let mut fields = self.fields(drafted);
         fields.insert("saved".to_owned(), false.into());
         let found = context.found(plans, made.plan);
-        found.look(|plan| show(plan, context, fields, Head::Without))??;
+        found.read(|plan| show(plan, context, fields, Head::Without))??;
         context.out.say("nothing was saved: the same command without --dry-run saves this plan");
         Ok(())
     }
@@ -180,38 +181,38 @@ impl Making {
             draft.spec.owner.clone_from(&by.name);
         }
         self.create(draft, &by)?;
-        charge(&self.room.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
+        charge(&self.planning.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
         let mut fields = self.fields(&drafted);
         fields.insert("saved".to_owned(), true.into());
         let decomposes = matches!(self.order.want, Want::Plan { decompose: true, .. });
         let id = self.order.plan.clone();
         if decomposes {
             self.order.want = Want::Decompose { task: None };
-            self.room.keep(&self.order)?;
+            self.planning.keep(&self.order)?;
             let begun = (self.order, self.journal);
-            let thought = decompose::think(context, &self.room, begun, &self.chosen, Steps::All)?;
+            let thought = decompose::think(context, &self.planning, begun, &self.chosen, Steps::All)?;
             fields.extend(thought.fields);
-            let found = self.room.found(id);
-            found.look(|plan| show(plan, context, fields, Head::With))??;
+            let found = self.planning.found(id);
+            found.read(|plan| show(plan, context, fields, Head::With))??;
             context.out.say(format!("saved as plan {}", found.id));
             thought.outcome?;
             return open_editor(context, &found, edit);
         }
         self.order.close();
-        self.room.keep(&self.order)?;
-        let found = self.room.found(id);
-        found.look(|plan| show(plan, context, fields, Head::With))??;
+        self.planning.keep(&self.order)?;
+        let found = self.planning.found(id);
+        found.read(|plan| show(plan, context, fields, Head::With))??;
         context.out.say(format!("saved as plan {}", found.id));
         open_editor(context, &found, edit)
     }
 
     fn create(&self, draft: Draft, by: &waypost_core::Actor) -> Outcome {
         let options = CreateOptions { id: Some(self.order.plan.clone()), ..CreateOptions::default() };
-        match self.room.service.create(&Caller::new(by.clone()), draft, options) {
+        match self.planning.service.create(&Caller::new(by.clone()), draft, options) {
             Ok(_) => Ok(()),
             // The process before us died right after it had made it.
             Err(ServiceError::Refused(waypost_core::Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
-                if self.room.plans.look(&self.order.plan, |_| ()).is_ok() =>
+                if self.planning.plans.look(&self.order.plan, |_| ()).is_ok() =>
             {
                 Ok(())
             }
@@ -272,7 +273,7 @@ fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: He
 }
 
 /// Opens the plan in the editor, where somebody sits at a terminal.
-fn open_editor(context: &mut Context, found: &Found, wanted: bool) -> Outcome {
+fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outcome {
     if !wanted || context.out.json || !output::can_ask() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
 use waypost_run::{Control, Notice, Remark, View, Watcher, reports};
 
 use crate::context::Context;
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::{self, text};
 
 /// Lines of running tasks that are drawn at the most.
@@ -73,7 +73,7 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
 /// What is said to whoever pressed Ctrl-C.
 fn ending_words(control: Control) -> &'static str {
     match control {
-        Control::Drain => "nothing new starts; waiting for what runs (Ctrl-C again stops it)",
+        Control::Drain => "no further tasks start; waiting for running ones (Ctrl-C again stops them)",
         Control::Stop => "stopping what runs",
     }
 }
@@ -92,7 +92,7 @@ pub(super) fn evidence_words(evidence: &Evidence) -> String {
 }
 
 /// The verb for what happened and the words for it; nothing where it need not be said.
-fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
+fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
     let said = |why: &Option<String>| {
         why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
     };
@@ -104,7 +104,7 @@ fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
         }
         Notice::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
             let task = scope.name(plan, task);
-            Some((verb(Status::Pending), format!("{task} is sent back: {}", text::one_line(error))))
+            Some((verb(Status::Pending), format!("{task} will be retried: {}", text::one_line(error))))
         }
         Notice::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
             let task = scope.name(plan, task);
@@ -120,7 +120,7 @@ fn words(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
         }
         Notice::TaskReleased { task, reason, .. } => {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
-            Some(("back", format!("{task} is given back{}", said(&why))))
+            Some(("back", format!("{task} is released{}", said(&why))))
         }
         Notice::QuestionAsked { task, question, choices, .. } => {
             let choices =
@@ -250,7 +250,7 @@ impl Watcher for Lines {
         if !self.console.shows(notice) {
             return;
         }
-        let line = match (words(&self.scope, notice), notice) {
+        let line = match (describe_event(&self.scope, notice), notice) {
             (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
             (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
                 format!("{verb:<8} {words} ({})", answer_words(plan, task))
@@ -294,7 +294,7 @@ fn waits_for(view: &View<'_>) -> String {
     if phase != waypost_core::Phase::Active {
         return format!("it is {}", phase.word());
     }
-    if let Some(task) = plan.running().next() {
+    if let Some(task) = plan.in_progress().next() {
         let worker = task.state.worker.as_deref().unwrap_or("somebody");
         return format!("{} is being worked on by {worker}", task.spec.id);
     }
@@ -371,7 +371,7 @@ impl Watcher for Terminal {
             | Notice::QuestionAnswered { .. }
             | Notice::PlanIs { .. } => String::new(),
         };
-        let line = match (notice, words(&self.scope, notice)) {
+        let line = match (notice, describe_event(&self.scope, notice)) {
             (Notice::PlanIs { plan, phase }, _) => {
                 text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
                     .into_owned()

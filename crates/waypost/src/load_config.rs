@@ -5,25 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use std::sync::Arc;
-
-use waypost_config::Report;
 use waypost_config::{BadConfig, Config, Layer, Origin, Surroundings};
-use waypost_run::Relay;
-use waypost_store::Plans;
 use waypost_store::worker_name;
 
-use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::workspace::Place;
+use crate::store_location::{FOLDER, StoreLocation, TODO};
 
-/// The folder that holds a workspace's configuration, logs and store.
-const FOLDER: &str = ".waypost";
-/// The configuration's file in it.
+/// The configuration's file in the folder of a workspace.
 const FILE: &str = "config.toml";
-
-/// jaato's own configuration in it, if somebody has put it there.
-pub(crate) const TODO: &str = "todo.json";
 
 /// Where everything of a workspace lies.
 pub(crate) struct Folders {
@@ -34,23 +23,18 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// Those of the current folder. A worktree does its work in itself and shares all else with its repository.
-    pub(crate) fn find(context: &Context) -> Outcome<Self> {
-        let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
-        Self::of(context, &here)
-    }
-
-    /// Those of somebody who works in this folder.
-    pub(crate) fn of(context: &Context, here: &Path) -> Outcome<Self> {
+    /// Those of somebody who works in this folder with this store. A worktree does its work in itself and shares all else with
+    /// its repository.
+    pub(crate) fn of(place: StoreLocation, here: &Path) -> Self {
         let is_root = |folder: &&Path| folder.join(FOLDER).is_dir() || folder.join(".git").exists();
         let workspace = here.ancestors().find(is_root).unwrap_or(here).to_owned();
-        let own = context.place_of(here)?.folder.unwrap_or_else(|| workspace.join(FOLDER));
-        Ok(Self { workspace, own })
+        let own = place.folder.unwrap_or_else(|| workspace.join(FOLDER));
+        Self { workspace, own }
     }
 
     /// Makes the folder that is ours, if it is not there.
     pub(crate) fn prepare(&self) -> Outcome {
-        Place { location: String::new(), folder: Some(self.own.clone()) }.prepare()
+        StoreLocation { location: String::new(), folder: Some(self.own.clone()) }.prepare()
     }
 
     /// Where logs of attempts are kept.
@@ -59,7 +43,7 @@ impl Folders {
     }
 
     /// What the work of tasks finds around it.
-    pub(crate) fn surroundings(&self) -> Surroundings {
+    pub(crate) fn execution_env(&self) -> Surroundings {
         Surroundings {
             workspace: self.workspace.clone(),
             logs: self.logs(),
@@ -78,7 +62,7 @@ pub(crate) fn variables() -> BTreeMap<String, String> {
 }
 
 /// The user's configuration, the workspace's over it, a named file over both, and the environment over all.
-pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
+pub(crate) fn load(folders: &Folders, named: Option<&Path>) -> Outcome<Config> {
     let variables = variables();
     let said = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = said("XDG_CONFIG_HOME").or_else(|| said("HOME").map(|home| home.join(".config")));
@@ -96,43 +80,6 @@ pub(crate) fn config(folders: &Folders, named: Option<&Path>) -> Outcome<Config>
         .map_err(|bad| failure(&bad))?;
     config.read_prompts(&|file| inside(&folders.workspace, file)).map_err(|bad| failure(&bad))?;
     Ok(config)
-}
-
-/// Where webhooks that were never told anything begin: at the end of the log as it is before this command writes.
-pub(crate) fn webhooks_since(context: &Context, config: &Config) -> Outcome<u64> {
-    if has_webhooks(config) { Ok(context.plans()?.latest()?) } else { Ok(0) }
-}
-
-/// Whether there are any.
-pub(crate) fn has_webhooks(config: &Config) -> bool {
-    let is_webhook = |report: &Report| matches!(report, Report::Webhook(_));
-    config.reporters.values().any(|reporter| is_webhook(&reporter.report))
-}
-
-/// Begins to tell webhooks of what is written, and says what of the configuration has no meaning.
-pub(crate) fn relay(
-    context: &mut Context,
-    folders: &Folders,
-    config: &Config,
-    plans: &Arc<Plans>,
-    since: u64,
-) -> Outcome<Relay> {
-    for words in &config.ignored {
-        context.out.note(words);
-    }
-    Ok(Relay::start(plans, config, &folders.surroundings(), since)?)
-}
-
-/// Says what could not be reported.
-pub(crate) fn say_unreported(context: &mut Context, unreported: &[String]) {
-    for words in unreported {
-        if context.out.json {
-            let line = serde_json::json!({ "event": "report_failed", "message": words });
-            context.out.line(line.to_string());
-        } else {
-            context.out.note(words);
-        }
-    }
 }
 
 /// Reads a file of the workspace, and none that a link leads out to.

@@ -7,7 +7,7 @@ use waypost_service::{disclosure, preview};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::text;
 
 /// Before what belongs to a task.
@@ -52,7 +52,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
     }
     let total: usize = shown.iter().map(Vec::len).sum();
     context.out.line(format!(
-        "{} in {}, at most {concurrency} at the same time (queue {queue})",
+        "{} in {}, at most {concurrency} concurrent (queue {queue})",
         text::count(total, "task"),
         text::count(shown.len(), "batch")
     ));

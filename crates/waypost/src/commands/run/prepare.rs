@@ -14,7 +14,7 @@ use super::super::tui;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
-use crate::source;
+use crate::plan_input;
 use crate::view::{differences as difference_lines, text};
 
 /// Tasks that a question names.
@@ -23,7 +23,7 @@ const TASKS_NAMED_MAX: usize = 10;
 const DIFFERENCES_NAMED_MAX: usize = 8;
 
 /// What is to be brought into the store.
-pub(crate) struct Begin<'a> {
+pub(crate) struct RunRequest<'a> {
     /// The word on the command line: a file or a plan.
     pub(crate) what: &'a str,
     /// The queue that it is to be placed on.
@@ -37,7 +37,7 @@ pub(crate) struct Begin<'a> {
 }
 
 /// A plan of the store that was brought there, or was there already.
-pub(crate) struct Entered {
+pub(crate) struct SubmittedPlan {
     pub(crate) plans: Arc<Plans>,
     pub(crate) id: PlanId,
     /// Whether it is new.
@@ -59,23 +59,28 @@ pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
     if problems.is_empty() { Ok(()) } else { Err(not_allowed(config, &problems)) }
 }
 
-impl Begin<'_> {
+impl RunRequest<'_> {
     /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
-    pub(crate) fn enter(&self, context: &Context, config: &Arc<Config>, draft: Draft) -> Outcome<Entered> {
-        if !source::is_file(self.what) {
+    pub(crate) fn enter(
+        &self,
+        context: &Context,
+        config: &Arc<Config>,
+        draft: Draft,
+    ) -> Outcome<SubmittedPlan> {
+        if !plan_input::is_file(self.what) {
             let found = context.find(self.what)?;
             if let Some(queue) = self.queue {
                 let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
                 let ops = vec![EditOp::RevisePlan(Box::new(changes))];
                 found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
             }
-            return Ok(Entered { plans: found.plans, id: found.id, made: false });
+            return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false });
         }
         let plans = context.plans_to_add_to()?;
         let service = Service::new(Arc::clone(&plans), Arc::clone(config));
         let entered = service.submit(&context.caller()?, draft, self.executor);
         let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
-        Ok(Entered { plans, id, made })
+        Ok(SubmittedPlan { plans, id, made })
     }
 
     /// Gives the tasks without work to the executor, if there is one.
@@ -106,7 +111,7 @@ impl Begin<'_> {
     fn ask(&self) -> Word {
         let can_view = self.screen && tui::fits().is_ok();
         let question = if can_view {
-            "approve and run it? [y/N, v: view it as a whole screen first]"
+            "approve and run it? [y/N, v: view it full-screen first]"
         } else {
             "approve and run it? [y/N]"
         };
@@ -160,14 +165,14 @@ enum Word {
 }
 
 fn not_given(id: &PlanId) -> Failure {
-    Failure::failed(format!("plan {id} was not approved, and nothing ran"), "")
+    Failure::failed(format!("plan {id} was not approved; nothing ran"), "")
 }
 
 /// What a plan would have machines do.
 pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
     context
         .out
-        .say(format!("plan {id} ({}) gives work to machines:", text::count(draft.tasks.len(), "task")));
+        .say(format!("plan {id} ({}) has work for executors:", text::count(draft.tasks.len(), "task")));
     // The program is the operator's; what it is told, the plan's author says.
     let mut is_cut = false;
     let mut said = |line: &str, indent: usize| {
@@ -185,7 +190,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     }
     match (tasks.count(), is_cut) {
         (0, false) => {}
-        (0, true) => context.out.say("  what ends in … goes on: --dry-run shows all of it"),
+        (0, true) => context.out.say("  lines that end in … are cut: --dry-run shows all of it"),
         (more, _) => context.out.say(format!("  … and {more} more (--dry-run shows all of it)")),
     }
 }
@@ -196,15 +201,13 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     if by.kind != ActorKind::Person {
         let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
         let mut failure: Failure = refusal.into();
-        failure.message =
-            format!("plan {id} runs nothing before a person has approved it: {}", failure.message);
-        failure.hint = format!("ask a person to look at it and to say `waypost approve {id}`");
+        failure.message = format!("plan {id} needs approval before it runs: {}", failure.message);
+        failure.hint = format!("ask a person to review it and run `waypost approve {id}`");
         return Ok(failure);
     }
-    let message =
-        format!("plan {id} runs nothing before a person has approved it, and nobody can be asked here");
+    let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
     let hint =
-        format!("look at it with `waypost run {id} --dry-run`, then say --yes or `waypost approve {id}`");
+        format!("review it with `waypost run {id} --dry-run`, then use --yes or `waypost approve {id}`");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
@@ -213,7 +216,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
     match error {
         NotEntered::OtherContent { plan, differences } => other_content(what, &plan, &differences),
         NotEntered::NotForMachines { ref plan, .. } => {
-            let hint = format!("look at it (`waypost show {plan}`); a person can say --yes");
+            let hint = format!("review it (`waypost show {plan}`); a person can use --yes");
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         NotEntered::Service(error) => error.into(),
@@ -222,7 +225,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
 }
 
 fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
-    let message = format!("plan {id} is in the store already, and {what} asks for something else");
+    let message = format!("plan {id} is already in the store, and {what} differs from it");
     let hint = format!(
         "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
     );
@@ -244,11 +247,11 @@ fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
         [one] => one.to_string(),
         many => text::count(many.len(), "problem"),
     };
-    failure.message = format!("the configuration does not allow this plan, and nothing ran: {what}");
+    failure.message = format!("the configuration does not allow this plan; nothing ran: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
         let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
         failure.hint = format!(
-            "the configuration has the executors {}; docs/configuration.md tells how to add one",
+            "the configuration has the executors {}; docs/configuration.md describes how to add one",
             names.join(", ")
         );
     }

@@ -5,7 +5,8 @@ use waypost_core::{Plan, Task, TaskId, critical_path, levels};
 use super::text;
 use super::tree::{self, Frame};
 use crate::error::{Exit, Failure, Outcome};
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Names of the longest chain that are shown.
 const CHAIN_MAX: usize = 12;

@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
 /// A file, and what is to be done about it.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct FileChange {
     /// How it is spoken of.
     pub(super) name: String,
     /// Where it is, links followed.
@@ -37,7 +37,7 @@ pub(super) enum What {
     Refused(Unmergeable),
 }
 
-impl Step {
+impl FileChange {
     /// Looks at a file below `root` and at what it should be. Changes nothing.
     pub(super) fn new(
         root: &Path,
@@ -82,7 +82,7 @@ impl Step {
                 if files::replace(&self.path, old, new)? {
                     return Ok(());
                 }
-                let message = format!("{} was changed by somebody else meanwhile", self.name);
+                let message = format!("{} changed in the meantime", self.name);
                 Err(Failure::failed(message, "nothing of it was lost; run this again"))
             }
         }
@@ -110,7 +110,7 @@ fn find(root: &Path, relative: &str) -> Result<(PathBuf, Option<String>), String
         return if metadata.is_dir() {
             Ok(found)
         } else {
-            Err(format!("{} is no folder", shown(&root, there)))
+            Err(format!("{} is not a folder", shown(&root, there)))
         };
     }
     if !metadata.is_file() {

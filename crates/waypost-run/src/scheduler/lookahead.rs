@@ -1,7 +1,7 @@
-//! Short tasks are started ahead: written as started before a slot is free, so that the next program starts the moment the
-//! one before it ends, and several ends and starts become one write.
+//! Where tasks are short, more of them are queued than there are slots, so that the next program starts the moment the one
+//! before it ends, and several ends and reservations become one write.
 //!
-//! Only where tasks take less time than a few writes do; a task that waits for its slot counts as running meanwhile.
+//! Only where tasks take less time than a few writes do.
 
 use std::collections::VecDeque;
 
@@ -13,9 +13,9 @@ use waypost_exec::{AttemptKey, Ending};
 
 /// Attempts that may wait for a slot.
 pub(super) const AHEAD_MAX: usize = 96;
-/// When so few are left that wait for a slot, more are to be started.
+/// When so few are left that wait for a slot, more are to be queued.
 pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 6;
-/// Microseconds that attempts take on average where starting ahead is worth its while.
+/// Microseconds that attempts take on average where queueing ahead is worth its while.
 const SHORT_MICROS: i64 = 20_000;
 /// Attempts that have to end before anything is known about the average.
 const KNOWN_MIN: u32 = 8;
@@ -42,62 +42,74 @@ impl Pace {
 }
 
 impl Scheduler {
-    /// How many more attempts may be started ahead now.
+    /// How many more attempts may be queued without a slot now.
     pub(super) fn ahead_left(&self) -> usize {
         let worthwhile = self.pace.is_short() && !self.slots.counts_starts();
         if worthwhile { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
     }
 
-    /// A start is durable: its work begins, or waits for a slot when it was started ahead.
+    /// A reservation is durable: its work begins if it has a slot, or waits for one.
     pub(super) fn begin_or_wait(&mut self, now: Timestamp, key: AttemptKey) {
         self.look_at_live |= self.stopping;
         let Some(live) = self.live.get_mut(&key) else { return };
-        if live.ahead {
-            live.stage = Stage::Waiting;
-            self.told.push(Action::Prepare(key.clone()));
-            self.waiting.entry(live.queue.clone()).or_default().push_back(key);
-            self.fill_slots(now);
-        } else {
+        if live.has_slot {
             live.begin(now);
             self.live_wake_at = earlier(self.live_wake_at, live.deadline);
             self.told.push(Action::Start(key));
+        } else {
+            live.stage = Stage::Queued;
+            self.told.push(Action::Prepare(key.clone()));
+            self.waiting.entry(live.queue.clone()).or_default().push_back(key);
+            self.fill_slots(now);
+        }
+    }
+
+    /// The work of an attempt has begun: it was told to, or stood in line for the slot of `predecessor`, which has ended.
+    pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
+        let Some(live) = self.live.get_mut(key) else { return };
+        live.started_at = Some(now);
+        // It may have been given a slot of its own in the same moment.
+        if live.stage != Stage::Queued {
+            return;
+        }
+        live.has_slot = true;
+        live.begin(now);
+        self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+        let queue = live.queue.clone();
+        self.leaves_line(key, &queue);
+        match predecessor.and_then(|ended| self.live.get_mut(ended)).filter(|ended| ended.has_slot) {
+            Some(ended) => {
+                ended.has_slot = false;
+                self.slots.passed_on(&queue);
+            }
+            None => self.slots.take_anyway(&queue),
         }
     }
 
     /// The program of an attempt has ended, and its slot is free at once.
     pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: Ending) {
         let Some(live) = self.live.get_mut(key) else { return };
-        self.pace.note(now.as_micros() - live.since.as_micros());
-        if live.has_slot() {
-            self.slots.give(&live.queue);
+        if let Some(started_at) = live.started_at {
+            self.pace.note(now.as_micros() - started_at.as_micros());
         }
-        live.stage = Stage::Ended;
+        let was = std::mem::replace(&mut live.stage, Stage::Ended);
         live.ended_at = Some(now);
         live.ending = Some(ending);
+        let queue = live.queue.clone();
+        if std::mem::take(&mut live.has_slot) {
+            self.slots.give(&queue);
+        } else if was == Stage::Queued {
+            self.leaves_line(key, &queue);
+        }
         self.fill_slots(now);
     }
 
-    /// One that stood in line has begun in the slot of one that has ended.
-    pub(super) fn took_over(&mut self, now: Timestamp, next: &AttemptKey, ended: &AttemptKey) {
-        // It may have been given a slot of its own in the same moment.
-        let Some(live) = self.live.get_mut(next).filter(|live| live.stage == Stage::Waiting) else { return };
-        live.ahead = false;
-        live.begin(now);
-        self.live_wake_at = earlier(self.live_wake_at, live.deadline);
-        let queue = live.queue.clone();
-        if let Some(waiting) = self.waiting.get_mut(&queue) {
-            if waiting.front() == Some(next) {
-                waiting.pop_front();
-            } else {
-                waiting.retain(|waiting| waiting != next);
-            }
-        }
-        match self.live.get_mut(ended).filter(|live| live.has_slot()) {
-            Some(ended) => {
-                ended.ahead = true;
-                self.slots.passed_on(&queue);
-            }
-            None => self.slots.take_anyway(&queue),
+    fn leaves_line(&mut self, key: &AttemptKey, queue: &str) {
+        let Some(waiting) = self.waiting.get_mut(queue) else { return };
+        if waiting.front() == Some(key) {
+            waiting.pop_front();
+        } else {
+            waiting.retain(|waiting| waiting != key);
         }
     }
 
@@ -106,17 +118,17 @@ impl Scheduler {
         for (queue, waiting) in &mut self.waiting {
             let concurrency = self.config.queues.get(&**queue).map_or(0, |queue| queue.concurrency);
             while let Some(key) = waiting.front() {
-                let Some(live) = self.live.get_mut(key).filter(|live| live.stage == Stage::Waiting) else {
+                let live = self.live.get_mut(key);
+                // One that is being stopped never begins.
+                let Some(live) = live.filter(|live| live.stage == Stage::Queued && live.stop.is_none())
+                else {
                     waiting.pop_front();
                     continue;
                 };
-                // What was stopped before it began is over the moment it is started, and needs no slot for that.
-                if live.stop.is_none() {
-                    if !self.slots.take(queue, concurrency) {
-                        break;
-                    }
-                    live.ahead = false;
+                if !self.slots.take(queue, concurrency) {
+                    break;
                 }
+                live.has_slot = true;
                 let Some(key) = waiting.pop_front() else { break };
                 live.begin(now);
                 self.live_wake_at = earlier(self.live_wake_at, live.deadline);

@@ -9,7 +9,7 @@ use crate::options::Guard;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
-What is approved is one version: with --expect-version the one you looked at, otherwise the one that stands now.
+Approves one version: the one given with --expect-version, otherwise the current one.
 
 Examples:
   waypost approve kq3 --expect-version 4
@@ -19,9 +19,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct Approve {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// What you add
+    /// Note
     #[arg(long, default_value = "")]
     note: String,
     #[command(flatten)]
@@ -31,7 +31,7 @@ pub(crate) struct Approve {
 impl Approve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let (current, machine_tasks) = found.look(|plan| {
+        let (current, machine_tasks) = found.read(|plan| {
             let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
             (plan.version(), machine_tasks)
         })?;
@@ -46,9 +46,9 @@ impl Approve {
 // Do not allow it.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]
@@ -67,9 +67,9 @@ impl Reject {
 // Ask.
 #[derive(Debug, Args)]
 pub(crate) struct RequestApproval {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// What to tell the person
+    /// Message to the person
     #[arg(long, default_value = "")]
     message: String,
     #[command(flatten)]
@@ -88,9 +88,9 @@ impl RequestApproval {
 // Start nothing new.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]
@@ -100,7 +100,7 @@ pub(crate) struct Pause {
 impl Pause {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let running = found.look(|plan: &Plan| plan.running().count())?;
+        let running = found.read(|plan: &Plan| plan.in_progress().count())?;
         let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
         let said = match running {
             0 => "paused".to_owned(),
@@ -113,7 +113,7 @@ impl Pause {
 // Go on.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -129,24 +129,24 @@ impl Resume {
 
 /// How a plan ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Ending {
-    /// All that was to be done is done.
+enum FinalPhase {
+    /// All work is done.
     Completed,
-    /// It did not work out.
+    /// The plan did not reach its goal.
     Failed,
-    /// Stopped by order.
+    /// The plan was stopped.
     Cancelled,
 }
 
 // End it.
 #[derive(Debug, Args)]
 pub(crate) struct FinishPlan {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// How it ended
+    /// Final phase
     #[arg(value_enum)]
-    ending: Ending,
-    /// What came of it
+    ending: FinalPhase,
+    /// Summary of the result
     #[arg(long, default_value = "")]
     summary: String,
     #[command(flatten)]
@@ -157,9 +157,9 @@ impl FinishPlan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let phase = match self.ending {
-            Ending::Completed => Phase::Completed,
-            Ending::Failed => Phase::Failed,
-            Ending::Cancelled => Phase::Cancelled,
+            FinalPhase::Completed => Phase::Completed,
+            FinalPhase::Failed => Phase::Failed,
+            FinalPhase::Cancelled => Phase::Cancelled,
         };
         let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;

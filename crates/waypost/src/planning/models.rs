@@ -6,16 +6,16 @@ use std::sync::Arc;
 use clap::Args;
 use waypost_config::Planner;
 use waypost_config::{Config, Surroundings};
-use waypost_core::Actor;
+use waypost_core::{Actor, ActorKind};
 use waypost_llm::{ByRole, Journal, Model, Recorded, Redactor, Replayed, secrets_of};
 use waypost_planner::planning::Extent;
 use waypost_planner::{Ask, Limits, Manner, Price, Prompts, Role};
 
-use super::{author, of_journal};
+use super::failures::of_journal;
 use crate::commands::model::failure;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
 
 /// Whose words a replayed plan is made of.
 const REPLAYED: &str = "planner";
@@ -26,26 +26,26 @@ const MODEL_VARIABLE: &str = "WAYPOST_MODEL";
 // Who is asked.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Models")]
-pub(crate) struct Asked {
+pub(crate) struct ModelOptions {
     // The variable is not clap's affair: it would take it for a word of the command line that conflicts with --replay.
-    /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it [env: WAYPOST_MODEL]
+    /// Model to use instead of the configured ones: NAME, NAME/MODEL, or the server's own name for it [env: WAYPOST_MODEL]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Copy the journal of all questions and answers here
+    /// Copy the journal of all prompts and replies to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Ask no model: take the answers from such a file
+    /// Replay replies from a recorded file instead of calling a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
 }
 
-impl Asked {
+impl ModelOptions {
     /// The model that stands above the configuration: the one that was said, or that of the environment. A replay asks none.
     pub(crate) fn model(&self) -> Option<String> {
         if self.replay.is_some() {
             return None;
         }
-        let variable = || setup::variables().remove(MODEL_VARIABLE).filter(|model| !model.is_empty());
+        let variable = || load_config::variables().remove(MODEL_VARIABLE).filter(|model| !model.is_empty());
         self.model.clone().or_else(variable)
     }
 }
@@ -82,7 +82,7 @@ impl Chosen {
     }
 
     /// How sessions ask.
-    pub(crate) fn manner(&self) -> Manner {
+    pub(crate) fn prompt_policy(&self) -> Manner {
         self.manner.clone()
     }
 
@@ -97,22 +97,31 @@ impl Chosen {
     }
 }
 
+/// Who a model's words are written by: the agent who asks, or for a person the model itself.
+pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
+    let asks = context.actor()?;
+    Ok(match asks.kind {
+        ActorKind::Agent => asks,
+        ActorKind::Person | ActorKind::Worker | ActorKind::System => Actor::agent(model),
+    })
+}
+
 /// Finds the models.
-pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outcome<Chosen> {
+pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -> Outcome<Chosen> {
     let manner = Manner {
         prompts: prompts(config, folders)?,
         repairs_max: config.planner.repairs,
         ..Manner::default()
     };
     if let Some(path) = &asked.replay {
-        let hint = || "name a file that --record has written, and that may be read".to_owned();
+        let hint = || "name a readable file that --record has written".to_owned();
         std::fs::File::open(path).map_err(|error| Failure { hint: hint(), ..Failure::file(path, &error) })?;
         let replayed = Replayed::read(path);
         let replayed = replayed.map_err(|error| Failure { hint: hint(), ..of_journal(&error, None) })?;
         let (model, name): (Arc<dyn Model>, _) = (Arc::new(replayed), REPLAYED.to_owned());
         return Ok(Chosen { model, by_role: None, prices: Default::default(), manner, name });
     }
-    let around: Surroundings = folders.surroundings();
+    let around: Surroundings = folders.execution_env();
     let by_role = ByRole::new(config, &around, asked.model().as_deref()).map_err(|error| failure(&error))?;
     let first = by_role.of(Role::Planner).and_then(|order| order.clients().first());
     let name = first.map_or(REPLAYED, |client| client.name()).to_owned();
@@ -130,7 +139,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &Asked) -> Outco
 
 /// Takes the secrets of the environment and of the models that the configuration has out of what is sent and kept.
 pub(super) fn redactor(config: &Config, folders: &Folders) -> Redactor {
-    secrets_of(config, &folders.surroundings())
+    secrets_of(config, &folders.execution_env())
 }
 
 /// How far to go where nobody says.
@@ -157,12 +166,12 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
     let mut own = Vec::new();
     for name in Prompts::names() {
         let file = format!("{folder}/{name}.md");
-        match setup::inside(&folders.workspace, &file) {
+        match load_config::inside(&folders.workspace, &file) {
             Ok(text) => own.push((name, text)),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let message = format!("the prompt {file} cannot be read: {error}");
-                return Err(Failure::failed(message, "see `prompts` in [planner] of the configuration"));
+                return Err(Failure::failed(message, "check `prompts` in [planner] of the configuration"));
             }
         }
     }
@@ -170,7 +179,7 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
         Failure::new(
             Exit::Invalid,
             format!("{folder}: {bad}"),
-            "mend the file, or take it away for the built-in one",
+            "fix the file, or remove it to use the built-in prompt",
         )
     })
 }

@@ -15,7 +15,7 @@ use crate::commands::run::failed_run;
 use crate::commands::worker;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::Folders;
+use crate::load_config::Folders;
 use crate::view::text;
 
 /// Seconds that what runs may take after the server was told to end.
@@ -26,12 +26,12 @@ const STOP_SECONDS_MAX: u64 = 15;
 const LOOK: Duration = Duration::from_secs(60);
 
 /// A worker beside the server.
-pub(super) struct Beside {
+pub(super) struct EmbeddedWorker {
     controller: Controller,
     ended: oneshot::Receiver<()>,
 }
 
-impl Beside {
+impl EmbeddedWorker {
     /// Begins to run what is active; `runs` says for how long.
     pub(super) fn begin(
         context: &Context,
@@ -41,7 +41,7 @@ impl Beside {
         runs: Arc<AtomicBool>,
     ) -> Outcome<Self> {
         let options = worker::options(&config, &[], &[], None, Patience::UntilAsked);
-        let around = folders.surroundings();
+        let around = folders.execution_env();
         let own = context.for_server();
         let (tell, told) = channel();
         let (over, ended) = oneshot::channel();
@@ -62,7 +62,8 @@ impl Beside {
                 Ok(summary) => summary.unreported.iter().for_each(|words| own.out.say(words)),
                 Err(error) => {
                     let failure = failed_run(error);
-                    let words = format!("the worker ended, and the server goes on: {}", failure.message);
+                    let words =
+                        format!("the worker ended, and the server keeps running: {}", failure.message);
                     own.out.say(format!("{words} ({})", failure.hint));
                 }
             }
@@ -89,7 +90,9 @@ impl Beside {
         self.controller.say(Control::Stop);
         let stopped = timeout(Duration::from_secs(STOP_SECONDS_MAX), self.ended).await;
         if stopped.is_err() {
-            context.out.say("the work did not stop in time; it is taken over once its lease has run out");
+            context
+                .out
+                .say("the work did not stop in time; another worker takes it over when its lease expires");
         }
     }
 }
@@ -102,7 +105,7 @@ impl Watcher for Remarks<'_> {
     fn asked_to_end(&mut self, control: Control) {
         match control {
             Control::Drain => {
-                self.0.out.say("nothing new starts; waiting for what runs (Ctrl-C again stops it)")
+                self.0.out.say("no further tasks start; waiting for running ones (Ctrl-C again stops them)")
             }
             Control::Stop => {}
         }

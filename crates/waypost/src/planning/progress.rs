@@ -11,7 +11,8 @@ use waypost_planner::planning::{Step, Watcher};
 use waypost_planner::{Ask, Meaning, Purpose};
 
 use crate::context::Context;
-use crate::output::{Live, Look};
+use crate::output::LiveOutput;
+use crate::style::Look;
 use crate::view::text;
 
 /// Between two drawings.
@@ -26,8 +27,8 @@ const DEPTH_DRAWN_MAX: usize = 10;
 const PROBLEMS_MAX: usize = 3;
 
 /// Says how the thinking goes.
-pub(crate) struct Talk {
-    live: Live,
+pub(crate) struct ProgressOutput {
+    live: LiveOutput,
     state: Mutex<State>,
 }
 
@@ -38,7 +39,7 @@ struct State {
     drawn: Option<Instant>,
 }
 
-impl Talk {
+impl ProgressOutput {
     /// To whoever looks at the terminal, or reads what is said beside the data.
     pub(crate) fn new(context: &Context) -> Self {
         Self { live: context.out.live(), state: Mutex::default() }
@@ -87,7 +88,7 @@ impl Talk {
     }
 }
 
-impl Progress for Talk {
+impl Progress for ProgressOutput {
     fn told(&self, ask: &Ask, moment: &Moment<'_>) {
         let mut state = self.state();
         match moment {
@@ -110,12 +111,11 @@ impl Progress for Talk {
                 self.say(Look::Yellow, "waits", &words);
             }
             Moment::TurnedDown { model, to, .. } => {
-                let words =
-                    format!("{model} does not keep answers to a schema; it is asked for {to} from now on");
+                let words = format!("{model} does not support schemas; using {to} from now on");
                 self.say(Look::Yellow, "without", &words);
             }
             Moment::FellBack { from, to, why } => {
-                self.say(Look::Yellow, "instead", &format!("{to} is asked in the place of {from}: {why}"));
+                self.say(Look::Yellow, "instead", &format!("using {to} instead of {from}: {why}"));
             }
             Moment::Answered { reply } => {
                 state.under_way.remove(&ask.slot);
@@ -128,9 +128,9 @@ impl Progress for Talk {
     }
 }
 
-impl Watcher for Talk {
+impl Watcher for ProgressOutput {
     fn stepped(&self, step: &Step<'_>) {
-        let Some((look, verb, words)) = words(step) else { return };
+        let Some((look, verb, words)) = describe_step(step) else { return };
         self.say_at(step.depth, look, verb, &words);
         for repair in step.repairs {
             self.say_at(step.depth + 1, Look::Dim, "", repair.words());
@@ -139,10 +139,10 @@ impl Watcher for Talk {
 }
 
 /// The verb for an answer and the words for it; nothing where it need not be said.
-fn words(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
+fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
     let name = step.ask.task.as_ref().map_or("the plan", |task| task.as_str());
     if let Some(refusal) = step.refusal {
-        return Some((Look::Yellow, "left", format!("{name}: the plan did not take it: {refusal}")));
+        return Some((Look::Yellow, "left", format!("{name}: the plan refused it: {refusal}")));
     }
     let described = || format!("{name}  {}", text::one_line(step.description));
     match step.meaning {

@@ -6,7 +6,7 @@ use waypost_core::{Json, Phase, Status, TaskId};
 use waypost_service::{ClaimOptions, TaskRef, TaskReport};
 
 use super::task_options::json;
-use crate::context::{Context, Found, task_of};
+use crate::context::{Context, PlanHandle, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
 use crate::options::{Guard, seconds};
@@ -14,15 +14,15 @@ use crate::view::text;
 
 // Which task.
 #[derive(Debug, Args)]
-pub(crate) struct Which {
-    /// The plan
+pub(crate) struct TaskArgs {
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
 }
 
-impl Which {
-    pub(crate) fn find(&self, context: &Context) -> Outcome<(Found, TaskId)> {
+impl TaskArgs {
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, TaskId)> {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         Ok((found, task))
@@ -33,8 +33,8 @@ impl Which {
 #[derive(Debug, Args)]
 pub(crate) struct Start {
     #[command(flatten)]
-    which: Which,
-    /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
+    which: TaskArgs,
+    /// Lease duration, e.g. 15m or 2h; 0 never expires
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
     lease: u32,
     #[command(flatten)]
@@ -64,11 +64,11 @@ impl Start {
 #[derive(Debug, Args)]
 pub(crate) struct Progress {
     #[command(flatten)]
-    which: Which,
-    /// How far it is, in words
+    which: TaskArgs,
+    /// Progress text
     #[arg(required = true)]
     words: Vec<String>,
-    /// The attempt that reports (otherwise the latest)
+    /// Attempt that reports [default: the latest]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -96,14 +96,14 @@ Examples:
 #[command(after_help = DONE_EXAMPLES)]
 pub(crate) struct Done {
     #[command(flatten)]
-    which: Which,
-    /// What was accomplished, in words; @FILE reads it from a file
+    which: TaskArgs,
+    /// Summary of the result; @FILE reads it from a file
     #[arg(long)]
     result: Option<String>,
-    /// A JSON value for those who depend on it; @FILE reads it from a file
+    /// JSON output for dependent tasks; @FILE reads it from a file
     #[arg(long, value_name = "JSON")]
     output: Option<String>,
-    /// The attempt that reports: it is refused if somebody else has started the task since
+    /// Attempt that reports; refused if a newer attempt has started
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -112,7 +112,7 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let result = self.result.as_deref().map(files::said_or_read).transpose()?;
+        let result = self.result.as_deref().map(files::text_argument).transpose()?;
         let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
         let report = TaskReport::Done { result, output };
         finish(context, &self.which, self.attempt, report, &self.guard, "is done")
@@ -121,7 +121,7 @@ impl Done {
 
 fn finish(
     context: &mut Context,
-    which: &Which,
+    which: &TaskArgs,
     attempt: Option<u32>,
     report: TaskReport,
     guard: &Guard,
@@ -129,10 +129,10 @@ fn finish(
 ) -> Outcome {
     let found = context.find(&which.plan)?;
     let (task, skipped_before) =
-        found.look(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
+        found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
     let of = TaskRef { plan: &found.id, task: &task, attempt };
     let reply = found.service.report(&context.caller()?, of, report, guard.into())?;
-    let (status, is_reported, again, skipped) = found.look(|plan| {
+    let (status, is_reported, again, skipped) = found.read(|plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         let again = state.and_then(|state| state.not_before);
         let is_reported = state.is_some_and(|state| state.reported().is_some());
@@ -158,11 +158,11 @@ fn finish(
 #[derive(Debug, Args)]
 pub(crate) struct Fail {
     #[command(flatten)]
-    which: Which,
-    /// Why; @FILE reads it from a file
+    which: TaskArgs,
+    /// Reason; @FILE reads it from a file
     #[arg(long, required = true)]
     error: String,
-    /// The attempt that reports
+    /// Attempt that reports
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -171,7 +171,7 @@ pub(crate) struct Fail {
 
 impl Fail {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let error = files::said_or_read(&self.error)?;
+        let error = files::text_argument(&self.error)?;
         finish(context, &self.which, self.attempt, TaskReport::Failed { error }, &self.guard, "failed")
     }
 }
@@ -180,11 +180,11 @@ impl Fail {
 #[derive(Debug, Args)]
 pub(crate) struct Skip {
     #[command(flatten)]
-    which: Which,
-    /// Why
+    which: TaskArgs,
+    /// Reason
     #[arg(long, conflicts_with = "undo")]
     reason: Option<String>,
-    /// Do it after all
+    /// Undo the skip
     #[arg(long)]
     undo: bool,
     #[command(flatten)]
@@ -199,16 +199,16 @@ impl Skip {
         }
         let (found, task) = self.which.find(context)?;
         let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;
-        context.done_task(&found, &reply, &task, &format!("{task} is to be done after all"))
+        context.done_task(&found, &reply, &task, &format!("{task} is no longer skipped"))
     }
 }
 
 // Again.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task (otherwise everything that failed or was cancelled)
+    /// Task id or prefix [default: everything that failed or was cancelled]
     task: Option<String>,
     #[command(flatten)]
     guard: Guard,
@@ -219,22 +219,22 @@ impl Retry {
         let found = context.find(&self.plan)?;
         let Some(task) = &self.task else {
             let reply = found.service.retry_plan(&context.caller()?, &found.id, (&self.guard).into())?;
-            return context.done(&found, &reply, "what failed is to be done again");
+            return context.done(&found, &reply, "failed tasks will be retried");
         };
         let task = found.task(task)?;
         let reply = found.service.retry_task(&context.caller()?, &found.id, &task, (&self.guard).into())?;
-        context.done_task(&found, &reply, &task, &format!("{task} is to be done again"))
+        context.done_task(&found, &reply, &task, &format!("{task} will be retried"))
     }
 }
 
 // Stop.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task (otherwise the whole plan)
+    /// Task id or prefix [default: the whole plan]
     task: Option<String>,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]

@@ -8,7 +8,7 @@ use super::merge::{self, Entry, Merged, Unmergeable};
 
 /// A program that runs agents and starts MCP servers for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum Client {
+pub(crate) enum Host {
     /// Claude Code.
     Claude,
     /// Codex.
@@ -22,7 +22,7 @@ pub(crate) enum Client {
 }
 
 /// What is known of a host.
-struct Known {
+struct HostFacts {
     word: &'static str,
     file: &'static str,
     servers: &'static str,
@@ -32,12 +32,12 @@ struct Known {
     next: &'static str,
 }
 
-impl Client {
+impl Host {
     pub(super) const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Cursor, Self::Vscode, Self::Gemini];
 
-    fn known(self) -> Known {
+    fn known(self) -> HostFacts {
         match self {
-            Self::Claude => Known {
+            Self::Claude => HostFacts {
                 word: "claude",
                 file: ".mcp.json",
                 servers: "mcpServers",
@@ -46,7 +46,7 @@ impl Client {
                 programs: &["claude"],
                 next: "Claude Code asks once whether to use the servers of .mcp.json; /mcp shows them",
             },
-            Self::Codex => Known {
+            Self::Codex => HostFacts {
                 word: "codex",
                 file: ".codex/config.toml",
                 servers: "mcp_servers",
@@ -55,7 +55,7 @@ impl Client {
                 programs: &["codex"],
                 next: "Codex reads .codex/config.toml in folders that you trust, which it asks once; /mcp shows the servers",
             },
-            Self::Cursor => Known {
+            Self::Cursor => HostFacts {
                 word: "cursor",
                 file: ".cursor/mcp.json",
                 servers: "mcpServers",
@@ -64,7 +64,7 @@ impl Client {
                 programs: &["cursor", "cursor-agent"],
                 next: "Cursor: switch the server on under Settings, MCP",
             },
-            Self::Vscode => Known {
+            Self::Vscode => HostFacts {
                 word: "vscode",
                 file: ".vscode/mcp.json",
                 servers: "servers",
@@ -73,7 +73,7 @@ impl Client {
                 programs: &["code"],
                 next: "VS Code: start the server with the command \"MCP: List Servers\"",
             },
-            Self::Gemini => Known {
+            Self::Gemini => HostFacts {
                 word: "gemini",
                 file: ".gemini/settings.json",
                 servers: "mcpServers",
@@ -86,7 +86,7 @@ impl Client {
     }
 
     /// As it is written on the command line.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         self.known().word
     }
 

@@ -12,18 +12,18 @@ use waypost_run::{Control, Controller, Notice, View, Watcher};
 use waypost_service::Guard;
 use waypost_store::{Plans, watch_file};
 
-use super::begin::{self, Approval, Begin};
+use super::prepare::{self, Approval, RunRequest};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::output;
-use crate::source;
+use crate::plan_input;
 use crate::view::text;
 
 /// How long one wait for a change of the file lasts at the most.
 const FILE_WAIT: Duration = Duration::from_secs(60);
 
 /// A file that is watched.
-pub(super) struct Again {
+pub(super) struct FileWatcher {
     path: String,
     dialect: Option<Dialect>,
     /// The text that was last taken in, or refused.
@@ -36,7 +36,7 @@ pub(super) struct Again {
     controller: Controller,
 }
 
-impl Again {
+impl FileWatcher {
     /// Begins to watch. From now on the run is left for a moment whenever the file may have changed.
     pub(super) fn begin(
         path: &str,
@@ -78,13 +78,13 @@ impl Again {
 
     /// The run was left for a moment: takes in what the file says now, or the answer to a question. What is wrong is said,
     /// and the plan goes on as it was. Returns the text if it was taken in.
-    pub(super) fn look(
+    pub(super) fn poll(
         &mut self,
         context: &mut Context,
-        begin: &Begin<'_>,
+        begin: &RunRequest<'_>,
         own: Option<&str>,
     ) -> Option<String> {
-        if let Err(failure) = self.hear_answer(context) {
+        if let Err(failure) = self.read_answer(context) {
             self.complain(context, &failure);
         }
         let text = match crate::files::read(&self.path) {
@@ -105,10 +105,10 @@ impl Again {
         }
     }
 
-    fn take_in(&mut self, context: &mut Context, begin: &Begin<'_>, text: &str) -> Outcome {
+    fn take_in(&mut self, context: &mut Context, begin: &RunRequest<'_>, text: &str) -> Outcome {
         let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
         let (plans, id) = (&plans, &id);
-        let mut draft = source::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
+        let mut draft = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
         if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
             let message = format!("it is of plan {other} now, and this is the run of plan {id}");
             return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
@@ -116,13 +116,13 @@ impl Again {
         if let Some(queue) = begin.queue {
             draft.spec.queue = queue.to_owned();
         }
-        begin::is_allowed(&self.config, &draft)?;
+        prepare::is_allowed(&self.config, &draft)?;
         let before = plans.look(id, Plan::to_draft)?;
         keep_foreign(&mut draft, &before);
         context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
         let (version, total) = plans.look(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
-            "{} was taken in: plan {id} has {} (version {version})",
+            "reloaded {}: plan {id} has {} (version {version})",
             self.path,
             text::count(total, "task")
         ));
@@ -130,7 +130,7 @@ impl Again {
     }
 
     /// Asks, where somebody has to be asked, without keeping the run from going on.
-    fn activate(&mut self, context: &mut Context, begin: &Begin<'_>) -> Outcome {
+    fn activate(&mut self, context: &mut Context, begin: &RunRequest<'_>) -> Outcome {
         let (plans, id, config) = (&self.plans, &self.id, &self.config);
         let finished = plans.look(id, |plan| plan.state().phase.is_finished())?;
         if finished {
@@ -143,13 +143,13 @@ impl Again {
         let asks = needed.as_ref().is_some_and(|_| !begin.yes && output::can_ask() && !context.out.json);
         let (Some((version, draft)), true) = (needed, asks) else {
             if begin.activate(context, config, plans, id)? == Approval::Awaited {
-                context.out.note(format!(
-                    "the changed plan runs nothing before a person has approved it: `waypost approve {id}`"
-                ));
+                context
+                    .out
+                    .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
             }
             return Ok(());
         };
-        begin::show_work(context, config, id, &draft);
+        prepare::show_work(context, config, id, &draft);
         let (tell, answer) = channel();
         let controller = self.controller.clone();
         let ask = move || {
@@ -162,7 +162,7 @@ impl Again {
         Ok(())
     }
 
-    fn hear_answer(&mut self, context: &Context) -> Outcome {
+    fn read_answer(&mut self, context: &Context) -> Outcome {
         let (plans, id) = (&self.plans, &self.id);
         let Some((version, answer)) = &self.asked else { return Ok(()) };
         let (version, yes) = match answer.try_recv() {
@@ -187,7 +187,7 @@ impl Again {
             ..Failure::failed(failure.message.clone(), failure.hint.clone())
         };
         failure.message =
-            format!("{} was not taken in, and the plan goes on as it was: {}", self.path, failure.message);
+            format!("{} was not reloaded, and the plan continues unchanged: {}", self.path, failure.message);
         context.out.failure(&failure);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) fn is_file(word: &str) -> bool {
 pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialect>) -> Outcome<Draft> {
     if !is_file(word) {
         let found = context.find(word).map_err(|failure| or_file(word, failure))?;
-        return found.look(|plan| plan.to_draft());
+        return found.read(|plan| plan.to_draft());
     }
     Ok(file_plan(context, word, dialect)?.draft)
 }
@@ -99,7 +99,7 @@ pub(crate) fn file_plan_of(
 pub(crate) fn or_file(word: &str, mut failure: Failure) -> Failure {
     if word.contains(['/', '.']) && failure.code == "no_such_plan" {
         failure.message = format!("{word} is neither a file nor a plan");
-        failure.hint = "see that the path is right; `waypost list` shows the plans".to_owned();
+        failure.hint = "check the path; `waypost list` shows the plans".to_owned();
     }
     failure
 }

@@ -1,6 +1,8 @@
 //! What the commands that ask models share: which models, within which bounds, which journal, and how it goes on after an end.
 
-mod bounds;
+mod failures;
+mod goal;
+mod limits;
 mod models;
 pub(crate) mod progress;
 pub(crate) mod report;
@@ -11,28 +13,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use waypost_config::Config;
-use waypost_core::{Actor, ActorKind, Command, Phase, PlanChanges, PlanId};
+use waypost_core::{Command, Phase, PlanChanges, PlanId};
 use waypost_llm::{Journal, JournalError, Redactor, Stop, read_journal};
 use waypost_planner::planning::{
-    Ending, Extent, Halt, Order, OrderError, Orders, Session, Stand, Steps, ThinkError, Thinker, Thought,
+    Ending, Extent, Halt, Order, Orders, Session, Stand, Steps, Thinker, Thought,
 };
 use waypost_service::{Record, Service};
 use waypost_store::Plans;
 
-pub(crate) use bounds::Bounds;
-pub(crate) use models::{Asked, Chosen};
-use progress::Talk;
+pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
+pub(crate) use goal::read_goal;
+pub(crate) use limits::PlanningLimits;
+pub(crate) use models::{Chosen, ModelOptions, author};
+use progress::ProgressOutput;
 
-use crate::context::{Context, Found};
-use crate::error::{Exit, Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::context::{Context, PlanHandle};
+use crate::error::{Failure, Outcome};
+use crate::load_config::{self, Folders};
 use crate::view::text;
 
 /// The folder of orders and journals, in the folder that is ours.
 const FOLDER: &str = "planning";
 
 /// Where somebody thinks, and with whom.
-pub(crate) struct Room {
+pub(crate) struct PlanningSession {
     /// The folders of the workspace.
     pub(crate) folders: Folders,
     /// What the operator allows.
@@ -49,7 +53,7 @@ pub(crate) struct Room {
     pub(crate) stop: Stop,
 }
 
-impl Room {
+impl PlanningSession {
     /// Of the current folder. Makes no store: what is looked for is there, or is not.
     pub(crate) fn enter(context: &Context) -> Outcome<Self> {
         Self::with(context, context.plans()?)
@@ -61,8 +65,8 @@ impl Room {
     }
 
     fn with(context: &Context, plans: Arc<Plans>) -> Outcome<Self> {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, None)?;
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, None)?;
         let orders = orders(&folders);
         let service = context.service(&plans);
         Ok(Self { folders, config, orders, plans, service, halt: Halt::default(), stop: Stop::new() })
@@ -72,8 +76,8 @@ impl Room {
     pub(crate) fn listen(&self, context: &Context) -> Outcome {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-        let mut signals =
-            signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+        let mut signals = signals
+            .map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
         let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
         let hear = move || {
             for _ in &mut signals {
@@ -82,8 +86,9 @@ impl Room {
                     continue;
                 }
                 halt.say();
-                let words = "nothing new is asked; waiting for what is under way (Ctrl-C again gives it up)";
-                live.line(crate::output::Look::Yellow, "ending", words);
+                let words =
+                    "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
+                live.line(crate::style::Look::Yellow, "ending", words);
             }
         };
         let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
@@ -103,7 +108,7 @@ impl Room {
     }
 
     /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
-    pub(crate) fn choose(&self, asked: &Asked) -> Outcome<Chosen> {
+    pub(crate) fn choose(&self, asked: &ModelOptions) -> Outcome<Chosen> {
         if let Some(to) = &asked.record {
             check_record(to)?;
         }
@@ -180,7 +185,7 @@ impl Room {
         steps: Steps,
         session: &mut S,
     ) -> Outcome<Thought> {
-        let talk = Talk::new(context);
+        let talk = ProgressOutput::new(context);
         let model = chosen.recorded(journal);
         let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
         let thinker = Thinker {
@@ -215,7 +220,7 @@ impl Room {
             (Phase::Paused, false) => Ok(vec![Command::Resume]),
             (Phase::Paused, true) => Err(Failure::failed(
                 format!("plan {plan} is paused, and its work with it"),
-                format!("`waypost resume {plan}` lets both go on"),
+                format!("`waypost resume {plan}` resumes both"),
             )),
             (
                 Phase::Draft
@@ -254,16 +259,14 @@ impl Room {
         self.keep(order)?;
         if order.want != want && !matches!(ending, Ending::Gone) {
             let plan = &order.plan;
-            context.out.note(format!(
-                "what was begun before is unfinished: `waypost continue {plan}` goes on with it"
-            ));
+            context.out.note(format!("earlier planning is unfinished: `waypost continue {plan}` resumes it"));
         }
         Ok(())
     }
 
     /// The plan, for whoever answers about it.
-    pub(crate) fn found(self, plan: PlanId) -> Found {
-        Found { plans: self.plans, service: self.service, id: plan }
+    pub(crate) fn found(self, plan: PlanId) -> PlanHandle {
+        PlanHandle { plans: self.plans, service: self.service, id: plan }
     }
 }
 
@@ -285,15 +288,6 @@ pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
 /// The orders of a workspace.
 pub(crate) fn orders(folders: &Folders) -> Orders {
     Orders::new(folders.own.join(FOLDER))
-}
-
-/// Who a model's words are written by: the agent who asks, or for a person the model itself.
-pub(crate) fn author(context: &Context, model: &str) -> Outcome<Actor> {
-    let asks = context.actor()?;
-    Ok(match asks.kind {
-        ActorKind::Agent => asks,
-        ActorKind::Person | ActorKind::Worker | ActorKind::System => Actor::agent(model),
-    })
 }
 
 /// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.
@@ -319,7 +313,7 @@ fn check_record(to: &Path) -> Outcome {
     // A text without the end of a line is read as a journal that was cut in its first line.
     let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
     if found.is_file() && found.len() > 0 && !is_record() {
-        let message = format!("{} exists already, and is no record of models", to.display());
+        let message = format!("{} already exists and is not a record of model replies", to.display());
         return Err(Failure::failed(message, "choose another name: only an older record is replaced"));
     }
     OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
@@ -331,59 +325,6 @@ pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
     std::fs::copy(journal, to).map(drop).map_err(|error| {
         let message =
             format!("the record could not be written; all else is saved: {}: {error}", to.display());
-        Failure::failed(message, format!("the same stands in {}", journal.display()))
+        Failure::failed(message, format!("the same content is in {}", journal.display()))
     })
-}
-
-pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {
-    match (error, plan) {
-        (JournalError::Held { by, .. }, Some(plan)) => Failure {
-            code: "held".to_owned(),
-            ..Failure::failed(
-                format!("somebody thinks about plan {plan} already: {by}"),
-                format!("wait for it, or stop it: `waypost pause {plan}`"),
-            )
-        },
-        (
-            JournalError::Held { .. }
-            | JournalError::File { .. }
-            | JournalError::Corrupt { .. }
-            | JournalError::TooLarge { .. },
-            _,
-        ) => Failure { code: "journal".to_owned(), ..Failure::failed(error.to_string(), error.hint()) },
-    }
-}
-
-/// Names orders that cannot be read, and were passed over.
-pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
-    for error in bad {
-        let Failure { message, hint, .. } = of_order(error);
-        context.out.note(format!("passed over: {message} ({hint})"));
-    }
-}
-
-pub(crate) fn of_order(error: &OrderError) -> Failure {
-    let hint = match error {
-        OrderError::File { .. } => "see that the folder may be read and written",
-        OrderError::Corrupt { .. } => {
-            "mend it or move it away: what was ordered (goal, files, bounds) is then lost, what was answered is in the journal beside it"
-        }
-    };
-    Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
-}
-
-pub(crate) fn of_thinking(error: ThinkError, plan: &PlanId) -> Failure {
-    match error {
-        ThinkError::Store(error) => {
-            let mut failure = Failure::from(error);
-            failure.hint = format!("{}; then `waypost continue {plan}`: no answer is lost", failure.hint);
-            failure
-        }
-        ThinkError::Journal(error) => of_journal(&error, Some(plan)),
-    }
-}
-
-/// A usage error for a number that makes no sense.
-pub(crate) fn out_of_bounds(option: &str, found: impl std::fmt::Display, hint: &str) -> Failure {
-    Failure::new(Exit::Usage, format!("{option} {found} is out of bounds"), hint)
 }

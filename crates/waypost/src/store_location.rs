@@ -5,25 +5,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Failure, Outcome};
-use crate::setup::TODO;
 
-/// The folder that holds a workspace's store.
-const FOLDER: &str = ".waypost";
+/// The folder that holds a workspace's configuration, logs and store.
+pub(crate) const FOLDER: &str = ".waypost";
 /// The store's file in it.
 const DATABASE: &str = "waypost.db";
+/// jaato's own configuration in it, if somebody has put it there.
+pub(crate) const TODO: &str = "todo.json";
 /// What keeps our folder out of version control, in its `.gitignore`.
 pub(crate) const IGNORED: &str = "*\n";
 
 /// A store, by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct StoreLocation {
     /// The text that `waypost_store::open` takes.
     pub(crate) location: String,
     /// The folder that is ours, to be kept out of version control when it is made.
     pub(crate) folder: Option<PathBuf>,
 }
 
-impl Place {
+impl StoreLocation {
     fn in_folder(folder: PathBuf) -> Self {
         let location = format!("sqlite:{}", folder.join(DATABASE).display());
         Self { location, folder: Some(folder) }
@@ -63,9 +64,9 @@ impl Place {
 }
 
 /// The store that was said (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
-pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<Place> {
+pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
     if let Some(said) = said.filter(|said| !said.is_empty()) {
-        return Ok(Place { location: said.to_owned(), folder: None });
+        return Ok(StoreLocation { location: said.to_owned(), folder: None });
     }
     if global {
         let base = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -78,10 +79,10 @@ pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<Pla
             )
         })?;
         let location = format!("sqlite:{}", base.join("waypost").join(DATABASE).display());
-        return Ok(Place { location, folder: None });
+        return Ok(StoreLocation { location, folder: None });
     }
     let root = from.ancestors().find_map(root_at).unwrap_or_else(|| from.to_owned());
-    Ok(Place::in_folder(root.join(FOLDER)))
+    Ok(StoreLocation::in_folder(root.join(FOLDER)))
 }
 
 /// The workspace's root, if this folder tells where it is.
