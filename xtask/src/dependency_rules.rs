@@ -53,7 +53,6 @@ mod tests {
         ("waypost-planner", 4),
         ("waypost-run", 4),
         ("waypost-store", 18),
-        ("waypost-tui", 20),
     ];
 
     /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.

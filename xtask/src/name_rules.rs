@@ -166,7 +166,7 @@ mod tests {
         ("waypost-store", 73, 0),
         ("waypost-testkit", 3, 0),
         ("waypost-text", 1, 0),
-        ("waypost-tui", 42, 0),
+        ("waypost-tui", 3, 0),
     ];
 
     fn ratchet(found: &BTreeMap<&str, (usize, usize)>, allowed: &[(&str, usize, usize)]) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! Edits of a plan: the one vocabulary of small operations, which all front ends share. Ids of new tasks are chosen inside the
 //! transaction and never reused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
     Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Refusal, Status, TaskChanges, TaskId, TaskSpec,
@@ -161,6 +161,8 @@ struct Edit {
     added: Vec<TaskId>,
     /// Ids that earlier operations of the same edit have used.
     taken: BTreeSet<TaskId>,
+    /// Parents of the tasks that earlier operations of the same edit have added or moved.
+    parents: BTreeMap<TaskId, Option<TaskId>>,
 }
 
 impl Edit {
@@ -172,7 +174,10 @@ impl Edit {
                 Command::RemoveTask { task, detach: drop_dependencies }
             }
             EditOp::MoveTask { task, parent, position } => {
-                let parent = parent.or_else(|| sibling(&position).map(|beside| parent_of(plan, beside)));
+                let parent = parent.or_else(|| sibling(&position).map(|beside| self.parent_of(plan, beside)));
+                if let Some(parent) = &parent {
+                    self.parents.insert(task.clone(), parent.clone());
+                }
                 Command::MoveTask { task, parent, place: position }
             }
             EditOp::RevisePlan(changes) => Command::RevisePlan(changes),
@@ -187,7 +192,7 @@ impl Edit {
 
     fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Where) -> Command {
         self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
-        let implied = sibling(&position).and_then(|beside| parent_of(plan, beside));
+        let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
         let mut free = plan.free_task_ids();
         let mut specs = Vec::with_capacity(tasks.len());
         for NewTask { id, mut spec, prefix } in tasks {
@@ -203,9 +208,15 @@ impl Edit {
             if spec.parent.is_none() {
                 spec.parent.clone_from(&implied);
             }
+            self.parents.insert(spec.id.clone(), spec.parent.clone());
             specs.push(*spec);
         }
         Command::AddTasks { tasks: specs, place: position }
+    }
+
+    /// The parent that a task has after the operations so far.
+    fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
+        self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
     }
 }
 
@@ -222,10 +233,6 @@ fn sibling(position: &Where) -> Option<&TaskId> {
         Where::First | Where::Last => None,
         Where::Before(beside) | Where::After(beside) => Some(beside),
     }
-}
-
-fn parent_of(plan: &Plan, task: &TaskId) -> Option<TaskId> {
-    plan.task(task.as_str()).and_then(|task| task.spec.parent.clone())
 }
 
 fn set_status(plan: &Plan, task: TaskId, status: StatusChange, worker: &str) -> Command {
