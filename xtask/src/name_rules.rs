@@ -158,7 +158,6 @@ mod tests {
         ("waypost-core", 41, 0),
         ("waypost-exec", 23, 0),
         ("waypost-formats", 7, 0),
-        ("waypost-http", 23, 0),
         ("waypost-llm", 20, 0),
         ("waypost-mcp", 61, 0),
         ("waypost-planner", 37, 0),

@@ -20,7 +20,7 @@ use waypost_run::{
 };
 use waypost_service::submit;
 use waypost_store::Plans;
-use waypost_tui::run::Intent;
+use waypost_tui::run_view::Intent;
 
 use prepare::{Approval, RunRequest};
 use progress::Scope;

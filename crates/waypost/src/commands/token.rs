@@ -51,8 +51,8 @@ pub(crate) struct New {
 fn role(word: &str) -> Result<Role, String> {
     let all = [Role::Person, Role::Agent, Role::Worker, Role::Reader];
     all.into_iter()
-        .find(|role| role.word() == word)
-        .ok_or_else(|| format!("one of {}", all.map(Role::word).join(", ")))
+        .find(|role| role.as_str() == word)
+        .ok_or_else(|| format!("one of {}", all.map(Role::as_str).join(", ")))
 }
 
 // Which.
@@ -131,7 +131,7 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
     for token in &tokens {
         let age = text::ago(text::now().since(token.created_at));
         let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
-        let role = token.role.word();
+        let role = token.role.as_str();
         context
             .out
             .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
