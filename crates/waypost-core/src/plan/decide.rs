@@ -5,7 +5,8 @@ mod edit;
 mod graph;
 mod question;
 
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::slot::{Inside, NONE, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
     TaskId, Timestamp, When, Wrong, limits,

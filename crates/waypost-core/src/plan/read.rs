@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::slot::{Inside, NONE, Verdict};
 use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
 
 /// How many tasks stand where. Parents are not counted: they end as their children end.
