@@ -48,11 +48,8 @@ mod tests {
     /// only go down, and the list is to become empty.
     const KNOTS: &[(&str, usize)] = &[
         ("waypost", 70),
-        ("waypost-core", 6),
-        ("waypost-engine", 26),
         ("waypost-http", 14),
         ("waypost-mcp", 46),
-        ("waypost-planner", 3),
         ("waypost-store", 18),
         ("waypost-tui", 20),
     ];
