@@ -10,8 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::exec::program;
 
 /// Programs that the tests run, and the packages that have them.
-const NEEDED: [(&[&str], &[&str]); 4] = [
+const NEEDED: [(&[&str], &[&str]); 6] = [
     (&["git"], &["git"]),
+    (&["kill"], &["procps"]),
+    (&["openssl"], &["openssl"]),
     (&["python3"], &["python3"]),
     (&["slurmctld", "slurmd", "sbatch", "munged"], &["slurm-wlm", "munge"]),
     (&["tmux"], &["tmux"]),

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 /// Violations of one shape by one task's inputs that are reported.
 pub const VIOLATIONS_MAX: usize = 20;
-/// Characters of one violation.
-const VIOLATION_CHARACTERS_MAX: usize = 300;
+/// Columns of one violation.
+const VIOLATION_COLUMNS_MAX: usize = 300;
 
 /// What a configuration says of a shape.
 #[derive(Clone, Default)]
@@ -152,8 +152,5 @@ fn noun(kind: JsonType) -> &'static str {
 }
 
 fn short(text: &str) -> String {
-    if text.chars().count() <= VIOLATION_CHARACTERS_MAX {
-        return text.to_owned();
-    }
-    text.chars().take(VIOLATION_CHARACTERS_MAX - 1).chain(['…']).collect()
+    waypost_text::truncate(text, VIOLATION_COLUMNS_MAX).into_owned()
 }

@@ -206,7 +206,7 @@ impl DiffStat {
         let mut parts: Vec<String> = tasks
             .into_iter()
             .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!("{count} task{} {word}", if count == 1 { "" } else { "s" }))
+            .map(|(count, word)| format!("{} {word}", waypost_text::count(count, "task")))
             .collect();
         parts.extend(self.fields.iter().map(|field| match *field {
             "body" => format!("body +{} -{} lines", self.body_lines_added, self.body_lines_removed),

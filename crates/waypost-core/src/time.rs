@@ -1,6 +1,7 @@
 //! Moments. Knows how they are written, not what time it is: the clock belongs to the caller.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,11 @@ impl Timestamp {
     pub fn minus_seconds(self, seconds: u64) -> Self {
         let micros = i64::try_from(seconds).unwrap_or(i64::MAX).saturating_mul(1_000_000);
         Self::from_micros(self.0.saturating_sub(micros))
+    }
+
+    /// The time since an earlier moment; none if that is not earlier, as clocks may be set back.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
     /// Reads RFC 3339 and what programs really write: any offset, none (taken as UTC), and both at once (`+00:00Z`).

@@ -5,8 +5,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 use waypost_core::Json;
+use waypost_text::{tail_bytes, truncate_bytes};
 
-use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside, shortened};
+use super::attempt::{Attempt, SAID_BYTES_MAX, done, inside};
 use super::attempt_log::without_secrets;
 use super::process::{self, Program, Spoken};
 use super::prompt::Facts;
@@ -132,10 +133,7 @@ fn earlier_failure(attempt: &Attempt<'_>) -> String {
     let Some(before) = key.attempt.checked_sub(1).filter(|&before| before > 0) else { return String::new() };
     let path = log_path(&attempt.around.logs, &key.plan, &key.task, before);
     let text = fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let from = (text.len().saturating_sub(FAILURE_BYTES_MAX)..=text.len())
-        .find(|&at| text.is_char_boundary(at))
-        .unwrap_or(text.len());
-    text[from..].trim().to_owned()
+    tail_bytes(&text, FAILURE_BYTES_MAX).trim().to_owned()
 }
 
 /// The answer in what an agent wrote, and whether it says that something went wrong.
@@ -167,7 +165,8 @@ fn answered(kind: Answer, spoken: &Spoken) -> Ending {
     match answer(kind, &text) {
         Some(Ok(said)) => done(&said, &spoken.secrets),
         Some(Err(said)) => {
-            let said = shortened(&without_secrets(&said, &spoken.secrets), SAID_BYTES_MAX);
+            let said = without_secrets(&said, &spoken.secrets);
+            let said = truncate_bytes(&said, SAID_BYTES_MAX);
             Ending::Failed { error: format!("the agent says that it failed: {said}") }
         }
         None => done(&text, &spoken.secrets),
@@ -181,7 +180,9 @@ fn with_answer(ending: Ending, kind: Answer, spoken: &Spoken) -> Ending {
     match answer(kind, &text) {
         Some(Ok(said) | Err(said)) if !said.trim().is_empty() => {
             let said = without_secrets(said.trim(), &spoken.secrets);
-            Ending::Failed { error: format!("{error}; the agent says: {}", shortened(&said, SAID_BYTES_MAX)) }
+            Ending::Failed {
+                error: format!("{error}; the agent says: {}", truncate_bytes(&said, SAID_BYTES_MAX)),
+            }
         }
         Some(_) | None => Ending::Failed { error },
     }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::sync::watch;
 use waypost_core::Json;
+use waypost_text::truncate_bytes;
 
 use super::attempt_log::{Log, without_secrets};
 use super::attempt_spec::Job;
@@ -96,7 +97,7 @@ pub(super) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Tells the run how far it is.
     pub(super) fn progressed(&self, progress: &str) {
-        let progress = shortened(progress, SAID_BYTES_MAX);
+        let progress = truncate_bytes(progress, SAID_BYTES_MAX).into_owned();
         (self.events)(AttemptEvent::Progressed(self.job.key.clone(), progress));
     }
 
@@ -115,7 +116,9 @@ pub(super) fn done(text: &str, secrets: &[String]) -> Ending {
     }
     match Json::parse(text) {
         Ok(output) => Ending::Done { result: None, output: Some(output) },
-        Err(_) => Ending::Done { result: Some(shortened(text, RESULT_BYTES_MAX)), output: None },
+        Err(_) => {
+            Ending::Done { result: Some(truncate_bytes(text, RESULT_BYTES_MAX).into_owned()), output: None }
+        }
     }
 }
 
@@ -131,23 +134,5 @@ pub(super) fn inside(root: &std::path::Path, relative: &str) -> Result<PathBuf, 
         Ok(place)
     } else {
         Err(format!("the folder {relative:?} leads out of the workspace"))
-    }
-}
-
-pub(super) fn shortened(text: &str, bytes: usize) -> String {
-    if text.len() <= bytes {
-        return text.to_owned();
-    }
-    format!("{}…", check_evidence::start_of(text, bytes))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_long_word_is_cut_between_characters() {
-        assert_eq!(shortened("ééé", 3), "é…");
-        assert_eq!(shortened("short", 10), "short");
     }
 }

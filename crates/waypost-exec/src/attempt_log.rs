@@ -121,9 +121,7 @@ impl<'a> Log<'a> {
         }
         self.tail.push_str(&line);
         if self.tail.len() > TAIL_BYTES_MAX * 2 {
-            let from = self.tail.len() - TAIL_BYTES_MAX;
-            let start = (from..).find(|&at| self.tail.is_char_boundary(at)).unwrap_or(0);
-            self.tail.drain(..start);
+            self.tail = waypost_text::tail_bytes(&self.tail, TAIL_BYTES_MAX).to_owned();
         }
         self.put(&line);
     }

@@ -3,6 +3,7 @@
 use ring::digest::SHA256;
 use serde_json::json;
 use waypost_core::{Answer, Ask, Evidence, Json, Outcome, Report, Task, Work, limits};
+use waypost_text::{head_bytes, tail_bytes};
 
 use crate::outcome::Ending;
 
@@ -10,8 +11,8 @@ use crate::outcome::Ending;
 pub const CHECK_ATTEMPTS: u32 = 3;
 /// Bytes of what a check said that its outcome repeats.
 const SAID_BYTES_MAX: usize = 1_000;
-/// Characters of a description and of a result that a question repeats.
-const QUOTED_MAX: usize = 500;
+/// Bytes of a description and of a result that a question repeats.
+const QUOTED_BYTES_MAX: usize = 500;
 /// The field in which a question of ours says that it is a check, and of which attempt.
 const CHECK_MARK: &str = "check";
 
@@ -47,24 +48,11 @@ fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &s
         check: check.executor.clone(),
         worker: worker.to_owned(),
         at: None,
-        outcome: start_of(outcome, SAID_BYTES_MAX).to_owned(),
+        outcome: head_bytes(outcome, SAID_BYTES_MAX).to_owned(),
         output: None,
         log_tail: None,
         digest: digest(check, claim),
     }
-}
-
-/// The first bytes of a text, whole characters only.
-pub fn start_of(text: &str, bytes_max: usize) -> &str {
-    let end = (0..=bytes_max.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    &text[..end]
-}
-
-/// The last bytes of a text, whole characters only.
-fn end_of(text: &str, bytes_max: usize) -> &str {
-    let from = text.len().saturating_sub(bytes_max);
-    let start = (from..=text.len()).find(|&at| text.is_char_boundary(at)).unwrap_or(text.len());
-    &text[start..]
 }
 
 /// How an attempt ends whose check ended so. One that could not decide leaves the claim as it is: it is checked again.
@@ -77,7 +65,7 @@ pub fn judged(
     log: &str,
 ) -> Ending {
     let log_tail =
-        Some(end_of(log, limits::EVIDENCE_LOG_BYTES_MAX).to_owned()).filter(|tail| !tail.is_empty());
+        Some(tail_bytes(log, limits::EVIDENCE_LOG_BYTES_MAX).to_owned()).filter(|tail| !tail.is_empty());
     let proved = |passed, outcome: &str, output: Option<Json>| {
         let output = output.filter(|json| json.as_str().len() <= limits::EVIDENCE_OUTPUT_BYTES_MAX);
         let found = evidence(check, &claim, worker, passed, outcome);
@@ -128,14 +116,14 @@ pub fn by_person(task: &Task, check: &Work, report: &Report) -> Verdict {
     // The answer to what was asked last, in the latest attempt; an older one was about something else.
     let answer = task.state.answers().last().filter(|answer| answer.state == Some(mark(task.state.attempt)));
     let Some(Answer { answer, by, .. }) = answer else {
-        let quoted = |text: &str| text.chars().take(QUOTED_MAX).collect::<String>();
+        let quoted = |text: &str| head_bytes(text, QUOTED_BYTES_MAX).to_owned();
         let mut text = format!("Is {} done? {}", task.spec.id, quoted(&task.spec.description));
         text = format!("{}\nReported by {}", text.trim_end(), report.by);
         if let Some(result) = &report.result {
             text = format!("{text}: {}", quoted(result));
         }
         text = format!("{text}\nAnswer yes, or say what is missing.");
-        let text = start_of(&text, limits::QUESTION_BYTES_MAX).to_owned();
+        let text = head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned();
         return Verdict::Ask(Ask {
             text,
             choices: Vec::new(),

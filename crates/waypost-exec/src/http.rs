@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::attempt::{Attempt, SAID_BYTES_MAX, done, shortened};
+use waypost_text::truncate_bytes;
+
+use super::attempt::{Attempt, SAID_BYTES_MAX, done};
 use super::attempt_log::without_secrets;
 use super::attempt_spec::idempotency_key;
 use super::remote::{self, Stop};
@@ -42,7 +44,7 @@ struct Call<'a> {
     secrets: Vec<String>,
     key: String,
     traceparent: Option<String>,
-    /// The store's time when the task was started, and a clock from then on.
+    /// The store's time in seconds when the work began, and a clock from then on.
     started: (i64, Instant),
     bytes_max: u64,
 }
@@ -65,7 +67,7 @@ impl<'a> Call<'a> {
         let hmac = http.hmac.as_ref().map(|secret| attempt.secret("hmac", secret)).transpose()?;
         secrets.extend(hmac.clone());
         let key = idempotency_key(&attempt.job.key);
-        let started = (attempt.job.started_seconds, Instant::now());
+        let started = (attempt.job.now().as_micros() / 1_000_000, Instant::now());
         let traceparent = attempt.job.trace.map(|trace| trace.parent(&attempt.job.key));
         let bytes_max = attempt.job.output_bytes_max;
         Ok(Self { http, job, headers, hmac, secrets, key, traceparent, started, bytes_max })
@@ -118,7 +120,7 @@ fn meaning(call: &Call<'_>, answer: Result<Answer, String>) -> Meaning {
     let wait = wait.map(|seconds| Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)));
     let said = match answer.body.trim() {
         "" => String::new(),
-        body => format!(": {}", shortened(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
+        body => format!(": {}", truncate_bytes(&without_secrets(body, &call.secrets), SAID_BYTES_MAX)),
     };
     let error = format!("{} answered {}{said}", call.http.url, answer.status);
     match answer.status {

@@ -17,7 +17,9 @@ use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
 
-use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock, shortened};
+use waypost_text::truncate_bytes;
+
+use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
 use super::question::asked;
 use crate::outcome::Ending;
 use waypost_config::Process;
@@ -119,7 +121,7 @@ pub(super) fn told_by(
     if spoken.status.success() && !spoken.too_much {
         return Ok(String::from_utf8_lossy(&spoken.output).trim_end().to_owned());
     }
-    Err(format!("{}: {}", spoken.status, shortened(&said, SAID_BYTES_MAX)))
+    Err(format!("{}: {}", spoken.status, truncate_bytes(&said, SAID_BYTES_MAX)))
 }
 
 /// The command with everything that the configuration says, and the secrets that it was given.
@@ -390,7 +392,8 @@ pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
         return Some(asked(question));
     }
     let last = &attempt.log.last;
-    let said = if last.is_empty() { String::new() } else { format!(": {}", shortened(last, SAID_BYTES_MAX)) };
+    let said =
+        if last.is_empty() { String::new() } else { format!(": {}", truncate_bytes(last, SAID_BYTES_MAX)) };
     let failed = |error: String| Some(Ending::Failed { error });
     match (spoken.status.code(), spoken.status.signal()) {
         (Some(0), _) if spoken.too_much => {

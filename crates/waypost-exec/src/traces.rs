@@ -230,7 +230,7 @@ impl Trace {
             Ending::Failed { error }
             | Ending::TryAgain { error }
             | Ending::Checked { error: Some(error), .. } => {
-                Some(crate::check_evidence::start_of(error, MESSAGE_BYTES_MAX).to_owned())
+                Some(waypost_text::head_bytes(error, MESSAGE_BYTES_MAX).to_owned())
             }
             Ending::Done { .. } | Ending::Checked { error: None, .. } | Ending::Asked(_) => None,
         };

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::attempt::{Attempt, inside, shortened};
+use waypost_text::truncate_bytes;
+
+use super::attempt::{Attempt, inside};
 use super::process;
 use crate::outcome::Ending;
 use waypost_store::log_file_name as file_name;
@@ -97,7 +99,7 @@ impl Worktree {
         }
         git(attempt, root, &["add", "--all"])?;
         if git(attempt, root, &["diff", "--cached", "--quiet"]).is_err() {
-            let title = shortened(title.lines().next().unwrap_or_default(), TITLE_BYTES_MAX);
+            let title = truncate_bytes(title.lines().next().unwrap_or_default(), TITLE_BYTES_MAX);
             let body = format!("Waypost-Attempt: {}", super::attempt_spec::idempotency_key(&attempt.job.key));
             let (name, mail) = author
                 .and_then(|author| author.strip_suffix('>')?.split_once(" <"))

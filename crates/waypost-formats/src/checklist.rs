@@ -4,8 +4,8 @@
 //! Whatever is no item becomes the body, so nothing that was written is dropped.
 
 use waypost_core::{Draft, FORMAT, Phase, Status, Task};
+use waypost_text::one_line;
 
-use crate::label::one_line;
 use crate::task_lines::{self, Style, item_line, mark_of};
 use crate::task_text::{self, Place, group, is_plain_dependency, tree};
 use crate::write::{losses, plan_loss, task_loss};
@@ -138,7 +138,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     let places = tree(&draft.tasks);
     let items: String = places.iter().map(|place| line(&draft.tasks[place.index], place.level)).collect();
     let title = match one_line(&draft.spec.title) {
-        title if title.is_empty() => title,
+        title if title.is_empty() => String::new(),
         title => format!("# {title}\n\n"),
     };
     let body = match body_of(&[&draft.spec.body]) {

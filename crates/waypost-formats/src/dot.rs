@@ -3,9 +3,10 @@
 //! Writes only. Nodes are called by the ids of their tasks; parents are clusters around their children.
 
 use waypost_core::{Draft, Status};
+use waypost_text::{excerpt, one_line, wrap};
 
 use crate::graph::{Graph, Step};
-use crate::label::{cut, one_line, sign, wrapped};
+use crate::label::sign;
 use crate::mermaid::{GROUP_COLUMNS_MAX, picture_losses};
 use crate::{Dialect, Form, Unreadable, Writing};
 
@@ -43,7 +44,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
                 let task = &graph.tasks[node];
                 let mut lines =
                     vec![format!("{} {}", sign(task.state.status), id_shown(task.spec.id.as_str()))];
-                lines.extend(wrapped(&one_line(&task.spec.description), COLUMNS, LINES_MAX));
+                lines.extend(wrap(&one_line(&task.spec.description), COLUMNS, LINES_MAX));
                 text.push_str(&format!(
                     "{}{} [label={}, tooltip={}, {}];\n",
                     margin(level),
@@ -74,7 +75,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
 }
 
 fn id_shown(id: &str) -> String {
-    cut(&one_line(id), GROUP_COLUMNS_MAX)
+    excerpt(id, GROUP_COLUMNS_MAX).into_owned()
 }
 
 fn tooltip(draft: &Draft, node: usize) -> String {

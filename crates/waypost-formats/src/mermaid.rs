@@ -3,9 +3,10 @@
 //! Writes only. A status shows as a sign and a shape as well as a colour.
 
 use waypost_core::{Draft, Status};
+use waypost_text::{excerpt, one_line, truncate};
 
 use crate::graph::{Graph, Step};
-use crate::label::{cut, one_line, sign};
+use crate::label::sign;
 use crate::write::{losses, plan_loss, task_loss};
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
 
@@ -27,7 +28,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
     for step in graph.grouped() {
         match step {
             Step::Open { node, level } => {
-                let label = escaped(&cut(&one_line(graph.tasks[node].spec.id.as_str()), GROUP_COLUMNS_MAX));
+                let label = escaped(&excerpt(graph.tasks[node].spec.id.as_str(), GROUP_COLUMNS_MAX));
                 text.push_str(&format!("{}subgraph g{node}[\"{label}\"]\n", margin(level)));
             }
             Step::Task { node, level } => {
@@ -44,7 +45,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
         }
     }
     for (n, (_, dependency)) in graph.outside.iter().enumerate() {
-        let label = escaped(&cut(&one_line(&dependency.to_string()), LABEL_COLUMNS_MAX));
+        let label = escaped(&excerpt(&dependency.to_string(), LABEL_COLUMNS_MAX));
         text.push_str(&format!("  o{n}>\"{label}\"]:::elsewhere\n"));
     }
     for (first, waiting) in &graph.edges {
@@ -70,7 +71,7 @@ pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
 
 /// Mermaid takes titles for HTML and drops what looks like a tag, so wide twins of those characters stand in for them.
 fn shown_title(title: &str) -> String {
-    cut(title, LABEL_COLUMNS_MAX).replace('<', "＜").replace('>', "＞").replace('&', "＆")
+    truncate(title, LABEL_COLUMNS_MAX).replace('<', "＜").replace('>', "＞").replace('&', "＆")
 }
 
 const CLASSES: &str = "  \
@@ -88,7 +89,7 @@ fn label(graph: &Graph<'_>, node: usize) -> String {
     let task = &graph.tasks[node];
     let (id, description) = (one_line(task.spec.id.as_str()), one_line(&task.spec.description));
     let gap = if description.is_empty() { "" } else { ": " };
-    cut(&format!("{} {id}{gap}{description}", sign(task.state.status)), LABEL_COLUMNS_MAX)
+    truncate(&format!("{} {id}{gap}{description}", sign(task.state.status)), LABEL_COLUMNS_MAX).into_owned()
 }
 
 /// The losses of a picture that shows titles, ids, descriptions, parents, dependencies and statuses, each on one line.

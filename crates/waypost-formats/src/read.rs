@@ -51,8 +51,7 @@ impl fmt::Display for Found<'_> {
             Value::Null => f.write_str("null"),
             Value::Bool(flag) => write!(f, "{flag}"),
             Value::Number(number) => write!(f, "{number}"),
-            Value::String(text) if text.chars().count() <= 40 => write!(f, "{text:?}"),
-            Value::String(text) => write!(f, "{:?}…", text.chars().take(40).collect::<String>()),
+            Value::String(text) => write!(f, "{:?}", waypost_text::truncate(text, 40)),
             Value::Array(_) => f.write_str("a list"),
             Value::Object(_) => f.write_str("an object"),
         }

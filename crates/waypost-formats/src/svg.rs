@@ -6,9 +6,10 @@
 use std::fmt::Write;
 
 use waypost_core::{Draft, Status};
+use waypost_text::{excerpt, one_line, truncate, wrap};
 
 use crate::graph::Graph;
-use crate::label::{cut, one_line, wrapped, xml};
+use crate::label::xml;
 use crate::layout::{Layout, Route, layered, levels};
 use crate::write::{losses, task_loss};
 use crate::{Dialect, Form, Loss, Unreadable, Writing};
@@ -50,7 +51,7 @@ fn what_is_lost(draft: &Draft, by_task: bool) -> Vec<Loss> {
     if by_task {
         for task in &draft.tasks {
             let description = &task.spec.description;
-            if cut(&one_line(description), TOOLTIP_COLUMNS) != *description {
+            if excerpt(description, TOOLTIP_COLUMNS) != *description {
                 lost.push(task_loss(&task.spec.id, "description"));
             }
         }
@@ -63,7 +64,7 @@ fn what_is_lost(draft: &Draft, by_task: bool) -> Vec<Loss> {
 /// The frame of every picture: style, title, the drawing itself, and what the signs mean.
 fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
     let title = match one_line(&draft.spec.title) {
-        title if title.is_empty() => "Plan".to_owned(),
+        title if title.is_empty() => "Plan".into(),
         title => title,
     };
     let counts: Vec<(Status, usize)> = Status::ALL
@@ -72,7 +73,7 @@ fn frame(draft: &Draft, body: &str, width: f64, height: f64) -> String {
         .filter(|(_, count)| *count > 0)
         .collect();
     let legend_width: f64 = counts.iter().map(|(status, count)| legend_step(*status, *count)).sum();
-    let title_shown = cut(&title, TITLE_COLUMNS);
+    let title_shown = truncate(&title, TITLE_COLUMNS);
     let title_width = title_shown.chars().count() as f64 * 10.0;
     let inner = width.max(legend_width).max(title_width).max(220.0);
     let (full_width, full_height) =
@@ -123,11 +124,8 @@ fn legend_step(status: Status, count: usize) -> f64 {
 
 /// Every task as a box.
 fn tasks(graph: &Graph<'_>) -> (String, f64, f64) {
-    let lines: Vec<Vec<String>> = graph
-        .tasks
-        .iter()
-        .map(|task| wrapped(&one_line(&task.spec.description), COLUMNS, LINES_MAX))
-        .collect();
+    let lines: Vec<Vec<String>> =
+        graph.tasks.iter().map(|task| wrap(&one_line(&task.spec.description), COLUMNS, LINES_MAX)).collect();
     let height = |lines: &Vec<String>| match lines.len() {
         0 => HEAD_HEIGHT,
         count => HEAD_HEIGHT + LINE_HEIGHT * count as f64 + 8.0,
@@ -209,16 +207,17 @@ fn task(
     let status = task.state.status.word();
     let id = one_line(task.spec.id.as_str());
     let mut tooltip = format!("{id} ({status})");
-    let description = cut(&one_line(&task.spec.description), TOOLTIP_COLUMNS);
+    let description = excerpt(&task.spec.description, TOOLTIP_COLUMNS);
     if !description.is_empty() {
         tooltip.push_str(&format!("\n{description}"));
     }
     if let Some(parent) = &task.spec.parent {
         tooltip.push_str(&format!("\npart of {}", one_line(parent.as_str())));
     }
-    let after: Vec<String> = task.spec.depends_on.iter().map(|on| one_line(&on.to_string())).collect();
+    let after: Vec<String> =
+        task.spec.depends_on.iter().map(|on| one_line(&on.to_string()).into_owned()).collect();
     if !after.is_empty() {
-        tooltip.push_str(&cut(&format!("\nafter {}", after.join(", ")), TOOLTIP_COLUMNS));
+        tooltip.push_str(&format!("\n{}", truncate(&format!("after {}", after.join(", ")), TOOLTIP_COLUMNS)));
     }
     let _ = write!(
         svg,
@@ -226,11 +225,11 @@ fn task(
          <rect width=\"{width}\" height=\"{height}\" rx=\"7\"/><use href=\"#sign-{status}\" x=\"8\" y=\"7\"/>\
          <text class=\"id\" x=\"29\" y=\"19\">{}</text>",
         xml(&tooltip),
-        xml(&cut(&id, ID_COLUMNS))
+        xml(&truncate(&id, ID_COLUMNS))
     );
     let aside = match (elsewhere.is_empty(), &task.spec.parent) {
-        (false, _) => Some(format!("⇠ {}", cut(&one_line(&elsewhere.join(", ")), PARENT_COLUMNS))),
-        (true, Some(parent)) => Some(format!("in {}", cut(&one_line(parent.as_str()), PARENT_COLUMNS))),
+        (false, _) => Some(format!("⇠ {}", excerpt(&elsewhere.join(", "), PARENT_COLUMNS))),
+        (true, Some(parent)) => Some(format!("in {}", excerpt(parent.as_str(), PARENT_COLUMNS))),
         (true, None) => None,
     };
     if let Some(aside) = aside {
@@ -313,13 +312,12 @@ const SIGNS: &str = "<defs>\
 <marker id=\"tip\" viewBox=\"0 0 8 8\" refX=\"2\" refY=\"4\" markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\" \
 markerUnits=\"userSpaceOnUse\"><path class=\"tip\" d=\"M0 0L8 4L0 8Z\"/></marker>\
 <g id=\"sign-pending\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/></g>\
-<g id=\"sign-running\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M5 3.8L10.6 7L5 10.2Z\"/></g>\
+<g id=\"sign-running\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"full\" d=\"M7 1A6 6 0 0 0 7 13Z\"/></g>\
 <g id=\"sign-done\"><circle class=\"full\" cx=\"7\" cy=\"7\" r=\"6.6\"/><path class=\"cut\" d=\"M3.8 7.2L6.2 9.6L10.4 4.8\"/></g>\
 <g id=\"sign-failed\"><path class=\"full\" d=\"M4.2 0.4H9.8L13.6 4.2V9.8L9.8 13.6H4.2L0.4 9.8V4.2Z\"/>\
 <path class=\"cut\" d=\"M4.6 4.6L9.4 9.4M9.4 4.6L4.6 9.4\"/></g>\
-<g id=\"sign-skipped\"><circle class=\"sign dashed\" cx=\"7\" cy=\"7\" r=\"6\"/>\
-<path class=\"stroke\" d=\"M4.4 4.4L7 7L4.4 9.6M7.6 4.4L10.2 7L7.6 9.6\"/></g>\
-<g id=\"sign-cancelled\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"stroke\" d=\"M3 11L11 3\"/></g>\
+<g id=\"sign-skipped\"><circle class=\"sign\" cx=\"7\" cy=\"7\" r=\"6\"/><path class=\"stroke\" d=\"M3 11L11 3\"/></g>\
+<g id=\"sign-cancelled\"><path class=\"full\" d=\"M2 2H12V12H2Z\"/></g>\
 </defs>";
 
 /// Colours for light and dark. Only plain rules: many viewers know no variables.
@@ -336,7 +334,6 @@ text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,
 .tip{fill:#6e7781}
 .task rect{stroke-width:1.3}
 .sign,.stroke{fill:none;stroke:currentColor;stroke-width:1.5}
-.dashed{stroke-dasharray:2.5 2}
 .cut{fill:none;stroke:#ffffff;stroke-width:1.8;stroke-linecap:round;stroke-linejoin:round}
 .full{fill:currentColor}
 .pending{color:#57606a}

@@ -5,20 +5,20 @@
 //! token, so that nobody ever gets at the sessions of another.
 
 mod api;
-mod gate;
+mod assets;
+mod host_origin_guard;
+mod listener;
 mod metrics;
-mod pages;
-mod serve;
+mod router;
 mod sessions;
-mod site;
 mod tokens;
 
 pub use api::{Api, openapi};
-pub use gate::Gate;
-pub use metrics::{METRICS_PATH, metrics};
-pub use serve::{
+pub use host_origin_guard::HostOriginGuard;
+pub use listener::{
     CONNECTIONS_MAX, HEADER_SECONDS_MAX, SPARE_CONNECTIONS_MAX, SPARE_SECONDS_MAX, STOP_SECONDS_MAX, serve,
 };
+pub use metrics::{METRICS_PATH, metrics};
+pub use router::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use sessions::{SESSION_SECONDS_MAX, SESSIONS_MAX};
-pub use site::{BODY_BYTES_MAX, BODY_SECONDS_MAX, Mount, Mounted, Site};
 pub use tokens::{Role, TOKENS_MAX, Token, TokenError, Tokens};

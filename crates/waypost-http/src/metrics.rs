@@ -13,7 +13,8 @@ use axum::routing::get;
 use waypost_core::{Phase, Timestamp};
 use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, meters};
 
-use crate::site::{Mount, Mounted};
+use crate::router::{Mount, Mounted};
+use crate::tokens::Token;
 
 /// Where it is.
 pub const METRICS_PATH: &str = "/metrics";
@@ -29,7 +30,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The place with the metrics of this process and this store.
 pub fn metrics(store: Arc<dyn Store>) -> Mount {
     let told: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
-    let make = move |_: &crate::Token| {
+    let make = move |_: &Token| {
         let (store, told) = (Arc::clone(&store), Arc::clone(&told));
         let answer = move || {
             let (store, told) = (Arc::clone(&store), Arc::clone(&told));
@@ -155,6 +156,7 @@ impl Page {
         for (status, count) in [
             ("ready", tasks.ready),
             ("blocked", tasks.blocked),
+            ("queued", tasks.queued),
             ("running", tasks.running),
             ("done", tasks.done),
             ("failed", tasks.failed),

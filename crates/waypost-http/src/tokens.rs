@@ -84,7 +84,7 @@ impl Token {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct TokenFile {
     tokens: Vec<Token>,
 }
 
@@ -281,7 +281,7 @@ impl Tokens {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.failed(error)),
         };
-        let kept: Result<Kept, _> = serde_json::from_str(&text);
+        let kept: Result<TokenFile, _> = serde_json::from_str(&text);
         Ok(kept.map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?.tokens)
     }
 
@@ -296,7 +296,7 @@ impl Tokens {
         File::lock(&lock).map_err(failed)?;
         let mut tokens = self.read()?;
         let changed = change(&mut tokens)?;
-        let text = serde_json::to_string_pretty(&Kept { tokens })
+        let text = serde_json::to_string_pretty(&TokenFile { tokens })
             .map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?;
         let temporary = self.path.with_extension("json.tmp");
         let put = |path: &Path| {

@@ -19,7 +19,7 @@ use self::partial_answer::Parts;
 use crate::{Answer, Ask};
 
 pub use capabilities::{Concession, Manner, TokensKey};
-pub use error_body::{SAID_CHARACTERS_MAX, Said};
+pub use error_body::{SAID_COLUMNS_MAX, Said};
 pub use partial_answer::{ANSWER_BYTES_MAX, Usage, WireError};
 pub use stream::Listener;
 

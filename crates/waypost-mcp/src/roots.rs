@@ -64,7 +64,7 @@ pub(crate) fn choose(roots: &[String], here: &Path) -> Result<Option<PathBuf>, B
 
 /// The folder of a `file://` address, as it really is.
 fn folder(uri: &str) -> Result<PathBuf, BadRoot> {
-    let not_a_file = || BadRoot::NotAFile(uri.chars().take(200).collect());
+    let not_a_file = || BadRoot::NotAFile(waypost_text::excerpt_bytes(uri, 200));
     let rest =
         uri.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("file://")).and_then(|_| uri.get(7..));
     let rest = rest.ok_or_else(not_a_file)?;

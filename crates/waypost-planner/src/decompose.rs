@@ -20,7 +20,7 @@ use session::{Held, marked, reasoning_of};
 use view::{Stage, View};
 
 pub use session::{
-    ADDED, Bounds, CHILDREN_LIMIT, Decompose, GIVEN_UP, Heard, Meaning, Progress, REASONING_CHARACTERS_MAX,
+    ADDED, Bounds, CHILDREN_LIMIT, Decompose, GIVEN_UP, Heard, Meaning, Progress, REASONING_BYTES_MAX,
     Refining, Stopped,
 };
 

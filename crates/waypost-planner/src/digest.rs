@@ -25,8 +25,8 @@ use waypost_llm::token_estimate::estimate;
 pub const SUMMARY_WORDS_MAX: usize = 100;
 /// Decisions, and artifacts, that a digest may list.
 pub const LIST_MAX: usize = 10;
-/// Characters of each of those.
-pub const ITEM_CHARACTERS_MAX: usize = 300;
+/// Columns of each of those.
+pub const ITEM_COLUMNS_MAX: usize = 300;
 /// Questions of an exam, unless somebody says otherwise.
 pub const QUESTIONS: usize = 5;
 /// Words of an answer in an exam.
@@ -261,7 +261,7 @@ impl Digesting {
             if items.len() > LIST_MAX {
                 reading.problem(format!("{name} has {} entries, over the limit of {LIST_MAX}", items.len()));
             }
-            items.into_iter().map(|item| one_line(&item, ITEM_CHARACTERS_MAX)).collect::<Vec<_>>()
+            items.into_iter().map(|item| one_line(&item, ITEM_COLUMNS_MAX)).collect::<Vec<_>>()
         };
         let key_decisions = list(&["key_decisions", "decisions"], "`key_decisions`");
         let artifacts = list(&["artifacts", "key_artifacts"], "`artifacts`");

@@ -20,8 +20,8 @@ pub const TASKS_MAX: usize = 20;
 pub const TASKS_ASKED_MAX: usize = 100_000;
 /// Bytes of the goal and of everything that a model is given to read with it.
 pub const INPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Characters of a plan's title.
-const TITLE_CHARACTERS_MAX: usize = 100;
+/// Columns of a plan's title.
+const TITLE_COLUMNS_MAX: usize = 100;
 
 /// A text that the model is given to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,7 +255,7 @@ impl Generate {
                 reading.problem(format!("task {id}: it says the same as task {twin}; leave one of them out"));
             }
         }
-        let mut draft = Draft::new(one_line(goal, TITLE_CHARACTERS_MAX));
+        let mut draft = Draft::new(one_line(goal, TITLE_COLUMNS_MAX));
         draft.spec.goal = goal.to_owned();
         draft.tasks = tasks.into_iter().map(Task::new).collect();
         for problem in validate(&draft) {

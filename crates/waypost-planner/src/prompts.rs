@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 use ring::digest;
 
+use waypost_text::truncate;
+
 use crate::Purpose;
 
 /// Bytes of a template.
@@ -197,14 +199,14 @@ fn read(known: &Known, text: &str, origin: &str) -> Result<Template, BadPrompt> 
     let mut rest = body;
     while let Some((before, after)) = rest.split_once("{{") {
         let Some((placeholder, behind)) = after.split_once("}}") else {
-            let after = after.lines().next().unwrap_or_default().chars().take(40).collect();
+            let after = truncate(after.lines().next().unwrap_or_default(), 40).into_owned();
             return Err(BadPrompt::Unclosed { name: name(), after });
         };
         let placeholder = placeholder.trim();
         if !known.placeholders.contains(&placeholder) {
             return Err(BadPrompt::UnknownPlaceholder {
                 name: name(),
-                placeholder: placeholder.chars().take(80).collect(),
+                placeholder: truncate(placeholder, 80).into_owned(),
                 known: known.placeholders.iter().map(|&known| known.to_owned()).collect(),
             });
         }

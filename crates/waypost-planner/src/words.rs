@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use waypost_text::{excerpt, truncate_bytes};
+
 /// Of all words of two descriptions, the share that must be in both before one restates the other.
 pub const RESTATEMENT_PERCENT: usize = 90;
 
@@ -64,15 +66,12 @@ pub(crate) fn restates(one: &str, other: &str) -> bool {
     all > 0 && in_both * 100 >= RESTATEMENT_PERCENT * all
 }
 
-/// The first `max` characters of a text, with a mark where something is left out.
-pub(crate) fn cut(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
-    }
+/// At most so many bytes of a text, its lines kept.
+pub(crate) fn cut(text: &str, bytes_max: usize) -> String {
+    truncate_bytes(text, bytes_max).into_owned()
 }
 
-/// A text in one line.
-pub(crate) fn one_line(text: &str, max: usize) -> String {
-    cut(&text.split_whitespace().collect::<Vec<_>>().join(" "), max)
+/// A text in one line of at most so many columns.
+pub(crate) fn one_line(text: &str, columns: usize) -> String {
+    excerpt(text, columns).into_owned()
 }

@@ -1,7 +1,8 @@
 //! Differences between two versions, in lines with a sign: `+` new, `-` gone, `~` changed. Finds none itself, and knows
 //! neither colours nor widths.
 
-use waypost_core::{Change, Difference, line_changes, seemly};
+use waypost_core::{Change, Difference, line_changes};
+use waypost_text::{count, sanitize_line};
 
 /// Lines of one changed text that are shown.
 const TEXT_LINES_MAX: usize = 60;
@@ -68,18 +69,16 @@ fn changed(
     if texts == Texts::ByLine && (before.contains('\n') || after.contains('\n')) {
         lines.push((Sign::Changed, format!("~ {name}:")));
         let changes = line_changes(before, after);
-        let counted =
-            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         for change in changes.iter().take(TEXT_LINES_MAX) {
             lines.push(match change {
                 Change::Same(same) => (Sign::Around, format!("      {}", clean(same))),
                 Change::Old(old) => (Sign::Gone, format!("    - {}", clean(old))),
                 Change::New(new) => (Sign::New, format!("    + {}", clean(new))),
-                Change::Gap(count) => (Sign::Around, format!("    … {}", counted(*count, "line"))),
+                Change::Gap(lines) => (Sign::Around, format!("    … {}", count(*lines, "line"))),
             });
         }
         if changes.len() > TEXT_LINES_MAX {
-            let more = counted(changes.len() - TEXT_LINES_MAX, "more line");
+            let more = count(changes.len() - TEXT_LINES_MAX, "more line");
             lines.push((Sign::Around, format!("    … {more}")));
         }
         return;
@@ -93,5 +92,5 @@ fn changed(
 
 /// A line in which a plan's text cannot steer a terminal.
 fn clean(text: &str) -> String {
-    seemly(text).replace('\t', "    ")
+    sanitize_line(&text.trim_end_matches('\r').replace('\t', "    ")).into_owned()
 }

@@ -1,11 +1,12 @@
 //! What happened in one version, in a few words. Reads events and nothing else.
 
-use waypost_core::{Consequence, Event, TaskId, steers};
+use waypost_core::{Consequence, Event, TaskId};
+use waypost_text::{count, excerpt};
 
 /// Names that one line lists.
 const NAMES_MAX: usize = 4;
-/// Characters of a text that is quoted.
-const QUOTE_CHARACTERS: usize = 40;
+/// Columns of a text that is quoted.
+const QUOTE_COLUMNS: usize = 41;
 
 /// All events of a version on one line.
 pub fn summary(events: &[Event]) -> String {
@@ -23,36 +24,19 @@ fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
 }
 
 fn with(words: &str, more: &str) -> String {
-    let more = short(more);
+    let more = excerpt(more, QUOTE_COLUMNS);
     if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
 }
 
-fn counted(tasks: usize) -> String {
-    format!("{tasks} task{}", if tasks == 1 { "" } else { "s" })
-}
-
-/// The beginning of a text on one line. Text of a plan cannot steer a terminal or look like another line.
-fn short(text: &str) -> String {
-    let blank = |character: char| steers(character) || character.is_whitespace();
-    let mut line = String::new();
-    let mut left = QUOTE_CHARACTERS;
-    for word in text.split(blank).filter(|word| !word.is_empty()) {
-        for character in (!line.is_empty()).then_some(' ').into_iter().chain(word.chars()) {
-            if left == 0 {
-                line.truncate(line.trim_end().len());
-                return line + "…";
-            }
-            line.push(character);
-            left -= 1;
-        }
-    }
-    line
+/// Which attempt it was, unless it was the first.
+fn again(attempt: u32) -> String {
+    if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() }
 }
 
 fn event_words(event: &Event) -> String {
     match event {
         Event::PlanCreated { draft, .. } => {
-            format!("created with {}", counted(draft.tasks.len()))
+            format!("created with {}", count(draft.tasks.len(), "task"))
         }
         Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } => {
             let changed = [
@@ -97,9 +81,9 @@ fn event_words(event: &Event) -> String {
         Event::PlanFinished { phase, summary } => with(phase.word(), summary),
         Event::PlanArchived {} => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
-        Event::TaskStarted { task, attempt, worker } => {
-            let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            format!("{worker} started {task}{attempt}")
+        Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
+        Event::TaskStarted { task, attempt, worker, .. } => {
+            format!("{worker} started {task}{}", again(*attempt))
         }
         Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
         Event::TaskDone { task, result, evidence, .. } => {

@@ -2,20 +2,13 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task};
+use waypost_text::excerpt;
 
 /// Names of children and dependants that are told of one task.
 const NAMES_MAX: usize = 500;
 
-/// A text, cut where it is long.
-pub fn cut_text(text: &str, characters_max: usize) -> String {
-    match text.char_indices().nth(characters_max) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
 /// A task in a list: what is the same everywhere, with this much of what it says. Fields that say nothing are left out.
-pub fn task_row(plan: &Plan, task: &Task, description: String, characters_max: usize) -> Map<String, Value> {
+pub fn task_row(plan: &Plan, task: &Task, description: String, columns: usize) -> Map<String, Value> {
     let (spec, state) = (&task.spec, &task.state);
     let mut fields = Map::new();
     fields.insert("id".to_owned(), spec.id.as_str().into());
@@ -35,7 +28,7 @@ pub fn task_row(plan: &Plan, task: &Task, description: String, characters_max: u
     }
     for (name, text) in [("worker", &state.worker), ("progress", &state.progress)] {
         if let Some(text) = text {
-            fields.insert(name.to_owned(), cut_text(text, characters_max).into());
+            fields.insert(name.to_owned(), excerpt(text, columns).into());
         }
     }
     if state.attempt > 0 {

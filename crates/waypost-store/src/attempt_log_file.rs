@@ -54,9 +54,8 @@ pub fn find_log(
         return Ok(FoundLog::File { text, bytes });
     }
     if let Some(mut copy) = plans.attempt_log(plan, task, attempt)? {
-        let from = copy.text.len().saturating_sub(usize::try_from(bytes_max).unwrap_or(usize::MAX));
-        let from = (from..).find(|&at| copy.text.is_char_boundary(at)).unwrap_or(0);
-        copy.text.drain(..from);
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        copy.text = waypost_text::tail_bytes(&copy.text, bytes_max).to_owned();
         return Ok(FoundLog::Copy(Box::new(copy)));
     }
     let elsewhere = worker.filter(|worker| worker_identity::is_elsewhere(worker)).map(str::to_owned);

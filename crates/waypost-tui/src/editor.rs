@@ -283,7 +283,7 @@ impl Editor {
         }
         let shown = deletion.dependants.iter().take(NAMES_MAX).filter_map(|id| sheet.place(id));
         for spec in shown.map(|at| sheet.rows()[at].spec()) {
-            lines.push(format!("  {}  {}", spec.id, text::cut(&spec.description, 60)));
+            lines.push(format!("  {}  {}", spec.id, text::truncate(&spec.description, 60)));
         }
         if dependants > NAMES_MAX {
             lines.push(format!("  … and {} more", dependants - NAMES_MAX));

@@ -70,7 +70,7 @@ impl Picture {
             .map(|(&at, ring)| {
                 let row = &sheet.rows()[at];
                 let mark = if *ring { " ↺" } else { "" };
-                format!("{} {}{mark}", sign(row.standing), text::cut(row.id().as_str(), LABEL_MAX))
+                format!("{} {}{mark}", sign(row.standing), text::truncate(row.id().as_str(), LABEL_MAX))
             })
             .collect();
         let mut widths = vec![1; order.layers.len()];
@@ -131,7 +131,7 @@ impl Picture {
                 style =
                     style.add_modifier(Modifier::REVERSED | Modifier::BOLD).remove_modifier(Modifier::DIM);
             }
-            let label = text::skip(&drawn.label, hidden);
+            let label = text::skip_columns(&drawn.label, hidden);
             put(buffer, (area.x + x as u16, area.y + y as u16), area.width - x as u16, &label, style);
         }
     }

@@ -40,18 +40,18 @@ pub struct Ground {
 }
 
 /// Makes a store that is not there yet.
-pub type Make = Box<dyn FnOnce() -> Result<Plans, Trouble> + Send>;
+pub type Make = Box<dyn FnOnce() -> Result<Arc<Plans>, Trouble> + Send>;
 
 impl Ground {
     /// With its plans; `make` makes the store when the first plan is written, where there is none yet.
     pub fn new(
         name: impl Into<String>,
-        plans: Plans,
+        plans: Arc<Plans>,
         make: Option<Make>,
         config: Arc<Config>,
         around: Surroundings,
     ) -> Self {
-        let (plans, make) = (Mutex::new(Arc::new(plans)), Mutex::new(make));
+        let (plans, make) = (Mutex::new(plans), Mutex::new(make));
         Self { name: name.into(), config, around, plans, make, damage: Mutex::default() }
     }
 
@@ -80,7 +80,7 @@ impl Ground {
     fn plans_to_add_to(&self) -> Result<(Arc<Plans>, bool), Trouble> {
         let make = self.make.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(make) = make else { return Ok((self.plans(), false)) };
-        let made = Arc::new(make()?);
+        let made = make()?;
         *self.plans.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&made);
         Ok((made, true))
     }

@@ -80,7 +80,7 @@ fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'stat
                 Span::raw("    "),
                 Span::styled(text::fit(&shown, KEYS_COLUMNS), theme.accent()),
                 Span::raw(" "),
-                Span::raw(text::cut(binding.help, room)),
+                Span::raw(text::truncate(binding.help, room)),
             ]));
         }
     }

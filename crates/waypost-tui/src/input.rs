@@ -2,6 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
+use waypost_text::is_unsafe_char;
 
 /// Bytes that can be typed into one field.
 pub const TYPED_BYTES_MAX: usize = waypost_core::limits::TEXT_BYTES_MAX;
@@ -42,13 +43,13 @@ impl Input {
         self.many_lines
     }
 
-    /// Puts text where the cursor is. Control characters are left out, and line breaks too where there is one line.
+    /// Puts text where the cursor is. Control characters and invisible ones are left out, and line breaks too where there is one line.
     pub fn insert(&mut self, text: &str) {
         let kept: String = text
             .replace("\r\n", "\n")
             .chars()
             .map(|c| if matches!(c, '\r' | '\n' | '\t') && !self.many_lines { ' ' } else { c })
-            .filter(|c| !c.is_control() || self.many_lines && matches!(c, '\n' | '\t'))
+            .filter(|&c| !is_unsafe_char(c) || self.many_lines && matches!(c, '\n' | '\t'))
             .collect();
         if self.text.len() + kept.len() <= TYPED_BYTES_MAX {
             self.text.insert_str(self.cursor, &kept);

@@ -141,7 +141,8 @@ impl RunView {
 
     /// Whether something on the screen changes by itself.
     pub fn has_a_clock(&self) -> bool {
-        let runs = |standings: &Standings| standings.phase == Phase::Active || standings.counts.running > 0;
+        let runs =
+            |standings: &Standings| standings.phase == Phase::Active || standings.counts.in_progress() > 0;
         self.standings.as_deref().is_some_and(runs)
     }
 

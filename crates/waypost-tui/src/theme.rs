@@ -3,6 +3,7 @@
 
 use ratatui::style::{Color, Modifier, Style};
 use waypost_core::{Phase, Standing};
+use waypost_text::Role;
 
 /// The look of everything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,46 +72,41 @@ impl Theme {
         self.colour(Color::Red).add_modifier(Modifier::BOLD)
     }
 
+    /// What a status means.
+    pub fn role(self, role: Role) -> Style {
+        match role {
+            Role::You => self.colour(Color::Magenta),
+            Role::Failed => self.colour(Color::Red),
+            Role::Running => self.colour(Color::Blue),
+            Role::Checking => self.colour(Color::Cyan),
+            Role::Ready => self.text(),
+            Role::Blocked | Role::Stopped | Role::Skipped => self.quiet(),
+            Role::Done => self.colour(Color::Green),
+            Role::Risk => self.colour(Color::Yellow),
+        }
+    }
+
     /// Where a task stands.
     pub fn standing(self, standing: Standing) -> Style {
-        match standing {
-            Standing::Blocked => self.quiet(),
-            Standing::Ready => self.text(),
-            Standing::Reported | Standing::Asking => self.colour(Color::Magenta),
-            Standing::Running => self.colour(Color::Blue),
-            Standing::Done => self.colour(Color::Green),
-            Standing::Failed => self.colour(Color::Red),
-            Standing::Skipped | Standing::Cancelled => self.quiet(),
-        }
+        self.role(standing.sign().role())
     }
 
     /// Where a plan stands.
     pub fn phase(self, phase: Phase) -> Style {
         match phase {
             Phase::Draft => self.text(),
-            Phase::AwaitingApproval => self.colour(Color::Yellow),
-            Phase::Active => self.colour(Color::Blue),
-            Phase::Paused => self.colour(Color::Magenta),
-            Phase::Completed => self.colour(Color::Green),
-            Phase::Failed => self.colour(Color::Red),
-            Phase::Cancelled => self.quiet(),
+            Phase::AwaitingApproval => self.role(Role::You),
+            Phase::Active => self.role(Role::Running),
+            Phase::Paused | Phase::Cancelled => self.role(Role::Stopped),
+            Phase::Completed => self.role(Role::Done),
+            Phase::Failed => self.role(Role::Failed),
         }
     }
 }
 
-/// The sign of where a task stands: one column wide in every font.
+/// The sign of where a task stands.
 pub fn sign(standing: Standing) -> &'static str {
-    match standing {
-        Standing::Blocked => "◌",
-        Standing::Ready => "○",
-        Standing::Reported => "◍",
-        Standing::Asking => "?",
-        Standing::Running => "↻",
-        Standing::Done => "✓",
-        Standing::Failed => "✗",
-        Standing::Skipped => "⊘",
-        Standing::Cancelled => "■",
-    }
+    standing.sign().glyph()
 }
 
 /// Where a plan stands, in a word that fits a column.

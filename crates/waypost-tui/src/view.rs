@@ -69,7 +69,7 @@ fn too_small(frame: &mut Frame<'_>, size: Rect) {
     ];
     let top = size.y + size.height.saturating_sub(lines.len() as u16) / 2;
     for (row, line) in (top..size.bottom()).zip(lines) {
-        let line = text::cut(&line, usize::from(size.width));
+        let line = text::truncate(&line, usize::from(size.width));
         put(frame.buffer_mut(), (size.x, row), size.width, &line, Style::new());
     }
 }
@@ -79,7 +79,7 @@ pub fn put(buffer: &mut Buffer, (x, y): (u16, u16), columns: u16, line: &str, st
     let area = buffer.area;
     if area.contains(Position::new(x, y)) {
         let room = columns.min(area.right() - x);
-        buffer.set_stringn(x, y, text::line(line), usize::from(room), style);
+        buffer.set_stringn(x, y, text::sanitize_line(line), usize::from(room), style);
     }
 }
 
@@ -109,7 +109,7 @@ pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) 
             NoteKind::Warning => ("!", theme.warning()),
             NoteKind::Wrong => ("✗", theme.wrong()),
         };
-        let line = text::cut(&format!(" {sign} {}", note.text), usize::from(area.width));
+        let line = text::truncate(&format!(" {sign} {}", note.text), usize::from(area.width)).into_owned();
         put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
         return;
     }
@@ -189,7 +189,7 @@ pub(crate) fn footer_hit(app: &App, at: Position) -> Option<Action> {
 /// A box with a title, its inside.
 pub fn framed(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, active: bool) -> Rect {
     let style = if active { theme.edge_active() } else { theme.edge() };
-    let title = text::cut(title, usize::from(area.width.saturating_sub(4)));
+    let title = text::truncate(title, usize::from(area.width.saturating_sub(4)));
     let block = Block::bordered().border_type(BorderType::Rounded).border_style(style);
     let block = if title.is_empty() {
         block
@@ -207,10 +207,10 @@ pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &Input, style: Style
         return;
     }
     let columns = usize::from(area.width);
-    let before = text::line(&input.text()[..input.cursor()]).into_owned();
+    let before = text::sanitize_line(&input.text()[..input.cursor()]).into_owned();
     let hidden = (text::width(&before) + 1).saturating_sub(columns);
-    let all = text::line(input.text());
-    let shown = text::skip(&all, hidden);
+    let all = text::sanitize_line(input.text());
+    let shown = text::skip_columns(&all, hidden);
     put(frame.buffer_mut(), (area.x, area.y), area.width, &text::fit(&shown, columns), style);
     let at = area.x + (text::width(&before) - hidden).min(columns - 1) as u16;
     frame.set_cursor_position((at, area.y));

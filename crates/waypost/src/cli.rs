@@ -1,11 +1,9 @@
 //! The command line: what can be asked, and how it is written. Does nothing.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use waypost_formats::Dialect;
+use clap::{Parser, Subcommand};
 
 use crate::commands as command;
-use crate::output::Color;
+use crate::options::Global;
 
 const AFTER_HELP: &str = "\
 Plans and tasks can be named by any unambiguous beginning of their id.
@@ -48,39 +46,6 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// What every command takes.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
-pub(crate) struct Global {
-    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: (otherwise the repository's own,
-    /// .waypost/waypost.db)
-    #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
-    pub(crate) store: Option<String>,
-    /// Use the user's own store instead of the repository's
-    #[arg(long, global = true)]
-    pub(crate) global: bool,
-    /// Do everything as if started in this folder
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
-    pub(crate) directory: Option<std::path::PathBuf>,
-    /// Who asks: person:NAME or agent:NAME (otherwise WAYPOST_ACTOR, the agent whose shell this is, or the user)
-    #[arg(long = "as", global = true, value_name = "WHO")]
-    pub(crate) actor: Option<String>,
-    /// Answer in JSON; errors too, on stderr
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// When to colour
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
-    pub(crate) color: Color,
-}
-
-// What every write takes.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Guard {
-    /// Write only if the plan is still at this version (exit 3 otherwise)
-    #[arg(long, value_name = "N")]
-    pub(crate) expect_version: Option<u64>,
-}
-
 // What can be asked.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
@@ -92,7 +57,7 @@ pub(crate) enum Command {
     /// Break a goal, a plan or a task down until every part is small enough
     Decompose(command::decompose::Decompose),
     /// Go on with thinking that has not come to its end
-    Continue(command::go_on::GoOn),
+    Continue(command::continue_planning::Continue),
     /// Take back the thinking about a goal, with everything below it
     Rollback(command::rollback::Rollback),
     /// Show everything that was thought about a goal, and what models were asked
@@ -140,38 +105,38 @@ pub(crate) enum Command {
     Add(command::task_add::Add),
     /// Begin to work on a task
     #[command(visible_alias = "claim")]
-    Start(command::work::Start),
+    Start(command::task_lifecycle::Start),
     /// Say how far a running task is
-    Progress(command::work::Progress),
+    Progress(command::task_lifecycle::Progress),
     /// Say that a task is done
     #[command(visible_aliases = ["close", "complete", "finish"])]
-    Done(command::work::Done),
+    Done(command::task_lifecycle::Done),
     /// Say that a task failed
-    Fail(command::work::Fail),
+    Fail(command::task_lifecycle::Fail),
     /// Pass over a task
-    Skip(command::work::Skip),
+    Skip(command::task_lifecycle::Skip),
     /// Ask a person about a task you work on, and leave it until there is an answer
-    Ask(command::leave::Ask),
+    Ask(command::ask_release::AskPerson),
     /// Show what waits for a person's word, or give it (only a person can)
     Answer(command::answer::Answer),
     /// Give back a task you work on, undone
-    Release(command::leave::Release),
+    Release(command::ask_release::Release),
     /// Do again what failed: one task, or all of the plan
-    Retry(command::work::Retry),
+    Retry(command::task_lifecycle::Retry),
     /// Stop a task, or the whole plan
-    Cancel(command::work::Cancel),
+    Cancel(command::task_lifecycle::Cancel),
     /// Allow a plan to run (only a person can)
-    Approve(command::phase::Approve),
+    Approve(command::plan_lifecycle::Approve),
     /// Do not allow a plan to run (only a person can)
-    Reject(command::phase::Reject),
+    Reject(command::plan_lifecycle::Reject),
     /// Ask a person to approve a plan
-    RequestApproval(command::phase::RequestApproval),
+    RequestApproval(command::plan_lifecycle::RequestApproval),
     /// Start nothing new in a plan
-    Pause(command::phase::Pause),
+    Pause(command::plan_lifecycle::Pause),
     /// Go on with a paused plan
-    Resume(command::phase::Resume),
+    Resume(command::plan_lifecycle::Resume),
     /// End a plan
-    FinishPlan(command::phase::FinishPlan),
+    FinishPlan(command::plan_lifecycle::FinishPlan),
     /// Read or write a plan's free words for where it stands
     #[command(subcommand)]
     Status(command::status::Status),
@@ -234,65 +199,18 @@ pub(crate) enum Task {
     Revise(command::task_revise::Revise),
     /// Take a task out, with its children
     #[command(visible_alias = "rm")]
-    Remove(command::task_place::Remove),
+    Remove(command::task_move::Remove),
     /// Give a task another place or parent
     #[command(visible_alias = "mv")]
-    Move(command::task_place::Move),
+    Move(command::task_move::Move),
     /// Pass over a task
-    Skip(command::work::Skip),
+    Skip(command::task_lifecycle::Skip),
     /// Show everything about a task
     Show(command::show::ShowTask),
     /// Say that a task is done
-    Done(command::work::Done),
+    Done(command::task_lifecycle::Done),
     /// Say that a task failed
-    Fail(command::work::Fail),
+    Fail(command::task_lifecycle::Fail),
     /// Begin to work on a task
-    Start(command::work::Start),
-}
-
-/// Reads the name of a format.
-pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::ALL.map(|dialect| {
-        let value = PossibleValue::new(dialect.name());
-        match dialect {
-            Dialect::Native => value.alias("json"),
-            Dialect::Markdown => value.alias("md"),
-            Dialect::PlanDocument => value.alias("plan_document"),
-            Dialect::Clido
-            | Dialect::Jaato
-            | Dialect::Frctl
-            | Dialect::Agora
-            | Dialect::Checklist
-            | Dialect::TaskMaster
-            | Dialect::Beads
-            | Dialect::Backlog
-            | Dialect::Mermaid
-            | Dialect::Dot
-            | Dialect::Graphml
-            | Dialect::Svg => value,
-        }
-    });
-    PossibleValuesParser::new(names).try_map(|name| {
-        let name = match name.as_str() {
-            "json" => "native",
-            "md" => "markdown",
-            "plan_document" => "plan-document",
-            name => name,
-        };
-        name.parse::<Dialect>()
-    })
-}
-
-/// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.
-pub(crate) fn seconds(text: &str) -> Result<u32, String> {
-    let (number, factor) = match text.char_indices().next_back() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3_600),
-        Some((at, 'd')) => (&text[..at], 86_400),
-        Some(_) | None => (text, 1),
-    };
-    let number: u32 =
-        number.parse().map_err(|_| "write a span of time such as 90, 90s, 15m or 2h".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "this is longer than a hundred years".to_owned())
+    Start(command::task_lifecycle::Start),
 }

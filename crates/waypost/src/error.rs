@@ -6,14 +6,15 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
+use waypost_service::{Hint, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
 
 /// Problems that are shown to people; programs get all of them.
 const PROBLEMS_SHOWN_MAX: usize = 100;
-/// Characters of a value that programs get with a conflict.
-const VALUE_CHARACTERS_MAX: usize = 200;
+/// Bytes of a value that programs get with a conflict.
+const VALUE_BYTES_MAX: usize = 200;
 
 /// How the process ends. Documented in `--help` and in `docs/cli.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The word for programs, where nothing more exact is known.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Usage => "usage",
@@ -71,7 +72,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit,
-            code: exit.word().to_owned(),
+            code: exit.as_str().to_owned(),
             message: message.into(),
             details: Vec::new(),
             hint: hint.into(),
@@ -161,6 +162,18 @@ impl Failure {
         failure
     }
 
+    /// Why a text could not be written into a plan, each problem named with the file that it is in.
+    pub(crate) fn of_text(name: &str, error: ServiceError) -> Self {
+        match error {
+            ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
+                let in_file = |problem| (Some(name.to_owned()), problem);
+                let problems: Vec<_> = problems.into_iter().map(in_file).collect();
+                Self::invalid(&subject.to_string(), &problems)
+            }
+            error => error.into(),
+        }
+    }
+
     /// Adds a line for people.
     pub(crate) fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.details.push(detail.into());
@@ -218,71 +231,76 @@ impl From<StoreError> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        if let Refusal::Invalid { problems } = &refusal {
-            let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
-            return Self::invalid("the plan that this would make", &problems);
-        }
-        let exit = match &refusal {
-            Refusal::Invalid { .. } => Exit::Invalid,
-            Refusal::NoSuchTask { .. } => Exit::NotFound,
-            Refusal::NotWhatWasLookedAt { .. } => Exit::Conflict,
-            Refusal::WrongStatus { .. }
-            | Refusal::WrongPhase { .. }
-            | Refusal::NeedsApproval {}
-            | Refusal::OnlyAPerson { .. }
-            | Refusal::StaleAttempt { .. }
-            | Refusal::AlreadyRunning { .. }
-            | Refusal::Blocked { .. }
-            | Refusal::HasDependants { .. }
-            | Refusal::IsParent { .. }
-            | Refusal::MachineWork { .. }
-            | Refusal::AwaitsCheck { .. }
-            | Refusal::AwaitsAnswer { .. }
-            | Refusal::NoQuestion { .. }
-            | Refusal::NotAChoice { .. }
-            | Refusal::NoEvidence { .. }
-            | Refusal::NotAwaited { .. }
-            | Refusal::StillRunning { .. }
-            | Refusal::LockHeld { .. }
-            | Refusal::QueueFull { .. }
-            | Refusal::Archived {}
-            | Refusal::AlreadyExists {}
-            | Refusal::NotCreated {} => Exit::Failed,
-        };
-        let mut failure = Self::new(exit, refusal.to_string(), refusal.hint());
-        if let Ok(Value::Object(mut facts)) = serde_json::to_value(&refusal) {
-            if let Some(Value::String(code)) = facts.shift_remove("code") {
-                failure.code = code;
-            }
-            *failure.facts = facts;
-        }
-        failure
+        ServiceError::from(refusal).into()
     }
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let hint = error.hint();
-        let message = error.to_string();
-        match error {
-            WriteError::Refused(refusal) => refusal.into(),
-            WriteError::Store(error) => error.into(),
-            WriteError::Conflict(conflict) => of_conflict(message, &conflict),
-            WriteError::NotFound(plan) => {
-                Self { code: "no_such_plan".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("plan", plan)
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        let (code, hint) = (error.code(), hint_text(&error.hint()));
+        let failure = match &error {
+            ServiceError::Invalid { subject, problems } => {
+                let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
+                return Self::invalid(&subject.to_string(), &problems);
             }
-            WriteError::Ambiguous { candidates, .. } => {
-                let names: Vec<Value> = candidates.iter().map(|id| id.as_str().into()).collect();
-                Self { code: "ambiguous".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("candidates", names)
+            ServiceError::Unreadable { name, error } => return Self::unreadable(name, error),
+            ServiceError::Conflict(conflict) => return of_conflict(error.to_string(), conflict),
+            ServiceError::Configuration { message, details, hint } => {
+                let mut failure = Self::new(Exit::Invalid, message.clone(), hint.clone());
+                failure.details.clone_from(details);
+                return failure;
             }
-            WriteError::NoSuchVersion { current, .. } => {
-                Self { code: "no_such_version".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("current", current)
+            ServiceError::Store(_) => match error {
+                ServiceError::Store(error) => return error.into(),
+                _ => Self::failed(error.to_string(), hint),
+            },
+            ServiceError::Refused(refusal) => Self::new(exit_of(refusal), error.to_string(), hint),
+            ServiceError::NoSuchPlan(_)
+            | ServiceError::Ambiguous { .. }
+            | ServiceError::NoSuchVersion { .. } => Self::not_found(error.to_string(), hint),
+            ServiceError::NotOnePlan { .. } => return Self::usage(error.to_string(), hint),
+            ServiceError::IdUsed(_) | ServiceError::HeldByOtherSession { .. } => {
+                Self::failed(error.to_string(), hint)
             }
-            WriteError::IdUsed(_) => Self { code: "id_used".to_owned(), ..Self::failed(message, hint) },
+        };
+        Self { code, facts: Box::new(error.facts()), ..failure }
+    }
+}
+
+fn exit_of(refusal: &Refusal) -> Exit {
+    match refusal {
+        Refusal::Invalid { .. } => Exit::Invalid,
+        Refusal::NoSuchTask { .. } => Exit::NotFound,
+        Refusal::NotWhatWasLookedAt { .. } => Exit::Conflict,
+        _ => Exit::Failed,
+    }
+}
+
+/// What to do next, in commands of this program.
+fn hint_text(hint: &Hint) -> String {
+    match hint {
+        Hint::None => String::new(),
+        Hint::ListPlans => "`waypost list` shows the plans".to_owned(),
+        Hint::ListVersions(_) => "`waypost history` shows the versions".to_owned(),
+        Hint::LongerId => "write more of the id".to_owned(),
+        Hint::OtherId => "choose another id, or leave it out to get a new one".to_owned(),
+        Hint::ReadChanges { current, .. } => {
+            format!("look at what changed since, then write again with --expect-version {current}")
         }
+        Hint::FixProblems => "correct all of them, then try again".to_owned(),
+        Hint::NameFormat => "say which it is with --format; `waypost schema` lists the formats".to_owned(),
+        Hint::OtherFormat => "give another format; `waypost schema` lists them".to_owned(),
+        Hint::FixText => "correct the file there".to_owned(),
+        Hint::RightText => "see that this is the right file".to_owned(),
+        Hint::OnePlan => "name a file with one plan".to_owned(),
+        Hint::TakeOver => "take another task".to_owned(),
+        Hint::Text(text) => text.clone(),
     }
 }
 
@@ -301,7 +319,7 @@ fn of_conflict(message: String, conflict: &Conflict) -> Failure {
         let more = format!("  … and {unseen} more (`waypost diff {} {}`)", conflict.plan, conflict.known);
         failure.details.push(more);
     }
-    let shortened = conflict.differences.iter().map(|one| differences::json(one, VALUE_CHARACTERS_MAX));
+    let shortened = conflict.differences.iter().map(|one| differences::json(one, VALUE_BYTES_MAX));
     let facts = [
         ("plan", conflict.plan.as_str().into()),
         ("known", conflict.known.into()),

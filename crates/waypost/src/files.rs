@@ -44,7 +44,7 @@ pub(crate) fn name_of(path: &str) -> &str {
 }
 
 /// A text given on the command line: `@FILE` is read from the file, `@-` from standard input.
-pub(crate) fn said_or_read(text: &str) -> Outcome<String> {
+pub(crate) fn text_argument(text: &str) -> Outcome<String> {
     match text.strip_prefix('@') {
         Some(path) => read(path),
         None => Ok(text.to_owned()),

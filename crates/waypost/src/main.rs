@@ -9,12 +9,15 @@ mod context;
 mod error;
 mod files;
 mod instructions;
+mod load_config;
+mod options;
 mod output;
-mod setup;
-mod source;
-mod thinking;
+mod plan_input;
+mod planning;
+mod store_location;
+mod style;
 mod view;
-mod workspace;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
         Err(error) => return misread(&error),
     };
     let mut context = Context::new(cli.global);
-    waypost_exec::traces::begin(&setup::variables());
+    waypost_exec::traces::begin(&load_config::variables());
     let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
     waypost_exec::traces::finish();
     ended(context.out, outcome)
@@ -61,6 +64,13 @@ fn misread(error: &clap::Error) -> ExitCode {
         let failure =
             Failure::usage(message.replace('\n', " "), "`waypost help` shows the commands and their options");
         return ended(Output::new(true, Color::Never), Err(failure));
+    }
+    // An argument that is quoted in the message must not steer the terminal; then it is shown without clap's colours.
+    let is_hostile = |word: std::ffi::OsString| word.to_string_lossy().contains(waypost_text::is_unsafe_char);
+    if !asked_for && std::env::args_os().any(is_hostile) {
+        let text = error.render().to_string();
+        let failure = Failure::usage(text.trim_start_matches("error: ").trim(), "");
+        return ended(Output::new(false, Color::Auto), Err(failure));
     }
     // Nobody is left to be told when the terminal is gone.
     let _gone = error.print();

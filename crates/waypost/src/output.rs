@@ -1,11 +1,13 @@
 //! Where words go: data to stdout, talk to stderr, colour only where somebody looks. Knows nothing of plans.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
-use waypost_core::steers;
+use waypost_text::{escape_json, sanitize, sanitize_line, truncate};
 
 use crate::error::{Failure, Outcome};
+use crate::style::Look;
 
 /// Columns that are assumed where no terminal says.
 const COLUMNS_DEFAULT: usize = 120;
@@ -20,39 +22,6 @@ pub(crate) enum Color {
     Auto,
     Always,
     Never,
-}
-
-/// How a piece of text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// As everything else.
-    Plain,
-    /// A heading.
-    Bold,
-    /// Of less weight.
-    Dim,
-    /// It went well.
-    Green,
-    /// It went wrong.
-    Red,
-    /// Somebody should look.
-    Yellow,
-    /// It goes on.
-    Cyan,
-}
-
-impl Look {
-    fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Green => "32",
-            Self::Red => "31",
-            Self::Yellow => "33",
-            Self::Cyan => "36",
-        }
-    }
 }
 
 /// Everything that a command says. Data is written at the end, in one go.
@@ -91,16 +60,19 @@ impl Output {
         self.color
     }
 
-    /// A line of data.
+    /// A line of data: safe for a terminal, whoever wrote the words in it.
     pub(crate) fn line(&mut self, line: impl AsRef<str>) {
-        self.data.push_str(line.as_ref().trim_end_matches(' '));
+        let line = line.as_ref().trim_end_matches(' ');
+        // Programs get every character of a text, unsafe ones as escapes.
+        let line = if self.json { escape_json(line) } else { with_colours(line, self.color) };
+        self.data.push_str(&line);
         self.data.push('\n');
     }
 
     /// Data as it stands; but what a plan or a worker wrote must not steer a terminal.
     pub(crate) fn text(&mut self, text: &str) {
         if io::stdout().is_terminal() {
-            self.data.push_str(&unable_to_steer(text));
+            self.data.push_str(&without_control_sequences(text));
         } else {
             self.data.push_str(text);
         }
@@ -119,15 +91,15 @@ impl Output {
         } else {
             serde_json::to_string(&value)
         };
-        let text = text.map_err(failed)?;
-        self.line(text);
+        self.data.push_str(&escape_json(&text.map_err(failed)?));
+        self.data.push('\n');
         Ok(())
     }
 
     /// A word to the person, beside the data. Programs read the data only.
     pub(crate) fn say(&self, words: impl AsRef<str>) {
         if !self.json {
-            self.talk(words.as_ref());
+            self.talk(&sanitize(words.as_ref()));
         }
     }
 
@@ -137,28 +109,31 @@ impl Output {
         if self.json {
             self.notes.push(words.to_owned());
         } else {
-            self.talk(&format!("{} {words}", self.painted("note:", Look::Cyan, self.color_talk)));
+            let note = self.painted("note:", Look::Cyan, self.color_talk);
+            self.talk(&format!("{note} {}", sanitize(words)));
         }
     }
 
     /// The failure that ends the process.
     pub(crate) fn failure(&self, failure: &Failure) {
         if self.json {
-            return self.talk(&failure.to_json(&self.notes).to_string());
+            return self.talk(&escape_json(&failure.to_json(&self.notes).to_string()));
         }
-        self.talk(&format!("{} {}", self.painted("error:", Look::Red, self.color_talk), failure.message));
+        let error = self.painted("error:", Look::Red, self.color_talk);
+        self.talk(&format!("{error} {}", sanitize(&failure.message)));
         for detail in &failure.details {
-            self.talk(detail);
+            self.talk(&sanitize(detail));
         }
         if !failure.hint.is_empty() {
-            self.talk(&format!("{} {}", self.painted("hint:", Look::Cyan, self.color_talk), failure.hint));
+            let hint = self.painted("hint:", Look::Cyan, self.color_talk);
+            self.talk(&format!("{hint} {}", sanitize(&failure.hint)));
         }
     }
 
     /// What is said while something goes on.
-    pub(crate) fn live(&self) -> Live {
+    pub(crate) fn live(&self) -> LiveOutput {
         let terminal = io::stderr().is_terminal();
-        Live { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
+        LiveOutput { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
     }
 
     fn talk(&self, line: &str) {
@@ -209,14 +184,14 @@ const VERB_COLUMNS: usize = 7;
 /// What is said beside the data while something goes on, from any thread: lines that stay, and on a terminal one that is
 /// drawn over and over.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveOutput {
     silent: bool,
     terminal: bool,
     color: bool,
     columns: usize,
 }
 
-impl Live {
+impl LiveOutput {
     /// A line that stays.
     pub(crate) fn line(&self, look: Look, verb: &str, words: &str) {
         if self.silent {
@@ -230,7 +205,7 @@ impl Live {
         };
         let clear = if self.terminal { "\r\u{1b}[2K" } else { "" };
         // Nobody is left to be told when stderr is gone.
-        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {words}");
+        let _gone = writeln!(io::stderr().lock(), "{clear}{verb}  {}", sanitize_line(words));
     }
 
     /// What is drawn in place; nothing takes it away. Only a terminal has such a place.
@@ -238,7 +213,7 @@ impl Live {
         if self.silent || !self.terminal {
             return;
         }
-        let words: String = words.chars().take(self.columns.saturating_sub(1)).collect();
+        let words = truncate(words, self.columns.saturating_sub(1));
         let mut stderr = io::stderr().lock();
         let _gone = write!(stderr, "\r\u{1b}[2K{words}").and_then(|()| stderr.flush());
     }
@@ -262,7 +237,7 @@ pub(crate) fn can_ask() -> bool {
 /// Asks a person, and returns the answer without its line end.
 pub(crate) fn ask(question: &str) -> io::Result<String> {
     let mut stderr = io::stderr().lock();
-    write!(stderr, "{question} ")?;
+    write!(stderr, "{} ", sanitize(question))?;
     stderr.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;
@@ -276,9 +251,27 @@ pub(crate) fn says_yes(question: &str) -> bool {
 }
 
 /// The text without sequences that a terminal obeys, and without what turns text around.
-fn unable_to_steer(text: &str) -> String {
+fn without_control_sequences(text: &str) -> String {
     let shown = anstream::adapter::strip_str(text).to_string();
-    shown.chars().filter(|&character| matches!(character, '\n' | '\t') || !steers(character)).collect()
+    sanitize(&shown).into_owned()
+}
+
+/// A line in which our own colours are all that a terminal obeys.
+fn with_colours(line: &str, has_colour: bool) -> Cow<'_, str> {
+    if !has_colour || !line.contains('\u{1b}') {
+        return sanitize(line);
+    }
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    while let Some(at) = rest.find('\u{1b}') {
+        let (before, sequence) = rest.split_at(at);
+        shown.push_str(&sanitize(before));
+        let ours = Look::SEQUENCES.iter().find(|ours| sequence.starts_with(**ours));
+        shown.push_str(ours.copied().unwrap_or("\u{fffd}"));
+        rest = &sequence[ours.map_or(1, |ours| ours.len())..];
+    }
+    shown.push_str(&sanitize(rest));
+    Cow::Owned(shown)
 }
 
 #[cfg(test)]
@@ -288,6 +281,17 @@ mod tests {
     #[test]
     fn what_is_shown_as_it_stands_steers_no_terminal() {
         let hostile = "\u{1b}[2J\u{1b}]8;;http://evil\u{7}link\u{1b}]8;;\u{7} \u{1b}[32mgreen\u{1b}[0m\r\u{202e}end\n\tnext\n";
-        assert_eq!(unable_to_steer(hostile), "link greenend\n\tnext\n");
+        assert_eq!(without_control_sequences(hostile), "link green\n�end\n\tnext\n");
+    }
+
+    #[test]
+    fn a_line_has_our_colours_and_nothing_else_that_a_terminal_obeys() {
+        let line = "\u{1b}[31mfailed\u{1b}[0m \u{1b}[2J\u{1b}[5;1H\u{9b}1A\u{202e}x\ty";
+        assert_eq!(with_colours(line, true), "\u{1b}[31mfailed\u{1b}[0m �[2J�[5;1H�1A�x\ty");
+        assert_eq!(with_colours(line, false), "�[31mfailed�[0m �[2J�[5;1H�1A�x\ty");
+        for look in [Look::Bold, Look::Dim, Look::Green, Look::Red, Look::Yellow, Look::Magenta, Look::Cyan] {
+            let painted = format!("\u{1b}[{}mx\u{1b}[0m", look.code());
+            assert_eq!(with_colours(&painted, true), painted, "{look:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "compl
 export type Standing =
   | "ready"
   | "blocked"
+  | "queued"
   | "running"
   | "done"
   | "failed"
@@ -18,6 +19,7 @@ export interface Counts {
   total: number;
   ready: number;
   blocked: number;
+  queued: number;
   running: number;
   done: number;
   failed: number;

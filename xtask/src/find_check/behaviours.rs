@@ -12,13 +12,8 @@ pub(super) struct Behaviour {
 #[cfg(test)]
 pub(super) const NOT_FOUND: &[&str] = &[
     "renew lease",
-    "backoff",
     "elicitation question",
     "event loop",
-    "admission",
-    "sanitize",
-    "truncate",
-    "glyph",
     "propagate",
     "slot quota",
     "integrity",
@@ -66,7 +61,7 @@ pub(super) const BEHAVIOURS: &[Behaviour] = &[
         question: "How do concurrent writes share one commit?",
         term: "group commit",
         old: "waypost-store/src/group.rs",
-        new: "waypost-store/src/group_commit.rs",
+        new: "waypost-store/src/plans/group_commit.rs",
     },
     Behaviour {
         question: "Where is the event loop of the terminal UI?",
@@ -162,7 +157,7 @@ pub(super) const BEHAVIOURS: &[Behaviour] = &[
         question: "How is a damaged history found and repaired?",
         term: "integrity",
         old: "waypost-store/src/history.rs",
-        new: "waypost-store/src/integrity.rs",
+        new: "waypost-store/src/maintenance/integrity.rs",
     },
     Behaviour {
         question: "How are tasks placed in a drawing of the graph?",

@@ -9,7 +9,7 @@ pub struct Touched {
     pub finished: Vec<TaskId>,
     /// Tasks that left the state of running, however.
     pub stopped: Vec<TaskId>,
-    /// Tasks that began to run, with their attempt.
+    /// Tasks that somebody has from now on, queued or running, with their attempt.
     pub started: Vec<(TaskId, u32)>,
     /// Tasks whose dependencies elsewhere are not what they were.
     pub waits_changed: Vec<TaskId>,

@@ -50,6 +50,7 @@ pub struct Plan {
     ready: BTreeSet<(Reverse<i32>, u32)>,
     /// Tasks without children, by status.
     counts: [u32; 6],
+    /// Tasks that somebody has, the queued ones included.
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
@@ -189,10 +190,12 @@ impl Plan {
     }
 
     fn number(&self, task: &TaskId) -> Result<u32, Refusal> {
-        self.find(task.as_str()).ok_or_else(|| Refusal::NoSuchTask {
-            task: task.to_string(),
-            nearest: nearest(task.as_str(), self.live_ids()),
-        })
+        self.find(task.as_str()).ok_or_else(|| self.no_such_task(task.as_str()))
+    }
+
+    /// That no task is called so, with the nearest name.
+    pub fn no_such_task(&self, name: &str) -> Refusal {
+        Refusal::NoSuchTask { task: name.to_owned(), nearest: nearest(name, self.live_ids()) }
     }
 
     /// The number of a task that is in the plan.
@@ -292,16 +295,10 @@ impl Plan {
         id.strip_prefix('t').filter(|digits| !digits.starts_with('0'))?.parse().ok()
     }
 
-    /// An id that no task of this plan has had: `t1`, `t2`, …
-    pub fn free_task_id(&self) -> TaskId {
-        let mut number = self.next_number;
-        loop {
-            let name = format!("t{number}");
-            match TaskId::new(name) {
-                Ok(id) if self.find(id.as_str()).is_none() => return id,
-                _ => number += 1,
-            }
-        }
+    /// Ids that no task of this plan has had: `t1`, `t2`, … Those of removed tasks are not given again.
+    pub fn free_task_ids(&self) -> impl Iterator<Item = TaskId> {
+        let ids = (self.next_number..).filter_map(|number| TaskId::new(format!("t{number}")).ok());
+        ids.filter(|id| self.find(id.as_str()).is_none())
     }
 
     fn spec_of(&self, number: u32) -> &TaskSpec {

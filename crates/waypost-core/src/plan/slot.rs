@@ -35,6 +35,8 @@ pub(super) struct Slot {
     pub(super) atomic: bool,
     /// Whether it is said to be done and waits for its check.
     pub(super) reported: bool,
+    /// Whether a worker has reserved it and no start is recorded.
+    pub(super) queued: bool,
     pub(super) priority: i32,
     /// Tasks of this plan that it depends on, each once.
     pub(super) before: Numbers,
@@ -117,6 +119,7 @@ impl Slot {
             asking: false,
             atomic: false,
             reported: false,
+            queued: false,
             priority: 0,
             before: Numbers::new(),
             after: Numbers::new(),
@@ -148,6 +151,7 @@ impl Slot {
             .as_ref()
             .is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
         self.reported = task.state.reported().is_some();
+        self.queued = task.state.is_queued();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =
             task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();

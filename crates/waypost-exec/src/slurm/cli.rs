@@ -9,9 +9,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::attempt::{SAID_BYTES_MAX, shortened};
-use crate::remote::Trouble;
 use waypost_config::Surroundings;
+use waypost_text::truncate_bytes;
+
+use crate::attempt::SAID_BYTES_MAX;
+use crate::remote::Trouble;
 
 /// How long one of Slurm's programs may take.
 const TOOL_SECONDS_MAX: u64 = 30;
@@ -90,7 +92,7 @@ fn judged(program: &str, complaint: &str) -> Trouble {
     let words = lines.map(|line| line.strip_prefix(&format!("{program}: ")).unwrap_or(line));
     let words = words.map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect::<Vec<_>>().join("; ");
     let words = if words.is_empty() { "it gave no reason".to_owned() } else { words };
-    let error = format!("{program} failed: {}", shortened(&words, SAID_BYTES_MAX));
+    let error = format!("{program} failed: {}", truncate_bytes(&words, SAID_BYTES_MAX));
     if PASSES.iter().any(|passes| complaint.contains(passes)) {
         Trouble::NotNow(error)
     } else {

@@ -122,8 +122,7 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// A text on one line, cut.
 fn plain(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    crate::attempt::shortened(&text, COMMENT_BYTES_MAX)
+    waypost_text::truncate_bytes(&waypost_text::sanitize_line(text), COMMENT_BYTES_MAX).into_owned()
 }
 
 #[cfg(test)]

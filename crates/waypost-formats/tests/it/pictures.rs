@@ -123,7 +123,7 @@ fn hostile_text_stays_text() {
 fn a_status_shows_without_colour() {
     let plan = harbour();
     let mermaid = written(&plan, Dialect::Mermaid, Form::AsRead);
-    for part in ["n0(\"✓", "n1([\"▶", "n2{{\"✗", "n3[\"○", "n4[/\"↷", "n6[\\\"⊘"] {
+    for part in ["n0(\"✓", "n1([\"◐", "n2{{\"✗", "n3[\"○", "n4[/\"⊘", "n6[\\\"■"] {
         assert!(mermaid.contains(part), "{part}");
     }
     let dot = written(&plan, Dialect::Dot, Form::AsRead);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use prometheus_parse::{Sample, Scrape, Value};
 use tokio::sync::oneshot;
 use waypost_core::{Actor, Command, Draft, PlanId, TaskId, Timestamp};
-use waypost_http::{Gate, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
+use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
 use waypost_store::{MemoryStore, NewPlan, Plans, Store, WriteRequest, meters};
 
 use super::Folder;
@@ -61,7 +61,7 @@ fn a_scraper_reads_what_is_there_and_needs_a_token() {
         path: "/other",
         make: Box::new(|_| Mounted::new(axum::Router::new().fallback(async || "other"), || {})),
     };
-    let site = Site::new(Gate::local(), tokens, vec![metrics(filled()), other]);
+    let site = Site::new(HostOriginGuard::local(), tokens, vec![metrics(filled()), other]);
     let (stop, stopped) = oneshot::channel::<()>();
     let (at, served) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// Characters of what a server said that are passed on.
-pub const SAID_CHARACTERS_MAX: usize = 300;
+/// Columns of what a server said that are passed on.
+pub const SAID_COLUMNS_MAX: usize = 300;
 
 /// What a server says when it does not answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,24 +74,5 @@ impl Said {
 
 /// The beginning of a text, in one line.
 pub(super) fn start_of(text: &str) -> String {
-    let mut line = String::new();
-    let mut count = 0;
-    for word in text.split(|character: char| character.is_whitespace() || character.is_control()) {
-        if word.is_empty() {
-            continue;
-        }
-        if count > 0 {
-            line.push(' ');
-        }
-        for character in word.chars() {
-            if count == SAID_CHARACTERS_MAX {
-                line.push('…');
-                return line;
-            }
-            line.push(character);
-            count += 1;
-        }
-        count += 1;
-    }
-    line
+    waypost_text::excerpt(text, SAID_COLUMNS_MAX).into_owned()
 }

@@ -250,7 +250,7 @@ fn every_servers_way_to_say_that_something_is_wrong_is_read() {
         assert_eq!(Said::of(body).to_string(), said);
     }
     let long = Said::of(&"x".repeat(10_000)).message;
-    assert_eq!(long.chars().count(), SAID_CHARACTERS_MAX + 1);
+    assert_eq!(long.chars().count(), SAID_COLUMNS_MAX);
 }
 
 #[test]

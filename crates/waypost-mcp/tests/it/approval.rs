@@ -158,7 +158,7 @@ fn the_person_at_the_client_approves_the_version_that_they_were_shown() {
         let said = start(&line, &plan, 30);
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let expected = format!(
-            "May this plan run? \"Ship 'it' now\" (plan {plan}, version 2, 3 tasks)\nMachines would run: tests (cargo test) \
+            "May this plan run? \"Ship\u{fffd} 'it' now\" (plan {plan}, version 2, 3 tasks)\nMachines would run: tests (cargo test) \
              ×2.\nThe agent says: tests are green"
         );
         assert_eq!(person.asked(), [expected], "{era:?}");
@@ -224,7 +224,11 @@ fn a_plan_that_changed_while_they_looked_at_it_is_asked_about_again() {
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let asked = person.asked();
         assert_eq!(asked.len(), 2, "{era:?}");
-        assert!(asked[0].contains("\"Ship 'it' now\"") && asked[0].contains("version 2"), "{}", asked[0]);
+        assert!(
+            asked[0].contains("\"Ship\u{fffd} 'it' now\"") && asked[0].contains("version 2"),
+            "{}",
+            asked[0]
+        );
         assert!(
             asked[1].contains("\"Ship something else\"") && asked[1].contains("version 3"),
             "{}",

@@ -100,12 +100,12 @@ fn an_attempt_that_never_was_is_not_taken_for_work_that_was_lost() {
 }
 
 #[test]
-fn what_a_terminal_obeys_and_nobody_sees_is_not_shown() {
+fn what_a_terminal_obeys_and_nobody_sees_is_shown_as_a_replacement() {
     let session = session(Toolset::Native, "main");
     let title = "Ship\u{1b}[2J\u{202e} \n now\u{0}";
     session.call("plan_create", json!({ "title": title, "tasks": ["a\u{7}b"] }));
     let told = session.call("plan_get", json!({}));
-    assert!(told.text.contains("\"Ship[2J now\""), "{}", told.text);
+    assert!(told.text.contains("\"Ship\u{fffd}[2J\u{fffd} now\u{fffd}\""), "{}", told.text);
     let (client, runtime) = session.raw();
     let prompt = runtime.block_on(client.get_prompt(GetPromptRequestParams::new("plan"))).unwrap();
     let prompt = serde_json::to_value(&prompt.messages[0]).unwrap()["content"]["text"].clone();

@@ -15,8 +15,8 @@ use crate::words::{cut, one_line, restates, same};
 
 const CHILDREN: &[&str] = &["sub_goals", "subgoals", "children", "goals", "tasks", "subtasks", "sub_tasks"];
 const DESCRIPTION: &[&str] = &["description", "title", "name", "goal"];
-/// Characters of a child's description.
-pub(super) const CHILD_CHARACTERS_MAX: usize = 4_000;
+/// Bytes of a child's description.
+pub(super) const CHILD_BYTES_MAX: usize = 4_000;
 
 impl Decompose {
     pub(super) fn children_values(&self, plan: &Plan, task: &Task) -> Values {
@@ -198,9 +198,9 @@ fn child(number: usize, item: &Value, reading: &mut Reading) -> Option<TaskSpec>
     };
     // The id is only held open here.
     let id = TaskId::new(number.to_string()).ok()?;
-    let mut spec = TaskSpec::new(id, cut(&description, CHILD_CHARACTERS_MAX));
+    let mut spec = TaskSpec::new(id, cut(&description, CHILD_BYTES_MAX));
     spec.complexity = reading.complexity(fields, &whose);
     let notes = reading.field(fields, &["notes"]).and_then(|value| reading.text(value));
-    spec.notes = cut(&notes.unwrap_or_default(), CHILD_CHARACTERS_MAX);
+    spec.notes = cut(&notes.unwrap_or_default(), CHILD_BYTES_MAX);
     Some(spec)
 }

@@ -2,6 +2,7 @@
 //! Bounded, whatever the size of the plan.
 
 use waypost_core::{Dependency, Plan, Status, Task};
+use waypost_text::sanitize;
 
 use super::Decompose;
 use crate::prompts::Values;
@@ -11,28 +12,28 @@ use crate::words::{cut, one_line};
 pub(super) const ANCESTORS_TOLD_MAX: usize = 12;
 /// Goals beside a goal that are told.
 pub(super) const SIBLINGS_TOLD_MAX: usize = 40;
-/// Characters of each.
-pub(super) const DESCRIPTION_CHARACTERS_MAX: usize = 500;
-/// Characters of a digest.
-pub(super) const DIGEST_CHARACTERS_MAX: usize = 1_200;
-/// Characters of the goal that it is about.
-const GOAL_CHARACTERS_MAX: usize = 20_000;
-/// Characters of a goal's own notes.
-const NOTES_CHARACTERS_MAX: usize = 4_000;
+/// Columns of each.
+pub(super) const DESCRIPTION_COLUMNS_MAX: usize = 500;
+/// Columns of a digest.
+pub(super) const DIGEST_COLUMNS_MAX: usize = 1_200;
+/// Bytes of the goal that it is about.
+const GOAL_BYTES_MAX: usize = 20_000;
+/// Bytes of a goal's own notes.
+const NOTES_BYTES_MAX: usize = 4_000;
 
 /// The goal itself, as whole as can be.
 pub(super) fn goal_text(task: &Task) -> String {
-    let mut text = cut(&task.spec.description, GOAL_CHARACTERS_MAX);
+    let mut text = cut(&sanitize(&task.spec.description), GOAL_BYTES_MAX);
     if !task.spec.notes.is_empty() {
         text.push_str("\nNotes: ");
-        text.push_str(&cut(&task.spec.notes, NOTES_CHARACTERS_MAX));
+        text.push_str(&cut(&sanitize(&task.spec.notes), NOTES_BYTES_MAX));
     }
     text
 }
 
 /// A goal in one line, with its id.
 pub(super) fn line(task: &Task) -> String {
-    format!("{}: {}", task.spec.id, one_line(&task.spec.description, DESCRIPTION_CHARACTERS_MAX))
+    format!("{}: {}", task.spec.id, one_line(&task.spec.description, DESCRIPTION_COLUMNS_MAX))
 }
 
 /// The goals above a goal, the highest first.
@@ -59,10 +60,10 @@ pub(super) fn siblings<'a>(plan: &'a Plan, task: &Task) -> Vec<&'a Task> {
 /// What finished work has come to, for those who go on from it.
 pub(super) fn digest_text(task: &Task) -> Option<String> {
     let digest = task.spec.thinking.as_ref()?.digest.as_ref()?;
-    let mut text = format!("  digest: {}", one_line(&digest.summary, DIGEST_CHARACTERS_MAX));
+    let mut text = format!("  digest: {}", one_line(&digest.summary, DIGEST_COLUMNS_MAX));
     for (what, list) in [("decided", &digest.key_decisions), ("made", &digest.artifacts)] {
         if !list.is_empty() {
-            text.push_str(&format!("\n  {what}: {}", one_line(&list.join("; "), DIGEST_CHARACTERS_MAX)));
+            text.push_str(&format!("\n  {what}: {}", one_line(&list.join("; "), DIGEST_COLUMNS_MAX)));
         }
     }
     Some(text)
@@ -102,13 +103,13 @@ impl Decompose {
         // The highest goal is often the plan's own, which need not be told twice.
         let highest = above.first().copied().unwrap_or(task);
         if !goal.is_empty() && highest.spec.description.trim() != goal {
-            chain.push(one_line(goal, DESCRIPTION_CHARACTERS_MAX));
+            chain.push(one_line(goal, DESCRIPTION_COLUMNS_MAX));
         }
         let left_out = above.len().saturating_sub(ANCESTORS_TOLD_MAX);
         for (place, ancestor) in above.iter().enumerate() {
             let half = ANCESTORS_TOLD_MAX / 2;
             if left_out == 0 || place < half || place >= half + left_out {
-                chain.push(one_line(&ancestor.spec.description, DESCRIPTION_CHARACTERS_MAX));
+                chain.push(one_line(&ancestor.spec.description, DESCRIPTION_COLUMNS_MAX));
             } else if place == half {
                 chain.push(format!("… ({left_out} goals between)"));
             }

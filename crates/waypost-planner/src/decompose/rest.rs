@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use waypost_core::{Command, Dependency, Plan, Task, TaskChanges, TaskId, TaskSpec, Thinking, Where};
 
-use super::children::CHILD_CHARACTERS_MAX;
+use super::children::CHILD_BYTES_MAX;
 use super::context::{SIBLINGS_TOLD_MAX, digest_text, line, siblings, waits_for};
 use super::view::is_untouched;
-use super::{ADDED, Decompose, Heard, Meaning, REASONING_CHARACTERS_MAX};
+use super::{ADDED, Decompose, Heard, Meaning, REASONING_BYTES_MAX};
 use crate::Answer;
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of, kind_of};
@@ -159,7 +159,7 @@ impl Decompose {
                     let others =
                         parts.rest.iter().chain(&parts.settled).filter(|other| other.spec.id != one.spec.id);
                     judge(plan, task, &text, &format!("goal {id}"), others, reading);
-                    changes.revised.push((one.spec.id.clone(), cut(&text, CHILD_CHARACTERS_MAX)));
+                    changes.revised.push((one.spec.id.clone(), cut(&text, CHILD_BYTES_MAX)));
                 }
             }
         }
@@ -186,7 +186,7 @@ impl Decompose {
                         .problem(format!("{whose} depends on {}, which is not there", one_line(&name, 80))),
                 }
             }
-            changes.added.push((cut(&text, CHILD_CHARACTERS_MAX), on));
+            changes.added.push((cut(&text, CHILD_BYTES_MAX), on));
         }
         let (found, max) = (changes.added.len(), self.added_max(plan, parts));
         if found > max {
@@ -249,7 +249,7 @@ fn commands(plan: &Plan, task: &Task, parts: &Rest<'_>, changes: Changes) -> Vec
             spec.parent.clone_from(&task.spec.parent);
             spec.depends_on = on.into_iter().map(Dependency::Task).collect();
             // It is known by this, so that what was added adds nothing in its turn.
-            let reasoning = Some(cut(&format!("{ADDED}{why}"), REASONING_CHARACTERS_MAX));
+            let reasoning = Some(cut(&format!("{ADDED}{why}"), REASONING_BYTES_MAX));
             spec.thinking = Some(Box::new(Thinking { reasoning, ..Thinking::default() }));
             spec
         });

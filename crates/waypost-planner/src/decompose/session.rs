@@ -16,8 +16,8 @@ pub const GIVEN_UP: &str = "Given up: ";
 /// What the reasoning of a goal begins with that was added when the rest was looked at.
 pub const ADDED: &str = "Added: ";
 
-/// Characters of the reasons that are kept on a goal.
-pub const REASONING_CHARACTERS_MAX: usize = 4_000;
+/// Bytes of the reasons that are kept on a goal.
+pub const REASONING_BYTES_MAX: usize = 4_000;
 
 /// The most that `children_max` may be.
 pub const CHILDREN_LIMIT: usize = 100;
@@ -126,7 +126,7 @@ pub(super) struct Held {
 
 /// The command that notes how far the thinking has come; none if that stands there already.
 pub(super) fn marked(task: &Task, refinement: Refinement, reasoning: &str) -> Option<Command> {
-    let reasoning = cut(reasoning, REASONING_CHARACTERS_MAX);
+    let reasoning = cut(reasoning, REASONING_BYTES_MAX);
     let thinking = task.spec.thinking.as_ref();
     let stands = thinking.is_some_and(|thinking| {
         thinking.refinement == Some(refinement) && thinking.reasoning.as_deref() == Some(&reasoning)

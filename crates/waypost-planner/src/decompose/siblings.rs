@@ -6,7 +6,7 @@ use serde_json::Value;
 use waypost_core::{Command, Dependency, Plan, Problem, Task, TaskId, TaskSpec, Wrong, nearest};
 
 use super::context::goal_text;
-use super::{Decompose, Heard, Held, Meaning, REASONING_CHARACTERS_MAX};
+use super::{Decompose, Heard, Held, Meaning, REASONING_BYTES_MAX};
 use crate::Answer;
 use crate::prompts::Values;
 use crate::reading::{Reading, has_one_of, json_of, kind_of};
@@ -93,7 +93,7 @@ impl Decompose {
         Some(Command::DecomposeTask {
             task: task.spec.id.clone(),
             children: children.into_iter().map(with_edges).collect(),
-            reasoning: Some(cut(&reasoning, REASONING_CHARACTERS_MAX)),
+            reasoning: Some(cut(&reasoning, REASONING_BYTES_MAX)),
             tokens: 0,
         })
     }

@@ -11,8 +11,8 @@ use crate::words::{one_line, same};
 
 /// Questions of an exam at the most.
 pub const QUESTIONS_MAX: usize = 20;
-/// Characters of a question or an answer.
-const CHARACTERS_MAX: usize = 500;
+/// Columns of a question or an answer.
+const COLUMNS_MAX: usize = 500;
 
 /// A question with its right answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ fn finish<T>(read: T, reading: Reading) -> Read<T> {
 
 fn text(item: &Map<String, Value>, names: &[&str], reading: &mut Reading) -> String {
     let text = reading.field(item, names).and_then(|value| reading.text(value)).unwrap_or_default();
-    one_line(&text, CHARACTERS_MAX)
+    one_line(&text, COLUMNS_MAX)
 }
 
 /// The objects of the list that an answer is.

@@ -1,13 +1,14 @@
 //! What came of a task, in words: what a digest is made from and examined against. Bounded.
 
 use waypost_core::{Digest, Plan, Task};
+use waypost_text::sanitize;
 
 use crate::words::cut;
 
-/// Characters of the original that a model is given.
-pub(super) const ORIGINAL_CHARACTERS_MAX: usize = 60_000;
-/// Characters of one part of it.
-const PART_CHARACTERS_MAX: usize = 20_000;
+/// Bytes of the original that a model is given.
+pub(super) const ORIGINAL_BYTES_MAX: usize = 60_000;
+/// Bytes of one part of it.
+const PART_BYTES_MAX: usize = 20_000;
 /// Children that are told of.
 const CHILDREN_TOLD_MAX: usize = 100;
 
@@ -31,14 +32,14 @@ pub(super) fn text_of(plan: &Plan, task: &Task) -> String {
     if children.len() > CHILDREN_TOLD_MAX {
         text.push_str(&format!("\n- and {} more", children.len() - CHILDREN_TOLD_MAX));
     }
-    cut(&text, ORIGINAL_CHARACTERS_MAX)
+    cut(&text, ORIGINAL_BYTES_MAX)
 }
 
 fn own(task: &Task) -> String {
     let mut lines = vec![format!("Goal: {}", task.spec.description)];
     let mut part = |what: &str, text: Option<&str>| {
         if let Some(text) = text.filter(|text| !text.trim().is_empty()) {
-            lines.push(format!("{what}: {}", cut(text.trim(), PART_CHARACTERS_MAX)));
+            lines.push(format!("{what}: {}", cut(&sanitize(text.trim()), PART_BYTES_MAX)));
         }
     };
     part("Notes", Some(&task.spec.notes));

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_store::{Plans, Reach, StoreError, WORKER_KEPT_SECONDS, Worker, WorkerKind};
+use waypost_store::{Plans, Reach, StoreError, Worker, WorkerKind};
 
 use super::store_outage::Remark;
 use super::{Follow, Message, Options, RunError, Runner, Watcher, runs};
 use crate::orphans::end_orphans;
 use crate::scheduler::{Control, Input, Loss};
 use waypost_config::Config;
-use waypost_exec::AttemptKey;
 use waypost_exec::engines;
+use waypost_exec::{AttemptKey, Force};
 use waypost_store as identity;
 
 /// Leases that are read at a time.
@@ -60,18 +60,7 @@ impl Runner {
 
     /// Lets everybody know of this run, and forgets those that were not heard of for long.
     pub(super) fn register(&mut self) -> Result<(), StoreError> {
-        let seconds = u64::from(self.config.lease_seconds);
-        let mut row = self.row.clone();
-        self.plans.store().write(&mut |transaction| {
-            let now = transaction.now();
-            (row.began, row.seen, row.until) = (now, now, now.plus_seconds(seconds));
-            let kept = i64::try_from(WORKER_KEPT_SECONDS).unwrap_or(i64::MAX).saturating_mul(1_000_000);
-            let long_ago = Timestamp::from_micros(now.as_micros().saturating_sub(kept));
-            transaction.forget_workers(long_ago)?;
-            transaction.put_worker(&row)
-        })?;
-        self.row = row;
-        Ok(())
+        self.service.register_worker(&mut self.row, self.config.lease_seconds)
     }
 
     /// The run is over: what it still has to tell, and its farewell.
@@ -79,12 +68,7 @@ impl Runner {
         let copies = self.copies.as_ref().map(|copies| copies.make([].iter(), self.clock.now()));
         let name = self.row.name.clone();
         // Whoever cannot say farewell is taken for dead after a while, which comes to the same.
-        let _unheard = self.plans.store().write(&mut |transaction| {
-            for copy in copies.iter().flatten() {
-                transaction.put_attempt_log(copy)?;
-            }
-            transaction.drop_worker(&name)
-        });
+        let _unheard = self.service.unregister_worker(&name, &copies.unwrap_or_default());
     }
 
     /// Leases, the run's own row and the logs that have grown, in one write.
@@ -100,18 +84,7 @@ impl Runner {
         let mut row = self.row.clone();
         row.draining |= self.asked_to_end.is_some();
         row.waits_for = self.slots.as_ref().map(|slots| slots.waits_for()).unwrap_or_default();
-        let seconds = u64::from(self.config.lease_seconds);
-        let mut renewed = Vec::new();
-        self.plans.store().write(&mut |transaction| {
-            let now = transaction.now();
-            (row.seen, row.until) = (now, now.plus_seconds(seconds));
-            renewed = transaction.renew_leases(&attempts, row.until)?;
-            row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
-            for copy in &copies {
-                transaction.put_attempt_log(copy)?;
-            }
-            transaction.put_worker(&row)
-        })?;
+        let renewed = self.service.heartbeat(&mut row, self.config.lease_seconds, &attempts, &copies)?;
         (self.row, self.heartbeat, self.renewed) = (row, asked, asked);
         if self.outage.lasts() {
             self.store_answered();
@@ -128,10 +101,9 @@ impl Runner {
 
     /// An attempt of ours is somebody else's.
     fn lost(&mut self, key: AttemptKey) {
-        if self.workshop.line.leave(&key).is_some() {
-            self.handles.remove(&key);
-        }
         self.handle(Input::Lost(key.clone()));
+        // At once: one that is queued must not begin any more.
+        self.stop(key.clone(), Force::Kill);
         self.remarks.push(Remark::LeaseLost { key });
     }
 
@@ -202,7 +174,7 @@ impl Runner {
         let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
         for id in self.scheduler.followed() {
             let Some(plan) = self.scheduler.plan(id) else { continue };
-            for task in plan.running() {
+            for task in plan.in_progress() {
                 let worker = task.state.worker.clone().unwrap_or_default();
                 if worker != self.workshop.around.worker {
                     foreign.insert(AttemptKey::new(id, &task.spec.id, task.state.attempt), worker);

@@ -5,6 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_store::{Head, Shelf, Sort};
+use waypost_text::StatusSign;
 
 use super::Browser;
 use crate::app::App;
@@ -137,7 +138,7 @@ impl Browser {
             if self.typing {
                 draw_input(frame, place, &self.filter, Style::new());
             } else {
-                let typed = text::cut(self.filter.text(), usize::from(columns));
+                let typed = text::truncate(self.filter.text(), usize::from(columns));
                 put(frame.buffer_mut(), (place.x, place.y), place.width, &typed, Style::new());
             }
             x = place.right() + 1;
@@ -153,7 +154,7 @@ impl Browser {
             (None, None) => return,
         };
         let style = if trouble.is_some() { theme.wrong() } else { theme.warning() };
-        put(frame.buffer_mut(), (x, area.y), room, &text::cut(&line, usize::from(room)), style);
+        put(frame.buffer_mut(), (x, area.y), room, &text::truncate(&line, usize::from(room)), style);
     }
 }
 
@@ -189,17 +190,17 @@ fn draw_head(columns: &Columns, theme: Theme, frame: &mut Frame<'_>, area: Rect)
 fn draw_plan(columns: &Columns, (scope, head): (&str, &Head), app: &App, frame: &mut Frame<'_>, area: Rect) {
     let theme = app.settings.theme;
     let mut pen = Pen { frame, x: area.x + 1, y: area.y };
-    pen.put(columns.scope, &text::cut(scope, columns.scope), theme.quiet());
-    pen.put(columns.name, &text::cut(head.id.as_str(), columns.name), theme.accent());
+    pen.put(columns.scope, &text::truncate(scope, columns.scope), theme.quiet());
+    pen.put(columns.name, &text::truncate(head.id.as_str(), columns.name), theme.accent());
     let title_x = pen.x;
     let status = if head.status.trim().is_empty() {
         String::new()
     } else {
         let room = (columns.title / 2).saturating_sub(3).max(8);
-        format!("[{}]", text::cut(head.status.trim(), room))
+        format!("[{}]", text::truncate(head.status.trim(), room))
     };
     let room = columns.title.saturating_sub(if status.is_empty() { 0 } else { text::width(&status) + 1 });
-    let title = text::cut(if head.title.trim().is_empty() { "(no title)" } else { &head.title }, room);
+    let title = text::truncate(if head.title.trim().is_empty() { "(no title)" } else { &head.title }, room);
     pen.put(columns.title, &title, theme.heading());
     if !status.is_empty() {
         let x = title_x + (text::width(&title) + 1) as u16;
@@ -211,9 +212,9 @@ fn draw_plan(columns: &Columns, (scope, head): (&str, &Head), app: &App, frame: 
     let counts = &head.counts;
     pen.put(columns.bar, &theme::bar(counts.done, counts.total, columns.bar), theme.phase(head.phase));
     let style = if counts.failed > 0 { theme.wrong() } else { theme.text() };
-    let failed = if counts.failed > 0 { "✗" } else { "" };
+    let failed = if counts.failed > 0 { StatusSign::Failed.glyph() } else { "" };
     let progress = format!("{failed}{}/{}", counts.done, counts.total);
     pen.put(columns.progress, &text::fit_right(&progress, columns.progress), style);
-    let age = head.updated_at.map(|at| text::age(at, app.now)).unwrap_or_default();
+    let age = head.updated_at.map(|at| text::age(app.now.since(at))).unwrap_or_default();
     pen.put(columns.age, &text::fit_right(&age, columns.age), theme.quiet());
 }

@@ -151,7 +151,7 @@ impl Editor {
                 Some((note, _)) => (note.text.as_str(), theme.warning()),
                 None => ("Enter next   Esc close", theme.quiet()),
             };
-            let hint = text::cut(hint, usize::from(area.width / 2));
+            let hint = text::truncate(hint, usize::from(area.width / 2));
             let columns = text::width(&hint) as u16;
             let x = area.right().saturating_sub(columns + 1);
             let typed = Rect { x: area.x + 7, width: area.width.saturating_sub(columns + 10), ..area };
@@ -265,7 +265,13 @@ impl Editor {
         let name = format!("{}{fold}{}", indentation(row), spec.id);
         let name_style =
             if spec.skip { theme.quiet().add_modifier(Modifier::CROSSED_OUT) } else { theme.accent() };
-        put(buffer, (line.x + 3, line.y), name_columns as u16, &text::cut(&name, name_columns), name_style);
+        put(
+            buffer,
+            (line.x + 3, line.y),
+            name_columns as u16,
+            &text::truncate(&name, name_columns),
+            name_style,
+        );
         let x = line.x + 4 + name_columns as u16;
         put(buffer, (x, line.y), 4, complexity(spec.complexity), theme.quiet());
         let x = x + 5;
@@ -275,10 +281,10 @@ impl Editor {
             None if spec.depends_on.is_empty() => String::new(),
             None => format!("← {}", dependency_names(spec).join(", ")),
         };
-        let waits = text::cut(&waits, room * if is_wrong { 3 } else { 2 } / 5);
+        let waits = text::truncate(&waits, room * if is_wrong { 3 } else { 2 } / 5);
         let wide = text::width(&waits);
         let description =
-            text::cut(&spec.description, room.saturating_sub(if wide > 0 { wide + 2 } else { 0 }));
+            text::truncate(&spec.description, room.saturating_sub(if wide > 0 { wide + 2 } else { 0 }));
         let text_style = if spec.skip { theme.quiet() } else { theme.text() };
         put(buffer, (x, line.y), room as u16, &description, text_style);
         let waits_style = if is_wrong { theme.wrong() } else { theme.quiet() };
@@ -319,9 +325,9 @@ impl Editor {
             }
         }
         if !hidden.is_empty() {
-            let more = format!(" {} more: {} ", text::CUT, hidden.join(", "));
+            let more = format!(" {} more: {} ", text::ELLIPSIS, hidden.join(", "));
             let columns = area.width.saturating_sub(4);
-            let more = text::cut(&more, usize::from(columns));
+            let more = text::truncate(&more, usize::from(columns));
             put(frame.buffer_mut(), (area.x + 2, within.bottom()), columns, &more, theme.warning());
         }
     }

@@ -6,7 +6,6 @@ use ratatui::layout::{Position, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::widgets::Clear;
 use unicode_segmentation::UnicodeSegmentation;
-use unicode_width::UnicodeWidthStr;
 
 use super::form::{Field, Form, Target};
 use super::picker::Picker;
@@ -75,7 +74,7 @@ pub(super) fn draw_form(form: &Form, theme: Theme, frame: &mut Frame<'_>, area: 
         draw_value(form, field, focused, theme, frame, place);
     }
     let help = Rect::new(edge.x + 2, edge.bottom().saturating_sub(2), edge.width.saturating_sub(4), 1);
-    let said = text::cut(form.focus.help(), usize::from(help.width));
+    let said = text::truncate(form.focus.help(), usize::from(help.width));
     put(frame.buffer_mut(), (help.x, help.y), help.width, &said, theme.quiet());
 }
 
@@ -86,9 +85,13 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
         Field::Description => draw_text(&form.description, focused, theme.warning(), frame, place),
         Field::Notes => draw_text(&form.notes, focused, theme.warning(), frame, place),
         Field::Tools if focused => draw_input(frame, place, &form.tools, Style::new()),
-        Field::Tools => {
-            put(frame.buffer_mut(), at, place.width, &text::cut(form.tools.text(), columns), theme.text())
-        }
+        Field::Tools => put(
+            frame.buffer_mut(),
+            at,
+            place.width,
+            &text::truncate(form.tools.text(), columns),
+            theme.text(),
+        ),
         Field::Complexity => {
             let word = form.complexity.map_or("not said", waypost_core::Complexity::word);
             let shown = if focused { format!("◂ {word} ▸") } else { word.to_owned() };
@@ -97,11 +100,11 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
         Field::DependsOn => {
             let names: Vec<String> = form.depends_on.iter().map(ToString::to_string).collect();
             let shown = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
-            put(frame.buffer_mut(), at, place.width, &text::cut(&shown, columns), theme.text());
+            put(frame.buffer_mut(), at, place.width, &text::truncate(&shown, columns), theme.text());
         }
         Field::Skip => {
             let shown = if form.skip { "[x] passed over: what waits for it goes on" } else { "[ ]" };
-            put(frame.buffer_mut(), at, place.width, &text::cut(shown, columns), theme.text());
+            put(frame.buffer_mut(), at, place.width, &text::truncate(shown, columns), theme.text());
         }
     }
 }
@@ -119,8 +122,8 @@ fn draw_text(input: &Input, focused: bool, style: Style, frame: &mut Frame<'_>, 
     let mut found = false;
     for (at, grapheme) in input.text().grapheme_indices(true) {
         let is_break = grapheme == "\n" || grapheme == "\r\n";
-        let shown = text::line(grapheme);
-        let wide = shown.width();
+        let shown = text::sanitize_line(grapheme);
+        let wide = text::width(&shown);
         if !is_break && used + wide > columns {
             lines.push(String::new());
             used = 0;

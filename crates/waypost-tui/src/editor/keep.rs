@@ -416,7 +416,7 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
         String::new(),
     ];
     let shown = conflict.differences.len().min(DIFFERENCES_MAX);
-    let short = |value: &str| text::cut(value, 40);
+    let short = |value: &str| text::truncate(value, 40).into_owned();
     let different = difference_lines(&conflict.differences[..shown], Texts::Whole, &short);
     lines.extend(different.into_iter().map(|(_, line)| line));
     if conflict.differences_total > shown {

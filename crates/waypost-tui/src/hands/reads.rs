@@ -184,7 +184,9 @@ impl Shared {
             version => plans.at_version(&plan.id, version).map(|known| known.to_draft()),
         };
         let different = differences(&at(old)?, &at(new)?);
-        let mut lines = difference_lines(&different, Texts::ByLine, &|value| text::cut(value, VALUE_COLUMNS));
+        let mut lines = difference_lines(&different, Texts::ByLine, &|value| {
+            text::truncate(value, VALUE_COLUMNS).into_owned()
+        });
         let total = lines.len();
         lines.truncate(DIFF_LINES_MAX);
         Ok(Compared { lines, total })

@@ -125,6 +125,7 @@ fn is_allowed(ground: &Ground, mut draft: Draft) -> Result<(), Trouble> {
 fn not_entered(error: NotEntered) -> Trouble {
     match error {
         NotEntered::Write(error) => error.into(),
+        NotEntered::Service(error) => Trouble { what: error.to_string(), hint: String::new() },
         NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => Trouble {
             hint: "ask for approval first: `waypost request-approval`".to_owned(),
             what: error.to_string(),

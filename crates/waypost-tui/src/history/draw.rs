@@ -75,7 +75,7 @@ impl History {
             let line = format!(
                 "{mark}{} {} {} {}",
                 text::fit_right(&format!("v{}", row.number), 6),
-                text::fit_right(&text::age(row.at, app.now), 4),
+                text::fit_right(&text::age(app.now.since(row.at)), 4),
                 text::fit(&row.who, who_columns),
                 row.what
             );
@@ -97,7 +97,7 @@ impl History {
         let mut show = |at: usize, line: &str, style: Style| {
             if at < usize::from(inside.height) {
                 let place = (inside.x, inside.y + at as u16);
-                put(frame.buffer_mut(), place, inside.width, &text::cut(line, columns), style);
+                put(frame.buffer_mut(), place, inside.width, &text::truncate(line, columns), style);
             }
         };
         match pair.and_then(|pair| self.compared.get(&pair)) {

@@ -6,6 +6,7 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_core::{Counts, Phase, Standing, Timestamp};
 use waypost_run::Control;
+use waypost_text::StatusSign;
 
 use super::orders::is_order;
 use super::{Broken, Focus, Group, Ours, Preview, Row, RunView, Standings};
@@ -128,11 +129,11 @@ impl RunView {
         let bar = bar(&standings.counts, bar_columns);
         let room = area.width.saturating_sub(bar_columns as u16 + 3);
         put(frame.buffer_mut(), (area.x + 1, area.y), bar_columns as u16, &bar, bar_style(theme, standings));
-        let counts = text::cut(&counted(&standings.counts), usize::from(room));
+        let counts = text::truncate(&counted(&standings.counts), usize::from(room)).into_owned();
         put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
         if area.height > 1 {
             let (words, style) = self.state_words(standings, app);
-            let words = text::cut(&words, usize::from(area.width.saturating_sub(2)));
+            let words = text::truncate(&words, usize::from(area.width.saturating_sub(2)));
             put(frame.buffer_mut(), (area.x + 1, area.y + 1), area.width, &words, style);
         }
     }
@@ -166,7 +167,7 @@ impl RunView {
                 words.push(format!("paused: {} lets it go on", key(Action::Pause)));
             }
             (_, Ours::Running) => words.push("runs here".to_owned()),
-            (Phase::Active, Ours::Nothing) if standings.counts.running > 0 => {
+            (Phase::Active, Ours::Nothing) if standings.counts.in_progress() > 0 => {
                 words.push("others run it".to_owned());
             }
             (Phase::Active, Ours::Nothing) => {
@@ -186,7 +187,7 @@ impl RunView {
             }
         }
         if let Some(started) = standings.started_at {
-            words.push(span(started, standings.ended_at.unwrap_or(app.now)));
+            words.push(text::duration(standings.ended_at.unwrap_or(app.now).since(started)));
         }
         if standings.ended_at.is_none() && standings.rate > 0 {
             words.push(format!("{} a minute", standings.rate));
@@ -345,8 +346,8 @@ fn broken_preview(preview: &Preview, columns: usize) -> Vec<Broken> {
 /// One task in the list.
 fn row_words(row: &Row, id_columns: usize, now: Timestamp) -> String {
     let took = match (row.standing, row.started_at, row.finished_at) {
-        (Standing::Running, Some(from), _) => span(from, now),
-        (_, Some(from), Some(to)) => span(from, to),
+        (Standing::Running, Some(from), _) => text::duration(now.since(from)),
+        (_, Some(from), Some(to)) => text::duration(to.since(from)),
         (_, _, None) | (_, None, _) => String::new(),
     };
     let again = if row.attempt > 1 { format!("#{} ", row.attempt) } else { String::new() };
@@ -355,9 +356,10 @@ fn row_words(row: &Row, id_columns: usize, now: Timestamp) -> String {
     format!(" {} {id} {} {again}{about}", sign_of(row), text::fit_right(&took, 6))
 }
 
-/// The sign of a task; one that is for a person to do asks.
+/// The sign of a task; one that a person has to do has its own.
 fn sign_of(row: &Row) -> &'static str {
     match row.group {
+        Group::Asking if row.standing != Standing::Asking => StatusSign::Person.glyph(),
         Group::Asking => sign(Standing::Asking),
         Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
     }
@@ -370,8 +372,8 @@ fn standing_words(row: &Row, now: Timestamp) -> String {
         words.push(format!("attempt {}", row.attempt));
     }
     match (row.standing, row.started_at, row.finished_at) {
-        (Standing::Running, Some(from), _) => words.push(span(from, now)),
-        (_, Some(from), Some(to)) => words.push(format!("took {}", span(from, to))),
+        (Standing::Running, Some(from), _) => words.push(text::duration(now.since(from))),
+        (_, Some(from), Some(to)) => words.push(format!("took {}", text::duration(to.since(from)))),
         (_, _, None) | (_, None, _) => {}
     }
     if let Some(worker) = &row.worker {
@@ -400,6 +402,7 @@ fn counted(counts: &Counts) -> String {
     let mut words = format!("{}/{} done ({percent}%)", counts.done, counts.total);
     let others = [
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.failed, "failed"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
@@ -410,15 +413,4 @@ fn counted(counts: &Counts) -> String {
         words.push_str(&format!(", {count} {word}"));
     }
     words
-}
-
-/// How long, in the unit that suits: `3s`, `2m05s`, `1h07m`.
-fn span(from: Timestamp, to: Timestamp) -> String {
-    let seconds = (to.as_micros() - from.as_micros()).max(0) / 1_000_000;
-    match seconds {
-        ..=59 => format!("{seconds}s"),
-        60..=3_599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        3_600..=86_399 => format!("{}h{:02}m", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{}d{:02}h", seconds / 86_400, seconds % 86_400 / 3_600),
-    }
 }

@@ -143,7 +143,7 @@ impl RunView {
     }
 
     pub(super) fn cancel_plan(&mut self) -> Flow {
-        let running = self.standings.as_ref().map_or(0, |standings| standings.counts.running as usize);
+        let running = self.standings.as_ref().map_or(0, |standings| standings.counts.in_progress() as usize);
         let lines = vec![
             match running {
                 0 => "Nothing runs now; what is left is cancelled.".to_owned(),

@@ -142,7 +142,7 @@ fn group(standing: Standing, for_people: bool) -> Group {
         Standing::Ready if for_people => Group::Asking,
         Standing::Running => Group::Running,
         Standing::Failed => Group::Failed,
-        Standing::Blocked | Standing::Ready | Standing::Reported => Group::Waiting,
+        Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Queued => Group::Waiting,
         Standing::Done | Standing::Skipped | Standing::Cancelled => Group::Ended,
     }
 }
@@ -180,5 +180,5 @@ fn row(group: Group, place: usize, task: &Task, standing: Standing) -> Row {
 
 /// As much of a text as a screen could show.
 fn beginning(text: &str) -> String {
-    text[..text.floor_char_boundary(TEXT_BYTES_MAX)].to_owned()
+    waypost_text::head_bytes(text, TEXT_BYTES_MAX).to_owned()
 }

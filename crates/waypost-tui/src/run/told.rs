@@ -101,9 +101,9 @@ impl PreviewedTask {
     /// One, each of its texts cut to what may be shown of it.
     fn of(id: &TaskId, disclosure: Disclosure) -> Self {
         let Disclosure { program, particulars } = disclosure;
-        let shown = |text: String| match text.floor_char_boundary(PARTICULAR_BYTES_MAX) {
-            end if end < text.len() => {
-                format!("{} … ({} more bytes are not shown)", &text[..end], text.len() - end)
+        let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
+            head if head.len() < text.len() => {
+                format!("{head} … ({} more bytes are not shown)", text.len() - head.len())
             }
             _ => text,
         };

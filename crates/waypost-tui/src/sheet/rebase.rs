@@ -243,7 +243,7 @@ impl Fields<'_> {
     /// The same of a text; theirs is quoted.
     fn pick_text(&mut self, name: &str, base: &String, mine: &String, theirs: &String) -> String {
         if base != mine && base != theirs && mine != theirs {
-            let quoted = text::cut(theirs, QUOTED_MAX);
+            let quoted = text::truncate(theirs, QUOTED_MAX);
             self.met
                 .push(format!("{}both changed its {name}; yours stands, theirs was: {quoted}", self.whose));
         }

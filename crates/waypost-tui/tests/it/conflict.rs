@@ -80,7 +80,7 @@ fn edits_go_on_while_the_plan_runs() {
         worker: "w".to_owned(),
     }]);
     heard(&mut world, version);
-    assert_eq!(world.lines_with("↻").len(), 1, "where it stands is shown:\n{}", world.screen());
+    assert_eq!(world.lines_with("◐").len(), 1, "where it stands is shown:\n{}", world.screen());
     world.press("s");
     assert!(world.screen().contains("saved as version 4"), "and is no conflict:\n{}", world.screen());
     assert!(world.stored().tasks[7].spec.skip);
@@ -360,9 +360,9 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
     }]);
     heard(&mut world, version);
     world.press("u");
-    assert_eq!(world.lines_with("↻").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
     world.press("ctrl+r");
-    assert_eq!(world.lines_with("↻").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
 }
 
 #[test]

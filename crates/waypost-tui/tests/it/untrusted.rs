@@ -1,6 +1,6 @@
 use waypost_core::Draft;
 use waypost_testkit::{plan_of, task};
-use waypost_tui::text;
+use waypost_text::is_unsafe_char;
 
 use crate::{World, golden_in_all_sizes};
 
@@ -29,10 +29,7 @@ fn nasty() -> Draft {
 fn check_cells(world: &mut World) {
     let screen = world.screen();
     for cell in &world.buffer().content {
-        let bad = |c: char| {
-            c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200b}')
-        };
-        assert!(!cell.symbol().chars().any(bad), "{:?}\n{screen}", cell.symbol());
+        assert!(!cell.symbol().contains(is_unsafe_char), "{:?}\n{screen}", cell.symbol());
     }
 }
 
@@ -71,40 +68,4 @@ fn wide_and_strange_text_keeps_the_columns() {
         }
     }
     golden_in_all_sizes("untrusted", world);
-}
-
-#[test]
-fn text_is_cut_by_columns_and_never_through_a_wide_character() {
-    for (given, columns, cut) in [
-        ("abc", 3, "abc"),
-        ("abcd", 3, "ab…"),
-        ("漢字", 4, "漢字"),
-        ("漢字", 3, "漢…"),
-        ("漢字", 2, "…"),
-        ("a漢字", 3, "a…"),
-        ("👩‍👩‍👧‍👦x", 3, "👩‍👩‍👧‍👦x"),
-        ("anything", 0, ""),
-        ("", 5, ""),
-        ("a\u{1b}b", 5, "a␛b"),
-    ] {
-        assert_eq!(text::cut(given, columns), cut, "{given:?} in {columns}");
-        assert!(text::width(&text::cut(given, columns)) <= columns);
-        assert_eq!(
-            text::width(&text::fit(given, columns)),
-            columns.max(text::width(&text::cut(given, columns)))
-        );
-    }
-}
-
-#[test]
-fn wrapped_lines_fit_and_say_when_something_is_left_out() {
-    let long = "one two 漢字漢字漢字 supercalifragilistic\nnew paragraph";
-    for columns in 1..30 {
-        for line in text::wrap(long, columns, 100) {
-            assert!(text::width(&line) <= columns.max(2), "{line:?} in {columns}");
-        }
-    }
-    assert_eq!(text::wrap("one two three", 5, 10), ["one", "two", "three"]);
-    assert_eq!(text::wrap(long, 10, 2).len(), 2);
-    assert!(text::wrap(long, 10, 2)[1].ends_with('…'));
 }

@@ -1,16 +1,16 @@
 //! `waypost answer`: what waits for a person's word, and giving it.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_service::{answer_command, is_for_people};
+use waypost_service::is_for_people;
 use waypost_store::{Head, Plans, Query, Sort};
 
-use crate::cli::Guard;
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::options::Guard;
 use crate::view::text;
 
 /// Rows on a page, unless somebody says otherwise.
@@ -65,33 +65,31 @@ impl Answer {
             let hint = format!("write a number from 1 to {ROWS_MAX}");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
+        let config = load_config::load(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
-                self.answer(context, &found, task, &config)
+                self.answer(context, &found, task)
             }
             (plan, _) => self.list(context, plan.as_deref(), &config),
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &Found, task: &str, config: &Config) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str) -> Outcome {
         let task = found.task(task)?;
         let answer = self.answer.join(" ");
-        let by = context.actor()?;
-        let (asks, command) = found.look(|plan| {
+        let asks = found.read(|plan| {
             let known = plan.task(task.as_str());
-            let asks = known.is_some_and(|task| task.state.question().is_some());
-            (asks, answer_command(config, plan, &task, &answer, &by))
+            known.is_some_and(|task| task.state.question().is_some())
         })?;
-        let command = command?;
-        let committed = context.write(found, vec![command], &self.guard)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.answer(&by, &found.id, &task, &answer, guard)?;
         let said = if asks {
             format!("{task} has its answer, and can go on")
         } else {
             format!("{task} is answered")
         };
-        context.answer(found, &committed, &said, Some(&task), Map::new())
+        context.done_task(found, &reply, &task, &said)
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {
@@ -144,7 +142,7 @@ impl Answer {
         };
         let mut rows = Vec::new();
         let may_wait = |head: &&Head| {
-            let open = head.counts.ready + head.counts.blocked + head.counts.running;
+            let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
             open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {

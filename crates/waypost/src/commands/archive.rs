@@ -2,11 +2,12 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::{ActorKind, Command, Refusal};
+use waypost_core::{ActorKind, Refusal};
+use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::output;
 
 // Put away.
@@ -21,7 +22,8 @@ pub(crate) struct Archive {
 impl Archive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        context.write_and_answer(&found, vec![Command::Archive], &self.guard, "archived")
+        let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "archived")
     }
 }
 
@@ -37,7 +39,8 @@ pub(crate) struct Unarchive {
 impl Unarchive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        context.write_and_answer(&found, vec![Command::Unarchive], &self.guard, "taken out of the archive")
+        let reply = found.service.unarchive(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "restored from the archive")
     }
 }
 
@@ -57,8 +60,8 @@ impl Delete {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         if !self.purge {
-            let said = "archived; `waypost unarchive` takes it out again";
-            return context.write_and_answer(&found, vec![Command::Archive], &self.guard, said);
+            let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+            return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
         }
         let by = context.actor()?;
         if by.kind != ActorKind::Person {
@@ -72,7 +75,7 @@ impl Delete {
                 "an archived plan is out of the way, and can be taken out again",
             ));
         }
-        let (title, version) = found.look(|plan| (plan.spec().title.clone(), plan.version()))?;
+        let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;
         context
             .out
             .say(format!("Plan {} and its {version} versions will be gone for good: {title}", found.id));
@@ -81,7 +84,7 @@ impl Delete {
         if answer != found.id.as_str() {
             return Err(Failure::failed("the id was not typed, and nothing was purged", ""));
         }
-        found.plans.purge(&found.id, &by)?;
+        found.service.purge(&Caller::new(by), &found.id)?;
         if context.out.json {
             return context.out.value(&json!({ "id": found.id, "purged": true }));
         }

@@ -8,8 +8,8 @@ use waypost_store::{CopyError, Durability, Progress, Running, copy, open};
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::store_location::StoreLocation;
 use crate::view::text;
-use crate::workspace::Place;
 
 const EXAMPLES: &str = "\
 Ids, versions, numbers in the log, history, leases, subscriptions with their cursors, archived, pruned and purged plans
@@ -67,7 +67,7 @@ impl Copy {
                 return Err(Failure::usage(message, "name sqlite:PATH, file:DIR or postgres://…"));
             }
         }
-        if (Place { location: self.from.clone(), folder: None }).is_absent() {
+        if (StoreLocation { location: self.from.clone(), folder: None }).is_absent() {
             return Err(Failure::not_found(
                 format!("there is no store at {}", self.from),
                 "see that --from is right",

@@ -9,9 +9,9 @@ use waypost_llm::{Spent, Totals, read_journal};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::load_config::Folders;
 use crate::output::Output;
-use crate::setup::Folders;
-use crate::thinking::{self, report};
+use crate::planning::{self, report};
 use crate::view::table::{self, Cell};
 
 /// Journals that are read.
@@ -36,7 +36,7 @@ pub(crate) struct Cost {
 
 impl Cost {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         match &self.plan {
             Some(plan) => of_plan(context, &folders, plan),
             None => of_all(context, &folders),
@@ -48,14 +48,14 @@ fn totals(path: &Path, plan: Option<&PlanId>) -> Outcome<Totals> {
     if !path.is_file() {
         return Ok(Totals::default());
     }
-    let lines = read_journal(path).map_err(|error| thinking::of_journal(&error, plan))?;
+    let lines = read_journal(path).map_err(|error| planning::of_journal(&error, plan))?;
     Ok(Totals::of(&lines))
 }
 
 fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     let found = context.find(word)?;
-    let totals = totals(&thinking::orders(folders).journal(&found.id), Some(&found.id))?;
-    let (used, budget) = found.look(|plan| (plan.state().tokens_used, plan.spec().token_budget))?;
+    let totals = totals(&planning::orders(folders).journal(&found.id), Some(&found.id))?;
+    let (used, budget) = found.read(|plan| (plan.state().tokens_used, plan.spec().token_budget))?;
     if context.out.json {
         let mut value = totals_json(&totals);
         value.insert("id".to_owned(), found.id.as_str().into());

@@ -42,7 +42,7 @@ impl Diff {
         let old = found.plans.at_version(&found.id, self.old)?.to_draft();
         let new = match self.new {
             Some(version) => found.plans.at_version(&found.id, version)?.to_draft(),
-            None => found.look(|plan| plan.to_draft())?,
+            None => found.read(|plan| plan.to_draft())?,
         };
         let different = differences(&old, &new);
         if context.out.json {

@@ -9,7 +9,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
 
 /// Leases that are told of.
@@ -29,12 +29,12 @@ pub(crate) struct Doctor {
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         // A mistake in the configuration is told after the store, which can be looked at without it.
-        let config = setup::config(&folders, None);
-        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));
+        let config = load_config::load(&folders, None);
+        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.execution_env()));
         let cluster = cluster.unwrap_or_default();
-        let place = context.place()?;
+        let place = context.store_location()?;
         if place.is_absent() {
             if context.out.json {
                 let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
@@ -50,7 +50,7 @@ impl Doctor {
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
         let about = plans.store().about()?;
-        let (overdue, clock) = look(&plans)?;
+        let (overdue, clock) = expired_leases(&plans)?;
         let unheard = unheard(&plans)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
@@ -131,7 +131,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
 }
 
 /// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
-fn look(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
+fn expired_leases(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
     let (mut overdue, mut now) = (Vec::new(), text::now());
     plans.store().read(&mut |read| {
         now = read.now();

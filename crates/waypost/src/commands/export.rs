@@ -8,10 +8,10 @@ use serde_json::json;
 use waypost_core::Draft;
 use waypost_formats::{Dialect, Form, Loss, write, write_many};
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::dialect;
 
 /// Tasks that are named for each field that was lost.
 const NAMES_MAX: usize = 5;

@@ -10,7 +10,7 @@ use waypost_formats::{Dialect, Form, write};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::view::ascii;
-use crate::{files, source};
+use crate::{files, plan_input};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -60,7 +60,7 @@ impl Graph {
     }
 
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let draft = source::one_plan(context, &self.plan, None)?;
+        let draft = plan_input::one_plan(context, &self.plan, None)?;
         let (text, format) = match self.format {
             Picture::Mermaid => self.written(&draft, Dialect::Mermaid)?,
             Picture::Ascii => (ascii::draw(&draft), "ascii"),

@@ -4,6 +4,8 @@
 mod folder;
 mod repair;
 
+use std::sync::Arc;
+
 use std::path::Path;
 
 use clap::Args;
@@ -11,13 +13,16 @@ use serde_json::{Value, json};
 use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
-use waypost_store::{Committed, NewPlan, Plans, WriteError};
+use waypost_service::admission::forbids_writing;
+use waypost_service::{Caller, CreateOptions, OwnerRule, ServiceError};
+use waypost_store::Plans;
 
+use self::folder::Sources;
 use super::new::plan_id;
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::source::Source;
+use crate::options::dialect;
+use crate::plan_input::Source;
 use crate::view::text;
 
 /// Names that a note lists.
@@ -56,14 +61,6 @@ pub(crate) struct Import {
     repair: bool,
 }
 
-/// What was found.
-#[derive(Default)]
-struct Found {
-    sources: Vec<Source>,
-    /// Why files are left out.
-    left: Vec<Failure>,
-}
-
 /// A plan that was read, and where.
 struct Read {
     from: String,
@@ -73,7 +70,7 @@ struct Read {
 
 impl Import {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let mut found = Found::default();
+        let mut found = Sources::default();
         for path in &self.paths {
             if path != "-" && Path::new(path).is_dir() {
                 folder::read(context, Path::new(path), self.format, &mut found)?;
@@ -89,7 +86,7 @@ impl Import {
         let (reads, left) = self.check(context, found)?;
         // Whoever wants all of it exactly, or means one plan, wants nothing else.
         if !left.is_empty() && (reads.is_empty() || self.strict || id.is_some()) {
-            return left_out(left, Rest::Untouched);
+            return left_out(left, OtherFiles::Untouched);
         }
         if reads.is_empty() {
             let hint = "see that the path is right; of an index, import the folder that it lies in";
@@ -102,7 +99,7 @@ impl Import {
                 "leave it out: each plan keeps its own id or gets a new one",
             ));
         }
-        let by = context.actor()?;
+        let by = context.caller()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
         for read in reads {
@@ -115,15 +112,15 @@ impl Import {
                 context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
             }
         }
-        left_out(left, Rest::Imported)
+        left_out(left, OtherFiles::Imported)
     }
 
     /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
-    fn check(&self, context: &mut Context, found: Found) -> Outcome<(Vec<Read>, Vec<Failure>)> {
+    fn check(&self, context: &mut Context, found: Sources) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
         let mut inexact = Vec::new();
-        let Found { sources, mut left } = found;
+        let Sources { sources, mut left } = found;
         for mut source in sources {
             if self.repair {
                 for done in repair::repair(&mut source.reading) {
@@ -132,8 +129,10 @@ impl Import {
             }
             let mut wrong = source.problems();
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
-                wrong.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+                // What only cannot run here is noted when the plan is written.
+                let forbidden = context.configuration_problems(draft)?.into_iter().filter(forbids_writing);
+                let found = forbidden.chain(repair::nowhere(draft));
+                wrong.extend(found.map(|problem| (Some(source.name.clone()), problem)));
             }
             if !wrong.is_empty() {
                 problems.extend(wrong);
@@ -170,13 +169,13 @@ impl Import {
 
 /// What became of the files beside those that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum OtherFiles {
     Imported,
     Untouched,
 }
 
 /// Names what was left out, if anything was.
-fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
+fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     let Some(last) = left.pop() else { return Ok(()) };
     let mut failure = if left.is_empty() {
         last
@@ -193,8 +192,8 @@ fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
         failure.with_fact("left_out", messages)
     };
     match rest {
-        Rest::Imported => failure.details.push("  everything else was imported".to_owned()),
-        Rest::Untouched => {}
+        OtherFiles::Imported => failure.details.push("  everything else was imported".to_owned()),
+        OtherFiles::Untouched => {}
     }
     Err(failure)
 }
@@ -212,8 +211,8 @@ fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
 /// Writes one plan, under its own id where nobody has it.
 fn put(
     context: &mut Context,
-    plans: &Plans,
-    by: &waypost_core::Actor,
+    plans: &Arc<Plans>,
+    by: &Caller,
     read: Read,
     id: Option<PlanId>,
 ) -> Outcome<Value> {
@@ -235,12 +234,17 @@ fn put(
         }));
     }
     let wanted = id.or_else(|| own.clone());
-    let approval_required = context.approval_required()?;
-    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required };
-    let committed: Committed = match plans.create(new.clone()) {
-        Err(WriteError::Refused(Refusal::AlreadyExists {}) | WriteError::IdUsed(_)) if !said => {
-            new.id = None;
-            let committed = plans.create(new)?;
+    let service = context.service(plans);
+    let create = |draft: Draft, id| {
+        service.create(
+            by,
+            draft,
+            CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() },
+        )
+    };
+    let committed = match create(draft.clone(), wanted) {
+        Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
+            let committed = create(draft, None)?;
             let taken = own.map(|id| id.to_string()).unwrap_or_default();
             context.out.note(format!(
                 "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",

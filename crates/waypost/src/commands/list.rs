@@ -3,12 +3,13 @@
 use clap::{Args, ValueEnum};
 use waypost_core::Phase;
 use waypost_store::{Head, Query, Shelf, Sort};
+use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
-use crate::view::{phase_look, phase_sign, phase_words, text};
+use crate::view::{phase_sign, phase_words, sign_look, text};
 
 /// Plans on a page, unless somebody says otherwise.
 const PLANS_DEFAULT: usize = 20;
@@ -138,14 +139,15 @@ impl List {
 
 fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
     let awaits = head.awaits_approval;
-    let mut phase = format!("{} {}", phase_sign(head.phase, awaits), phase_words(head.phase, awaits));
+    let sign = phase_sign(head);
+    let mut phase = format!("{} {}", sign.glyph(), phase_words(head.phase, awaits));
     if head.archived {
         phase.push_str(" (archived)");
     }
     let counts = &head.counts;
     let mut done = format!("{}/{}", counts.done, counts.total);
     if counts.failed > 0 {
-        done.push_str(&format!(" ✗{}", counts.failed));
+        done.push_str(&format!(" {}{}", StatusSign::Failed.glyph(), counts.failed));
     }
     if head.atomic > 0 {
         done.push_str(&format!(" · {} of {} atomic", head.atomic, head.goals));
@@ -155,7 +157,7 @@ fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
         if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };
     vec![
         Cell::plain(head.id.as_str()),
-        Cell::looking(phase, phase_look(head.phase, awaits)),
+        Cell::looking(phase, sign_look(sign)),
         Cell::looking(done, if counts.failed > 0 { Look::Red } else { Look::Plain }),
         Cell::plain(format!("v{}", head.version)),
         Cell::plain(text::age(head.updated_at, now)),

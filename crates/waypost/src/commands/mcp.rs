@@ -14,7 +14,8 @@ use waypost_store::{Durability, Plans, Store, open};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
 Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
@@ -102,13 +103,13 @@ pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
 
 impl Relays {
     fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
-        if !setup::has_webhooks(config) {
+        if !webhooks::any(config) {
             return Ok(());
         }
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !relays.contains_key(&folders.own) {
             let plans = Arc::new(Plans::new(Arc::clone(store)));
-            let relay = Relay::start(&plans, config, &folders.surroundings(), plans.latest()?)?;
+            let relay = Relay::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
             relays.insert(folders.own.clone(), relay);
         }
         Ok(())
@@ -127,10 +128,10 @@ impl Relays {
 /// are read and written in this one only.
 fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
     let (folders, place) = match folder {
-        Some(folder) => (Folders::of(context, folder)?, context.place_of(folder)?),
-        None => (Folders::find(context)?, context.place()?),
+        Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
+        None => (context.folders()?, context.store_location()?),
     };
-    let config = setup::config(&folders, None)?;
+    let config = load_config::load(&folders, None)?;
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;

@@ -24,7 +24,7 @@ fn schema_of(location: &str) -> Option<Result<Option<u32>, StoreError>> {
 
 impl Migrate {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let place = context.place()?;
+        let place = context.store_location()?;
         let shown = place.shown();
         let Some(from) = schema_of(&place.location) else {
             open(&place.location, Durability::default())?;

@@ -12,8 +12,8 @@ use waypost_planner::Role;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::style::Look;
 
 /// Names of a server's models that are listed for people.
 const NAMES_SHOWN_MAX: usize = 50;
@@ -59,9 +59,9 @@ pub(crate) struct Test {
 
 impl Models {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, None)?;
-        let around = folders.surroundings();
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, None)?;
+        let around = folders.execution_env();
         match self {
             Self::List(list) => list.run(context, &config, &around),
             Self::Test(test) => test.run(context, &config, &around),

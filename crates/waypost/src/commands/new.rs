@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_core::{ActorKind, BadId, Draft, PlanId, Task, TaskId, TaskSpec};
-use waypost_store::NewPlan;
+use waypost_core::{BadId, Draft, PlanId, Task, TaskId, TaskSpec};
+use waypost_service::CreateOptions;
 
-use crate::context::{Context, Found};
+use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 
@@ -67,32 +67,30 @@ impl New {
         if self.title.is_none() && self.goal.is_none() && body.is_empty() {
             return Err(Failure::usage("the plan has no title", "for example: waypost new 'Move to JWT'"));
         }
-        let by = context.actor()?;
+        let by = context.caller()?;
         let mut draft = Draft::new(self.title.unwrap_or_default());
-        let own = || if by.kind == ActorKind::Agent { by.name.clone() } else { String::new() };
         let spec = &mut draft.spec;
         (spec.goal, spec.body) = (self.goal.unwrap_or_default(), body);
         (spec.status, spec.queue) = (self.status.unwrap_or_default(), self.queue.unwrap_or_default());
-        spec.owner = self.owner.unwrap_or_else(own);
+        spec.owner = self.owner.unwrap_or_default();
         for (number, description) in self.tasks.into_iter().enumerate() {
             let id = TaskId::new(format!("t{}", number + 1));
             let id = id.map_err(|error| Failure::failed(error.to_string(), ""))?;
             draft.tasks.push(Task::new(TaskSpec::new(id, description)));
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
-        // Tasks from the command line have no work, so only the queue can be unknown, which is noted.
-        context.misfits(&draft)?;
         let plans = context.plans_to_add_to()?;
-        let approval_required = context.approval_required()?;
-        let committed = plans.create(NewPlan { id, by, draft, approval_required })?;
-        let found = Found { plans, id: committed.plan.clone() };
+        let options = CreateOptions { id, ..CreateOptions::default() };
+        let reply = context.service(&plans).create(&by, draft, options)?;
+        context.warn(&reply);
+        let found = context.found(plans, reply.plan.clone());
         if context.out.json {
             let mut more: Map<String, Value> = Map::new();
             more.insert("store".to_owned(), found.plans.store().location().into());
-            return context.answer(&found, &committed, "", None, more);
+            return context.answer(&found, &reply, "", None, more);
         }
-        context.out.line(committed.plan.as_str());
-        context.out.say(format!("made plan {} in {}", committed.plan, found.plans.store().location()));
+        context.out.line(reply.plan.as_str());
+        context.out.say(format!("made plan {} in {}", reply.plan, found.plans.store().location()));
         Ok(())
     }
 }

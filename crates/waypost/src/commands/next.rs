@@ -1,15 +1,17 @@
 //! `waypost next`: what can be worked on now, in one plan or in all, and taking the first of it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_service::{Claim, Claimed, claim, on_offer};
+use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
-use super::work::lease;
-use crate::cli::seconds;
+use super::task_lifecycle::lease;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::seconds;
 use crate::view::{self, text};
 
 /// Tasks that are listed, unless somebody says otherwise.
@@ -53,17 +55,16 @@ impl Next {
         let plans = context.plans()?;
         let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         if self.claim {
-            let by = context.actor()?;
-            return self.take_first(context, &plans, plan.as_ref(), &by);
+            return self.take_first(context, &plans, plan.as_ref());
         }
         let found = on_offer(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
         list(context, &plans, plan.as_ref(), &found)
     }
 
-    fn take_first(&self, context: &mut Context, plans: &Plans, plan: Option<&PlanId>, by: &Actor) -> Outcome {
-        let (worker, queue) = (by.to_string(), self.queue.as_deref());
-        let wanted = Claim { by, worker: &worker, plan, queue, lease_seconds: lease(self.lease) };
-        let reasons = match claim(plans, &wanted)? {
+    fn take_first(&self, context: &mut Context, plans: &Arc<Plans>, plan: Option<&PlanId>) -> Outcome {
+        let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
+        let claimed = context.service(plans).claim_next(&context.caller()?, filter, lease(self.lease));
+        let reasons = match claimed? {
             Claimed::Taken { committed, task } => return taken(context, plans, &committed, &task),
             Claimed::Nothing { reasons } => reasons,
         };
@@ -114,7 +115,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
             behind.push_str(&format!("  (waits for {})", waits.join("; ")));
         }
         let room = context.out.columns.saturating_sub(text::width(&name) + text::width(&behind) + 2).max(20);
-        let description = text::short(word("description"), room);
+        let description = text::excerpt(word("description"), room);
         let gap = if description.is_empty() { "" } else { "  " };
         context.out.line(format!("{name}{gap}{description}{behind}"));
     }

@@ -1,18 +1,20 @@
 //! `waypost plan`: asks a model for a plan, checks it, shows it, and saves it as a draft. Never a plan that is not sound, and
 //! never one in the place of another.
 
-pub(crate) mod making;
-mod map;
+pub(crate) mod generate;
+mod repo_map;
 
 use clap::Args;
 use waypost_planner::generate::TASKS_ASKED_MAX;
 use waypost_planner::planning::{Order, Stand, Text, Want};
 
-use crate::commands::plan::making::{Making, Saving};
+use crate::commands::plan::generate::{Generation, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds};
+use crate::planning::{
+    ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, out_of_bounds, read_goal,
+};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
@@ -66,46 +68,55 @@ pub(crate) struct Plan {
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
+        let planning = if self.dry_run {
+            PlanningSession::enter(context)?
+        } else {
+            PlanningSession::enter_to_add(context)?
+        };
         let goal = read_goal(&self.goal)?;
         // Who cannot be asked leaves no order behind.
-        let chosen = room.choose(&self.asked)?;
-        let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
+        let chosen = planning.choose(&self.asked)?;
+        let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);
         if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
             let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
             return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
         }
         let want = Want::Plan {
             goal,
-            context: texts(&self.files, &room, context)?,
-            map: if self.map { map::of(&room.folders.workspace)? } else { String::new() },
+            context: texts(&self.files, &planning, context)?,
+            map: if self.map { repo_map::of(&planning.folders.workspace)? } else { String::new() },
             constraints: self.constraints.clone(),
             tasks_max,
             decompose: self.decompose,
             prose: self.prose,
         };
-        let extent = self.bounds.over(room.extent())?;
-        let order = Order::new(room.plans.id_for_later()?, want, extent, self.asked.model());
+        let extent = self.bounds.over(planning.extent())?;
+        let order = Order::new(planning.plans.id_for_later()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
-        room.listen(context)?;
-        let (order, journal) = self.adopt(context, &room, order)?;
-        Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
+        planning.listen(context)?;
+        let (order, journal) = self.adopt(context, &planning, order)?;
+        Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
     }
 
     /// The order that an earlier run of the same command has left behind, or this one.
-    fn adopt(&self, context: &mut Context, room: &Room, order: Order) -> Outcome<making::Begun> {
+    fn adopt(
+        &self,
+        context: &mut Context,
+        planning: &PlanningSession,
+        order: Order,
+    ) -> Outcome<generate::Begun> {
         // Who wants to see a plan wants another one than the last time.
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
             Vec::new()
         } else {
-            let (known, bad) = room.orders.all().map_err(|error| of_order(&error))?;
+            let (known, bad) = planning.orders.all().map_err(|error| of_order(&error))?;
             note_bad(context, &bad);
             known
         };
@@ -117,7 +128,7 @@ impl Plan {
             open && known.fingerprint() == order.fingerprint()
         };
         for known in known.into_iter().filter(same) {
-            let journal = match room.journal(&known.plan) {
+            let journal = match planning.journal(&known.plan) {
                 Ok(journal) => journal,
                 // Another process is at it, or nobody can be: neither is in the way of a new plan.
                 Err(failure) if failure.code == "held" => continue,
@@ -132,31 +143,16 @@ impl Plan {
             };
             context.out.say(format!("takes up {what}; --fresh asks anew"));
             let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
-            return Ok((room.begin(context, order, &journal, Vec::new())?, journal));
+            return Ok((planning.begin(context, order, &journal, Vec::new())?, journal));
         }
-        let journal = room.journal(&order.plan)?;
-        Ok((room.begin(context, order, &journal, Vec::new())?, journal))
+        let journal = planning.journal(&order.plan)?;
+        Ok((planning.begin(context, order, &journal, Vec::new())?, journal))
     }
-}
-
-/// The goal, from the command line or from standard input.
-pub(crate) fn read_goal(word: &str) -> Outcome<String> {
-    let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
-    let goal = goal.trim().to_owned();
-    if goal.is_empty() {
-        return Err(Failure::usage("the goal is empty", "say what is to be reached"));
-    }
-    let max = waypost_core::limits::TEXT_BYTES_MAX;
-    if goal.len() > max {
-        let message = format!("the goal has {} bytes, over the limit of {max}", goal.len());
-        return Err(Failure::usage(message, "say it shorter, and give the rest as --file"));
-    }
-    Ok(goal)
 }
 
 /// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.
-fn texts(paths: &[String], room: &Room, context: &mut Context) -> Outcome<Vec<Text>> {
-    let redactor = room.redactor();
+fn texts(paths: &[String], planning: &PlanningSession, context: &mut Context) -> Outcome<Vec<Text>> {
+    let redactor = planning.redactor();
     let mut texts = Vec::new();
     let mut bytes = 0;
     for path in paths {

@@ -10,10 +10,10 @@ use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
 use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
 
-use crate::cli;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::options;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -35,7 +35,7 @@ const PLANS_NAMED_MAX: usize = 1_000;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
     /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
-    #[arg(long, value_name = "TIME", value_parser = cli::seconds)]
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     older_than: Option<u32>,
     /// Only say what would go
     #[arg(long)]
@@ -47,7 +47,7 @@ pub(crate) struct Prune {
 
 /// What came of it.
 #[derive(Default)]
-struct Found {
+struct PruneReport {
     pruned: Vec<PrunedPlan>,
     kept: Vec<(PlanId, HeldBack)>,
     plans: usize,
@@ -61,7 +61,7 @@ struct Found {
     won: Option<u64>,
 }
 
-impl Found {
+impl PruneReport {
     fn note(&mut self, looked: Looked) {
         match looked {
             Looked::Pruned(found) => {
@@ -89,8 +89,8 @@ impl Prune {
         if by.kind != ActorKind::Person && !self.dry_run {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
         }
-        let folders = Folders::find(context)?;
-        let configured = setup::config(&folders, None)?.retention_seconds;
+        let folders = context.folders()?;
+        let configured = load_config::load(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
             let message = "nothing says how long ago a plan must have ended";
             return Err(Failure::usage(
@@ -100,7 +100,7 @@ impl Prune {
         };
         let plans = context.plans()?;
         let mode = if self.dry_run { PruneMode::DryRun } else { PruneMode::Act };
-        let mut found = Found::default();
+        let mut found = PruneReport::default();
         plans.prune(seconds, &by, mode, &mut |looked| found.note(looked))?;
         sweep_logs(&plans, &folders.logs(), mode, &mut found)?;
         if self.vacuum && mode == PruneMode::Act {
@@ -131,10 +131,10 @@ fn held_back_json((plan, why): &(PlanId, HeldBack)) -> serde_json::Value {
     value
 }
 
-fn say(context: &mut Context, found: &Found, dry_run: bool) {
+fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
     for plan in &found.pruned {
-        let (id, title) = (&plan.plan, text::short(&plan.title, 40));
-        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::bytes(plan.bytes));
+        let (id, title) = (&plan.plan, text::excerpt(&plan.title, 40));
+        let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::byte_size(plan.bytes));
         context
             .out
             .line(format!("{id}  ended {}  {versions}, {bytes}  {title}", text::moment(plan.ended_at)));
@@ -152,17 +152,17 @@ fn say(context: &mut Context, found: &Found, dry_run: bool) {
         "{would}pruned: {}, {} ({}); {} of attempts ({}) {were}",
         text::count(found.plans, "plan"),
         text::count(found.versions as usize, "version"),
-        text::bytes(found.bytes),
+        text::byte_size(found.bytes),
         text::count(found.logs, "log"),
-        text::bytes(found.log_bytes),
+        text::byte_size(found.log_bytes),
     ));
     if let Some(won) = found.won {
-        context.out.line(format!("{} given back to the file system", text::bytes(won)));
+        context.out.line(format!("{} given back to the file system", text::byte_size(won)));
     }
 }
 
 /// Removes the logs of plans that were pruned, here or by somebody on another machine, and of purged ones.
-fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut Found) -> Outcome {
+fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
     let folders = match fs::read_dir(logs) {
         Ok(folders) => folders,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -2,14 +2,14 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Digest, Plan, Task, seemly};
+use waypost_core::{Digest, Plan, Task};
 use waypost_llm::{JournalLine, read_journal};
 
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
-use crate::output::{Look, Output};
-use crate::setup::Folders;
-use crate::thinking;
+use crate::output::Output;
+use crate::planning;
+use crate::style::Look;
 use crate::view::task::field;
 use crate::view::{self, text};
 
@@ -35,13 +35,13 @@ pub(crate) struct Review {
 impl Review {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let path = thinking::orders(&Folders::find(context)?).journal(&found.id);
+        let path = planning::orders(&context.folders()?).journal(&found.id);
         let lines = if path.is_file() {
-            read_journal(&path).map_err(|error| thinking::of_journal(&error, Some(&found.id)))?
+            read_journal(&path).map_err(|error| planning::of_journal(&error, Some(&found.id)))?
         } else {
             Vec::new()
         };
-        found.look(|plan| self.tell(plan, &lines, context))?
+        found.read(|plan| self.tell(plan, &lines, context))?
     }
 
     fn tell(&self, plan: &Plan, lines: &[JournalLine], context: &mut Context) -> Outcome {
@@ -197,7 +197,7 @@ fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
 fn print_text(name: &str, said: &str, out: &mut Output) {
     let name = out.paint(&format!("  {name}:"), Look::Dim);
     out.line(name);
-    for line in said.lines() {
-        out.line(format!("    {}", seemly(line)));
+    for line in text::sanitize(said).lines() {
+        out.line(format!("    {line}"));
     }
 }

@@ -1,11 +1,11 @@
 //! `waypost run`: looks at a plan as a whole, asks where a person has to, and runs it. What is left to do is said.
 
-mod again;
-mod back;
-pub(crate) mod begin;
-mod dry;
-pub(crate) mod report;
+mod dry_run;
+pub(crate) mod prepare;
+pub(crate) mod progress;
 pub(crate) mod summary;
+mod watch_file;
+mod write_back;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,18 +22,19 @@ use waypost_service::submit;
 use waypost_store::Plans;
 use waypost_tui::run::Intent;
 
-use again::{Again, Quiet};
-use back::{WriteBack, Writing};
-use begin::{Approval, Begin};
-use report::Scope;
+use prepare::{Approval, RunRequest};
+use progress::Scope;
+use watch_file::{FileWatcher, Quiet};
+use write_back::{WriteBack, Writing};
 
 use super::tui::{self, First};
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
-use crate::source;
+use crate::load_config::{self, Folders};
+use crate::options::dialect;
+use crate::plan_input;
 use crate::view::text;
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
 What a task's executor may run stands in the configuration (.waypost/config.toml), never in the plan.
@@ -100,8 +101,8 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let folders = context.folders()?;
+        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
         let (mut draft, mut back, text) = self.source(context)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
@@ -110,15 +111,15 @@ impl Run {
         if let Some(executor) = &executor {
             submit::assign_in_draft(&mut draft, executor);
         }
-        begin::is_allowed(&config, &draft)?;
+        prepare::is_allowed(&config, &draft)?;
         self.mind_the_queue(context, &config, &draft);
         if self.dry_run {
-            return dry::print(context, &config, &draft, self.jobs);
+            return dry_run::print(context, &config, &draft, self.jobs);
         }
-        let since = setup::webhooks_since(context, &config)?;
-        let begin = Begin { executor: executor.as_deref(), ..self.begin() };
+        let since = webhooks::since(context, &config)?;
+        let begin = RunRequest { executor: executor.as_deref(), ..self.begin() };
         let entered = begin.enter(context, &config, draft)?;
-        let (plans, id) = (Arc::new(entered.plans), entered.id);
+        let (plans, id) = (entered.plans, entered.id);
         if !self.watch && self.is_over_already(context, &plans, &id)? {
             if let Some(back) = &mut back {
                 plans.look(&id, |plan| back.finish(context, plan))?;
@@ -134,21 +135,20 @@ impl Run {
         }
         let over = plans.look(&id, |plan| plan.state().phase.is_finished())?;
         if !over && self.begin().activate(context, &config, &plans, &id)? == Approval::Awaited {
-            return Err(begin::not_approved(context, &id)?);
+            return Err(prepare::not_approved(context, &id)?);
         }
-        let relay = setup::relay(context, &folders, &config, &plans, since)?;
-        let config = Arc::new(config);
+        let relay = webhooks::start(context, &folders, &config, &plans, since)?;
         let mut summary = self.follow(context, &folders, &config, &plans, &id, &text, back.as_mut())?;
         summary.unreported.extend(relay.finish());
-        setup::say_unreported(context, &summary.unreported);
+        webhooks::report_failures(context, &summary.unreported);
         if let Some(back) = &mut back {
             plans.look(&id, |plan| back.finish(context, plan))?;
         }
         plans.look(&id, |plan| summary::print(context, plan, &summary))?
     }
 
-    fn begin(&self) -> Begin<'_> {
-        Begin {
+    fn begin(&self) -> RunRequest<'_> {
+        RunRequest {
             what: &self.what,
             queue: self.queue.as_deref(),
             yes: self.yes,
@@ -159,8 +159,8 @@ impl Run {
 
     /// The plan as it is asked for; what its file is written back with, and the file's text to be watched.
     fn source(&self, context: &mut Context) -> Outcome<(Draft, Option<WriteBack>, String)> {
-        if source::is_file(&self.what) {
-            let file = source::file_plan(context, &self.what, self.format)?;
+        if plan_input::is_file(&self.what) {
+            let file = plan_input::file_plan(context, &self.what, self.format)?;
             if self.watch && self.what == "-" {
                 return Err(Failure::usage("standard input cannot be watched", "name a file"));
             }
@@ -168,7 +168,7 @@ impl Run {
             let text = if self.watch { file.text } else { String::new() };
             return Ok((file.draft, back, text));
         }
-        let draft = source::one_plan(context, &self.what, self.format)?;
+        let draft = plan_input::one_plan(context, &self.what, self.format)?;
         if self.watch || self.write_back {
             let message =
                 format!("{} is a plan of the store, and --watch and --write-back are about files", self.what);
@@ -206,28 +206,28 @@ impl Run {
             patience: if self.watch { Patience::UntilAsked } else { Patience::UntilOver },
             ..Options::plans(vec![id.clone()])
         };
-        let around = folders.surroundings();
+        let around = folders.execution_env();
         let mut runner =
             Runner::with(Arc::clone(plans), Arc::clone(config), around, options).map_err(failed_run)?;
         let controller = runner.controller();
         listen(controller.clone(), Signals::TerminateAtOnce)?;
         let mut again = match self.watch {
-            true => Some(Again::begin(&self.what, self.format, text, config, plans, id, &controller)?),
+            true => Some(FileWatcher::begin(&self.what, self.format, text, config, plans, id, &controller)?),
             false => None,
         };
         let total = plans.look(id, |plan| plan.counts().total as usize)?;
         context.out.say(format!("running plan {id} ({})", text::count(total, "task")));
         loop {
-            let asking = again.as_ref().is_some_and(Again::is_asking);
+            let asking = again.as_ref().is_some_and(FileWatcher::is_asking);
             let scope = if self.watch { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) };
             let inner: Box<dyn Watcher> =
-                if asking { Box::new(Quiet) } else { report::watcher(context, scope, config) };
+                if asking { Box::new(Quiet) } else { progress::watcher(context, scope, config) };
             let mut watcher = Writing { inner, back: back.as_deref_mut() };
             let summary = runner.run(&mut watcher).map_err(failed_run)?;
             drop(watcher);
             let Some(again) = again.as_mut().filter(|_| summary.aside) else { return Ok(summary) };
             let own = back.as_deref().map(WriteBack::known);
-            let taken = again.look(context, &self.begin(), own);
+            let taken = again.poll(context, &self.begin(), own);
             if let (Some(back), Some(text)) = (&mut back, taken) {
                 back.was_read(&text);
             }
@@ -288,9 +288,9 @@ pub(crate) enum Signals {
 
 /// Whether somebody has asked to end.
 #[derive(Clone, Debug)]
-pub(crate) struct Heard(Arc<AtomicBool>);
+pub(crate) struct InterruptFlag(Arc<AtomicBool>);
 
-impl Heard {
+impl InterruptFlag {
     /// Whether anything was heard.
     pub(crate) fn anything(&self) -> bool {
         self.0.load(Ordering::Acquire)
@@ -298,12 +298,12 @@ impl Heard {
 }
 
 /// Hears Ctrl-C: the first time nothing new is started, the second time the work is stopped.
-pub(crate) fn listen(controller: Controller, how: Signals) -> Outcome<Heard> {
+pub(crate) fn listen(controller: Controller, how: Signals) -> Outcome<InterruptFlag> {
     use signal_hook::consts::{SIGINT, SIGTERM};
     let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
     let mut signals =
         signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
-    let heard = Heard(Arc::default());
+    let heard = InterruptFlag(Arc::default());
     let tell = heard.clone();
     let hear = move || {
         let mut count = 0;

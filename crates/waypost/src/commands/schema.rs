@@ -4,9 +4,9 @@ use clap::Args;
 use serde_json::json;
 use waypost_formats::{Dialect, schema};
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::view::table::{self, Cell};
 
 // Of which format.

@@ -8,7 +8,7 @@ use waypost_formats::render_plan_command;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::view::tree::Page;
-use crate::view::{self, graph, text};
+use crate::view::{self, levels, text};
 
 /// Tasks on a page, unless somebody says otherwise.
 const TASKS_DEFAULT: usize = 50;
@@ -68,7 +68,7 @@ pub(crate) struct ShowTask {
 impl ShowTask {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        found.look(|plan| print_task(plan, &self.task, context))?
+        found.read(|plan| print_task(plan, &self.task, context))?
     }
 }
 
@@ -81,7 +81,7 @@ impl Show {
         let found = context.find(&self.plan)?;
         match self.version {
             Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
-            None => found.look(|plan| self.print(plan, context))?,
+            None => found.read(|plan| self.print(plan, context))?,
         }
     }
 
@@ -121,7 +121,7 @@ impl Show {
     }
 
     fn print_levels(&self, plan: &Plan, context: &mut Context) -> Outcome {
-        let levels = graph::levels_of(plan)?;
+        let levels = levels::levels_of(plan)?;
         let limit = if self.full { usize::MAX } else { self.limit };
         if context.out.json {
             let total: usize = levels.levels.iter().map(Vec::len).sum();
@@ -146,7 +146,7 @@ impl Show {
         }
         view::plan::print_head(plan, self.full, &mut context.out);
         context.out.line("");
-        let unseen = graph::print(plan, &levels, limit, &mut context.out);
+        let unseen = levels::print(plan, &levels, limit, &mut context.out);
         if unseen > 0 {
             context
                 .out

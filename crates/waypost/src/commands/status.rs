@@ -2,11 +2,12 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use waypost_core::{Command, PlanChanges};
+use waypost_core::PlanChanges;
+use waypost_service::EditOp;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 
 // Read or write.
 #[derive(Debug, Subcommand)]
@@ -76,7 +77,8 @@ impl Set {
         let said =
             if status.is_empty() { "took the status away".to_owned() } else { format!("status: {status}") };
         let changes = PlanChanges { status: Some(status), ..PlanChanges::default() };
-        let command = Command::RevisePlan(Box::new(changes));
-        context.write_and_answer(&found, vec![command], &self.guard, &said)
+        let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done(&found, &reply, &said)
     }
 }

@@ -5,9 +5,9 @@ use waypost_core::{
     BadId, Complexity, Dependency, Elsewhere, Json, Lock, LockMode, PlanId, Retry, TaskId, When, Work,
 };
 
-use crate::cli::seconds;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
+use crate::options::seconds;
 
 // What can be said of a task.
 #[derive(Debug, Args)]
@@ -117,7 +117,7 @@ impl TaskOptions {
 
     /// Free text.
     pub(crate) fn notes(&self) -> Outcome<Option<String>> {
-        self.notes.as_deref().map(files::said_or_read).transpose()
+        self.notes.as_deref().map(files::text_argument).transpose()
     }
 
     /// All locks.
@@ -128,7 +128,7 @@ impl TaskOptions {
     }
 
     /// What it waits for elsewhere.
-    pub(crate) fn elsewhere(&self) -> Outcome<Vec<Dependency>> {
+    pub(crate) fn external_dependencies(&self) -> Outcome<Vec<Dependency>> {
         let wrong = |option: &str, text: &str, why: &str| {
             Failure::usage(
                 format!("{option} {text:?}: {why}"),
@@ -207,7 +207,7 @@ fn work(
 
 /// A JSON value given on the command line, or in a file as `@FILE`.
 pub(crate) fn json(option: &str, text: &str) -> Outcome<Json> {
-    Json::parse(&files::said_or_read(text)?).map_err(|error| {
+    Json::parse(&files::text_argument(text)?).map_err(|error| {
         let hint = "write one JSON value, or @FILE to read it from a file";
         Failure::new(Exit::Usage, format!("{option} is not JSON: {error}"), hint)
     })

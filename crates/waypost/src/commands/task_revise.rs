@@ -1,14 +1,14 @@
 //! `waypost task revise`: changes what is said of a task.
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use waypost_core::{Command, Dependency, Plan, TaskChanges, TaskId};
+use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
+use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
 What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.
@@ -72,14 +72,14 @@ enum Field {
 impl Revise {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let (task, changes) = found.look(|plan| self.changes(plan))??;
+        let (task, changes) = found.read(|plan| self.changes(plan))??;
         if changes == TaskChanges::default() {
             let hint = "say what to change, for example --description 'Write the tests first'";
             return Err(Failure::usage(format!("nothing of task {task} is to change"), hint));
         }
-        let command = Command::ReviseTask { task: task.clone(), changes: Box::new(changes) };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("revised {task}"), Some(&task), Map::new())
+        let ops = vec![EditOp::ReviseTask { task: task.clone(), changes: Box::new(changes) }];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("revised {task}"))
     }
 
     fn changes(&self, plan: &Plan) -> Outcome<(TaskId, TaskChanges)> {
@@ -95,7 +95,7 @@ impl Revise {
             names.iter().map(|name| task_of(plan, name).map(Dependency::Task)).collect()
         };
         let mut changes = TaskChanges {
-            description: self.description.as_deref().map(files::said_or_read).transpose()?,
+            description: self.description.as_deref().map(files::text_argument).transpose()?,
             depends_also_on: here(&options.after)?,
             depends_no_more_on: self.no_more(plan, now)?,
             when: options.when(),
@@ -110,7 +110,7 @@ impl Revise {
             provides: options.provides.clone().map(Some),
             ..TaskChanges::default()
         };
-        changes.depends_also_on.extend(options.elsewhere()?);
+        changes.depends_also_on.extend(options.external_dependencies()?);
         let locks = options.locks();
         changes.locks = (!locks.is_empty()).then_some(locks);
         for field in &self.clear {

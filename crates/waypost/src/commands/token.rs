@@ -9,7 +9,6 @@ use super::mcp;
 use super::serve::failure;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::Folders;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -65,7 +64,7 @@ pub(crate) struct Revoke {
 
 impl Token {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let tokens = Tokens::of(&Folders::find(context)?.own);
+        let tokens = Tokens::of(&context.folders()?.own);
         match self {
             Self::New(new) => new.run(context, &tokens),
             Self::List => list(context, &tokens),
@@ -79,7 +78,7 @@ impl New {
         let by = context.actor()?;
         // Nobody else gets one, and so no folder either.
         if by.kind == ActorKind::Person {
-            Folders::find(context)?.prepare()?;
+            context.folders()?.prepare()?;
         }
         let made = match self.only_metrics {
             true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
@@ -130,12 +129,12 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
         return context.out.value(&json!({ "tokens": tokens }));
     }
     for token in &tokens {
-        let age = text::age(Some(token.created_at), text::now());
+        let age = text::ago(text::now().since(token.created_at));
         let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
         let role = token.role.word();
         context
             .out
-            .line(format!("{}  {} ({role}){only}  {age} ago by {}", token.id, token.agent, token.created_by));
+            .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
         context.out.say("no tokens; `waypost token new --agent NAME` makes one");

@@ -21,7 +21,7 @@ use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::setup::{self, Folders};
+use crate::load_config;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
@@ -92,7 +92,7 @@ pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
         return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
-    let config = Arc::new(setup::config(&Folders::find(context)?, None)?);
+    let config = Arc::new(load_config::load(&context.folders()?, None)?);
     let keys = keys(&config.tui.keys)?;
     let grounds = grounds(context, &config)?;
     let settings = Settings {
@@ -136,21 +136,21 @@ fn keep(plan: &PlanId, text: &str) -> String {
 /// The store that is meant; where none was named, the user's own beside the repository's.
 fn grounds(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Ground>> {
     if context.says_store() {
-        return Ok(vec![ground("store", context, config)?]);
+        return Ok(vec![tui_workspace("store", context, config)?]);
     }
-    let mut grounds = vec![ground("repo", context, config)?];
+    let mut grounds = vec![tui_workspace("repo", context, config)?];
     let user = context.for_user();
-    if !user.place().is_ok_and(|place| place.is_absent()) {
-        grounds.push(ground("user", &user, config)?);
+    if !user.store_location().is_ok_and(|place| place.is_absent()) {
+        grounds.push(tui_workspace("user", &user, config)?);
     }
     Ok(grounds)
 }
 
-fn ground(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Ground> {
-    let around = Folders::find(context)?.surroundings();
+fn tui_workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Ground> {
+    let around = context.folders()?.execution_env();
     let later = context.for_server();
     let make: Make = Box::new(move || later.plans_to_add_to().map_err(trouble));
-    let make = context.place()?.is_absent().then_some(make);
+    let make = context.store_location()?.is_absent().then_some(make);
     Ok(Ground::new(name, context.plans()?, make, Arc::clone(config), around))
 }
 

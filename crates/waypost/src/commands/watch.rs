@@ -6,11 +6,11 @@ use clap::Args;
 use waypost_core::Plan;
 use waypost_run::{Observer, Rest, Summary};
 
-use super::run::report::{self, Scope};
+use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -35,14 +35,14 @@ pub(crate) struct Watch {
 
 impl Watch {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if context.place()?.is_absent() {
+        if context.store_location()?.is_absent() {
             return Err(Failure::not_found(
                 "there is no store here yet, so that nothing can be watched",
                 "`waypost submit FILE` makes one; `waypost -C DIR watch` looks elsewhere",
             ));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
-        let plans = Arc::new(context.plans()?);
+        let config = load_config::load(&context.folders()?, None)?;
+        let plans = context.plans()?;
         let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;
         let heard = listen(observer.controller(), Signals::CountAll)?;
@@ -59,7 +59,7 @@ impl Watch {
                 if self.forever { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) }
             }
         };
-        let mut watcher = report::watcher(context, scope, &config);
+        let mut watcher = progress::watcher(context, scope, &config);
         let forever = self.forever;
         let over = move |plan: &Plan| !forever && plan.state().phase.is_finished();
         observer.observe(watcher.as_mut(), over).map_err(failed_run)?;

@@ -14,13 +14,14 @@ use waypost_run::{
     AfterFailure, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
 };
 
-use super::run::report::{self, Scope};
+use super::http_listener::{Metrics, address};
+use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen};
-use super::serve::Metrics;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
 A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
@@ -51,7 +52,7 @@ pub(crate) struct Worker {
     #[arg(long)]
     until_idle: bool,
     /// Tell Prometheus how it goes at this address (needs a token, as `waypost serve` does): ADDR:PORT, or a port here
-    #[arg(long, value_name = "ADDR:PORT", value_parser = super::serve::address)]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
     /// A file of configuration over all others
     #[arg(long, value_name = "FILE")]
@@ -96,29 +97,30 @@ pub(crate) fn options(
 
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, self.config.as_deref())?;
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
         let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
-        let plans = Arc::new(context.plans_to_add_to()?);
+        let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
             Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
             None => None,
         };
-        let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
+        let relay = webhooks::start(context, &folders, &config, &plans, plans.latest()?)?;
         self.greet(context, &config);
         let config = Arc::new(config);
         let mut runner =
-            Runner::with(plans, Arc::clone(&config), folders.surroundings(), options).map_err(failed_run)?;
+            Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;
-        let mut watcher = Counting { inner: report::watcher(context, Scope::Many, &config), counts: [0; 6] };
+        let mut watcher =
+            Counting { inner: progress::watcher(context, Scope::Many, &config), counts: [0; 6] };
         let summary = runner.run(&mut watcher).map_err(failed_run)?;
         let Counting { inner, counts } = watcher;
         drop(inner);
         let unreported: Vec<String> = summary.unreported.iter().cloned().chain(relay.finish()).collect();
-        setup::say_unreported(context, &unreported);
+        webhooks::report_failures(context, &unreported);
         let [done, failed] =
             [Status::Done, Status::Failed].map(|status| Status::ALL.iter().position(|one| *one == status));
         let count = |place: Option<usize>| place.map_or(0, |place| counts[place]);

@@ -8,7 +8,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerSt
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 
@@ -82,7 +82,7 @@ impl Workers {
         }
         if context.out.json {
             let workers: Vec<Value> =
-                shown.iter().map(|(worker, leases)| told(worker, leases, now)).collect();
+                shown.iter().map(|(worker, leases)| worker_json(worker, leases, now)).collect();
             return context.out.value(&json!({ "workers": workers, "total": page.total, "next": page.next }));
         }
         if shown.is_empty() && page.next.is_none() {
@@ -111,7 +111,7 @@ impl Drain {
         let plans = context.plans()?;
         let name = named(&plans, &self.name)?;
         if !plans.drain(&name)? {
-            return Err(nobody(&self.name));
+            return Err(no_such_worker(&self.name));
         }
         let running = plans.leases_of(&name, RUNNING_TOLD_MAX)?.len();
         if context.out.json {
@@ -127,7 +127,7 @@ impl Drain {
     }
 }
 
-fn nobody(name: &str) -> Failure {
+fn no_such_worker(name: &str) -> Failure {
     Failure::not_found(format!("no worker is called {name}"), "`waypost workers` lists them")
 }
 
@@ -146,7 +146,7 @@ fn named(plans: &Plans, name: &str) -> Outcome<String> {
         return Ok(name.to_owned());
     }
     match found.len() {
-        0 => Err(nobody(name)),
+        0 => Err(no_such_worker(name)),
         1 => Ok(found.remove(0)),
         count => {
             found.truncate(CANDIDATES_MAX);
@@ -163,15 +163,10 @@ fn kind(worker: &Worker) -> &'static str {
     }
 }
 
-/// Seconds between two moments of the store.
-fn seconds(from: Timestamp, to: Timestamp) -> f64 {
-    (to.as_micros() - from.as_micros()).max(0) as f64 / 1e6
-}
-
 /// A worker as a program is told.
-fn told(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
+fn worker_json(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
     let running = |lease: &Lease| {
-        let since = lease.since.map(|since| seconds(since, now));
+        let since = lease.since.map(|since| now.since(since).as_secs_f64());
         json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "queue": lease.queue,
             "seconds": since, "lease_until": lease.until })
     };
@@ -222,6 +217,6 @@ fn row(worker: &Worker, leases: &[Lease], now: Timestamp) -> Vec<Cell> {
 
 fn runs(lease: &Lease, now: Timestamp) -> String {
     let attempt = if lease.attempt > 1 { format!(" (attempt {})", lease.attempt) } else { String::new() };
-    let since = lease.since.map(|since| super::run::report::span(seconds(since, now)));
+    let since = lease.since.map(|since| text::duration(now.since(since)));
     format!("{}/{}{attempt} {}", lease.plan, lease.task, since.unwrap_or_default()).trim_end().to_owned()
 }

@@ -5,7 +5,7 @@ use waypost_core::Difference;
 use waypost_service::{Sign, Texts, difference_lines};
 
 use super::text;
-use crate::output::Look;
+use crate::style::Look;
 
 /// Columns for each value in a message.
 const VALUE_COLUMNS: usize = 40;
@@ -31,19 +31,17 @@ pub(crate) fn lines(differences: &[Difference], texts: Texts, value_columns: usi
         Sign::Changed => Look::Yellow,
         Sign::Around => Look::Dim,
     };
-    let lines = difference_lines(differences, texts, &|value| text::short(value, value_columns));
+    let lines =
+        difference_lines(differences, texts, &|value| text::excerpt(value, value_columns).into_owned());
     lines.into_iter().map(|(sign, text)| Line { text, look: look(sign) }).collect()
 }
 
-/// One difference for programs, its values cut to so many characters.
-pub(crate) fn json(difference: &Difference, characters_max: usize) -> Value {
+/// One difference for programs, its values cut to so many bytes.
+pub(crate) fn json(difference: &Difference, bytes_max: usize) -> Value {
     let mut value = serde_json::to_value(difference).unwrap_or_default();
     for name in ["before", "after", "description"] {
-        if let Some(Value::String(text)) = value.get_mut(name)
-            && let Some((end, _)) = text.char_indices().nth(characters_max)
-        {
-            text.truncate(end);
-            text.push('…');
+        if let Some(Value::String(text)) = value.get_mut(name) {
+            *text = waypost_text::truncate_bytes(text, bytes_max).into_owned();
         }
     }
     value

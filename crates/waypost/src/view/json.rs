@@ -2,13 +2,14 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
-use waypost_service::{cut_text, task_row, whole_task};
+use waypost_service::{task_row, whole_task};
 use waypost_store::Head;
+use waypost_text::truncate_bytes;
 
 use super::tree::Page;
 
-/// Characters of a text in a page of tasks.
-const TEXT_CHARACTERS_MAX: usize = 300;
+/// Bytes of a text in a page of tasks.
+const TEXT_BYTES_MAX: usize = 300;
 
 /// The head of a plan with all its author says but the body.
 pub(crate) fn head(plan: &Plan) -> Map<String, Value> {
@@ -56,8 +57,8 @@ pub(crate) fn whole(plan: &Plan) -> Value {
 /// A task as it stands in a page: the essential, long texts cut.
 pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
     let (spec, state) = (&task.spec, &task.state);
-    let description = cut_text(&spec.description, TEXT_CHARACTERS_MAX);
-    let mut fields = task_row(plan, task, description, TEXT_CHARACTERS_MAX);
+    let description = truncate_bytes(&spec.description, TEXT_BYTES_MAX).into_owned();
+    let mut fields = task_row(plan, task, description, TEXT_BYTES_MAX);
     let texts = [
         ("notes", Some(spec.notes.clone()).filter(|notes| !notes.is_empty())),
         ("result", state.result.clone()),
@@ -65,11 +66,11 @@ pub(crate) fn row_of(plan: &Plan, task: &Task) -> Value {
     ];
     for (name, text) in texts {
         if let Some(text) = text {
-            fields.insert(name.to_owned(), cut_text(&text, TEXT_CHARACTERS_MAX).into());
+            fields.insert(name.to_owned(), truncate_bytes(&text, TEXT_BYTES_MAX).into());
         }
     }
     if let Some(question) = state.question() {
-        fields.insert("question".to_owned(), cut_text(&question.text, TEXT_CHARACTERS_MAX).into());
+        fields.insert("question".to_owned(), truncate_bytes(&question.text, TEXT_BYTES_MAX).into());
         if !question.choices.is_empty() {
             fields.insert("choices".to_owned(), json!(question.choices));
         }

@@ -2,47 +2,34 @@
 
 pub(crate) mod ascii;
 pub(crate) mod differences;
-pub(crate) mod graph;
 pub(crate) mod json;
+pub(crate) mod levels;
 pub(crate) mod plan;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod text;
 pub(crate) mod tree;
-pub(crate) mod unified;
+pub(crate) mod unified_diff;
 
-use waypost_core::{Counts, Phase, Standing};
+use waypost_core::{Counts, Phase};
+use waypost_store::Head;
+use waypost_text::{Role, StatusSign};
 
-use crate::output::Look;
+use crate::style::Look;
 
 /// Cells of a progress bar.
 const BAR_CELLS: usize = 20;
 
-/// The sign that stands before the word for where a task stands.
-pub(crate) fn sign(standing: Standing) -> char {
-    match standing {
-        Standing::Blocked => '◌',
-        Standing::Ready => '○',
-        Standing::Reported => '◑',
-        Standing::Asking => '?',
-        Standing::Running => '◐',
-        Standing::Done => '✓',
-        Standing::Failed => '✗',
-        Standing::Skipped => '⊘',
-        Standing::Cancelled => '⊗',
-    }
-}
-
-/// How the word for where a task stands looks.
-pub(crate) fn look(standing: Standing) -> Look {
-    match standing {
-        Standing::Blocked => Look::Dim,
-        Standing::Ready => Look::Plain,
-        Standing::Reported | Standing::Asking => Look::Yellow,
-        Standing::Running => Look::Cyan,
-        Standing::Done => Look::Green,
-        Standing::Failed => Look::Red,
-        Standing::Skipped | Standing::Cancelled => Look::Yellow,
+/// How a sign and the word beside it look.
+pub(crate) fn sign_look(sign: StatusSign) -> Look {
+    match sign.role() {
+        Role::You => Look::Magenta,
+        Role::Failed => Look::Red,
+        Role::Running | Role::Checking => Look::Cyan,
+        Role::Ready => Look::Plain,
+        Role::Blocked | Role::Stopped | Role::Skipped => Look::Dim,
+        Role::Done => Look::Green,
+        Role::Risk => Look::Yellow,
     }
 }
 
@@ -64,32 +51,16 @@ pub(crate) fn phase_words(phase: Phase, awaits_approval: bool) -> &'static str {
 }
 
 /// The sign that stands before them.
-pub(crate) fn phase_sign(phase: Phase, awaits_approval: bool) -> char {
-    match (phase, awaits_approval) {
-        (Phase::Draft, false) => '○',
-        (Phase::Draft, true) | (Phase::AwaitingApproval, _) => '?',
-        (Phase::Active, _) => '◐',
-        (Phase::Paused, _) => '‖',
-        (Phase::Completed, _) => '✓',
-        (Phase::Failed, _) => '✗',
-        (Phase::Cancelled, _) => '⊗',
-    }
-}
-
-/// How they look.
-pub(crate) fn phase_look(phase: Phase, awaits_approval: bool) -> Look {
-    match (phase, awaits_approval) {
-        (Phase::Draft, false) => Look::Plain,
-        (Phase::Draft, true) | (Phase::AwaitingApproval | Phase::Paused, _) => Look::Yellow,
-        (Phase::Active, _) => Look::Cyan,
-        (Phase::Completed, _) => Look::Green,
-        (Phase::Failed | Phase::Cancelled, _) => Look::Red,
+pub(crate) fn phase_sign(head: &Head) -> StatusSign {
+    match head.phase {
+        Phase::Draft if head.awaits_approval => StatusSign::Approval,
+        phase => head.counts.sign(phase),
     }
 }
 
 /// `████████░░░░░░░░░░░░ 2/5 done (40%), 1 running, 1 ready`.
 pub(crate) fn progress(counts: &Counts) -> String {
-    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     if total == 0 {
         return "no tasks".to_owned();
     }
@@ -104,6 +75,7 @@ pub(crate) fn progress(counts: &Counts) -> String {
         (skipped, "skipped"),
         (cancelled, "cancelled"),
         (running, "running"),
+        (queued, "queued"),
         (ready, "ready"),
         (blocked, "blocked"),
     ];

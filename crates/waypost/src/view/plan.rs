@@ -1,10 +1,11 @@
 //! The head of a plan: title, status, phase, version, progress. Reads no task.
 
-use waypost_core::{Plan, seemly};
+use waypost_core::Plan;
 use waypost_store::Head;
 
-use super::{phase_look, phase_sign, phase_words, progress, text};
-use crate::output::{Look, Output};
+use super::{phase_sign, phase_words, progress, sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Lines of a body that are shown before it is cut.
 const BODY_LINES_MAX: usize = 12;
@@ -16,13 +17,14 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     let status =
         if spec.status.is_empty() { String::new() } else { format!(" [{}]", text::one_line(&spec.status)) };
     let room = out.columns.saturating_sub(text::width(&status)).max(20);
-    let title = out.paint(&text::short(title, room), Look::Bold);
+    let title = out.paint(&text::excerpt(title, room), Look::Bold);
     let status = out.paint(&status, Look::Cyan);
     out.line(format!("{title}{status}"));
 
     let awaits = head.awaits_approval;
-    let phase = format!("{} {}", phase_sign(head.phase, awaits), phase_words(head.phase, awaits));
-    let phase = out.paint(&phase, phase_look(head.phase, awaits));
+    let sign = phase_sign(&head);
+    let phase = format!("{} {}", sign.glyph(), phase_words(head.phase, awaits));
+    let phase = out.paint(&phase, sign_look(sign));
     let mut facts = vec![format!("plan {}", plan.id()), phase, format!("version {}", plan.version())];
     if state.archived {
         facts.push("archived".to_owned());
@@ -48,14 +50,14 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     }
     for (name, value) in texts {
         let room = if whole { usize::MAX / 8 } else { out.columns.saturating_sub(name.len() + 2) };
-        out.line(format!("{name}: {}", text::short(&value, room)));
+        out.line(format!("{name}: {}", text::excerpt(&value, room)));
     }
     out.line(progress(&head.counts));
 }
 
 /// Prints the beginning of the body, or all of it.
 pub(crate) fn print_body(plan: &Plan, whole: bool, out: &mut Output) {
-    let body = plan.spec().body.trim_end();
+    let body = text::sanitize(plan.spec().body.trim_end());
     if body.is_empty() {
         return;
     }
@@ -63,8 +65,8 @@ pub(crate) fn print_body(plan: &Plan, whole: bool, out: &mut Output) {
     let lines = body.lines().count();
     let shown = if whole { lines } else { BODY_LINES_MAX };
     for line in body.lines().take(shown) {
-        let line = seemly(line).replace('\t', "    ");
-        let line = if whole { line } else { text::short_line(&line, out.columns.saturating_sub(2)) };
+        let line = line.replace('\t', "    ");
+        let line = if whole { line.into() } else { text::truncate(&line, out.columns.saturating_sub(2)) };
         out.line(format!("  {line}"));
     }
     if lines > shown {

@@ -1,7 +1,8 @@
 //! Rows in columns, measured as terminals show them. The last column takes what is left.
 
 use super::text;
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -31,13 +32,17 @@ impl Cell {
     }
 
     fn print_last(&self, columns: usize, out: &Output) -> String {
-        let left = columns.saturating_sub(text::width(&text::short(&self.text, columns)) + 1);
-        let behind = text::short(&self.behind, (columns / 3).max(left));
+        let left = columns.saturating_sub(text::width(&text::excerpt(&self.text, columns)) + 1);
+        let behind = text::excerpt(&self.behind, (columns / 3).max(left));
         if behind.is_empty() {
-            return out.paint(&text::short(&self.text, columns), self.look);
+            return out.paint(&text::excerpt(&self.text, columns), self.look);
         }
         let room = columns.saturating_sub(text::width(&behind) + 1);
-        format!("{} {}", out.paint(&text::short(&self.text, room), self.look), out.paint(&behind, Look::Cyan))
+        format!(
+            "{} {}",
+            out.paint(&text::excerpt(&self.text, room), self.look),
+            out.paint(&behind, Look::Cyan)
+        )
     }
 }
 
@@ -53,7 +58,7 @@ pub(crate) fn print(out: &mut Output, headings: &[&str], rows: &[Vec<Cell>]) {
     let last = out.columns.saturating_sub(before_last).max(10);
     let mut heading = String::new();
     for (column, name) in headings.iter().enumerate() {
-        heading.push_str(&text::padded(name, widths[column] + GAP));
+        heading.push_str(&text::pad(name, widths[column] + GAP));
     }
     let heading = out.paint(heading.trim_end(), Look::Dim);
     out.line(heading);

@@ -2,13 +2,14 @@
 
 use waypost_core::{Json, LockMode, Plan, Standing, Task, TaskState, Timestamp, Waiting, When, Work};
 
-use super::{look, phase_words, sign, text};
-use crate::output::{Look, Output};
+use super::{phase_words, sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Columns of the names on the left.
 const NAME_COLUMNS: usize = 14;
-/// Characters of a JSON value that are shown before it is cut.
-const JSON_CHARACTERS_MAX: usize = 2_000;
+/// Bytes of a JSON value that are shown before it is cut.
+const JSON_BYTES_MAX: usize = 2_000;
 /// Columns of a question that was answered.
 const ANSWERED_COLUMNS: usize = 60;
 /// Lines of the end of a check's log.
@@ -35,11 +36,12 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     let standing = plan.standing(id).unwrap_or(Standing::Blocked);
     let title = out.paint(&format!("{id} of plan {}", plan.id()), Look::Bold);
     out.line(title);
-    for line in text::wrapped(&spec.description, out.columns) {
+    for line in text::wrap(&spec.description, out.columns, usize::MAX) {
         out.line(line);
     }
     out.line("");
-    let word = out.paint(&format!("{} {}", sign(standing), standing.word()), look(standing));
+    let word =
+        out.paint(&format!("{} {}", standing.sign().glyph(), standing.word()), sign_look(standing.sign()));
     lines_of(out, "status", &[word]);
     for waiting in plan.waiting(id, now) {
         field(out, "waits for", &waiting_words(&waiting));
@@ -122,7 +124,7 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
     }
     for (name, at) in [("started", state.started_at), ("finished", state.finished_at)] {
         if let Some(at) = at {
-            field(out, name, &format!("{} UTC ({} ago)", text::moment(at), text::age(Some(at), now)));
+            field(out, name, &format!("{} UTC ({})", text::moment(at), text::ago(now.since(at))));
         }
     }
 }
@@ -143,7 +145,7 @@ fn print_aside(state: &TaskState, out: &mut Output) {
         field(out, "asked by", &format!("{}, attempt {}", question.by, question.attempt));
     }
     for answer in state.answers() {
-        let question = text::short(&answer.question, ANSWERED_COLUMNS);
+        let question = text::excerpt(&answer.question, ANSWERED_COLUMNS);
         field(out, "answered", &format!("{} ({question} → {})", answer.answer, answer.by));
     }
     if let Some(evidence) = state.evidence() {
@@ -164,7 +166,7 @@ pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
     if value.is_empty() {
         return;
     }
-    let lines = text::wrapped(value, out.columns.saturating_sub(NAME_COLUMNS).max(20));
+    let lines = text::wrap(value, out.columns.saturating_sub(NAME_COLUMNS).max(20), usize::MAX);
     lines_of(out, name, &lines);
 }
 
@@ -172,7 +174,7 @@ pub(crate) fn field(out: &mut Output, name: &str, value: &str) {
 fn lines_of(out: &mut Output, name: &str, lines: &[String]) {
     for (number, line) in lines.iter().enumerate() {
         let name = if number == 0 { name } else { "" };
-        let name = out.paint(&text::padded(name, NAME_COLUMNS), Look::Dim);
+        let name = out.paint(&text::pad(name, NAME_COLUMNS), Look::Dim);
         out.line(format!("{name}{line}"));
     }
 }
@@ -191,8 +193,8 @@ fn retry_words(retry: &waypost_core::Retry) -> String {
 
 fn json_words(json: &Json) -> String {
     let text = json.as_str();
-    match text.char_indices().nth(JSON_CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}… ({} bytes)", &text[..end], text.len()),
-        None => text.to_owned(),
+    match waypost_text::head_bytes(text, JSON_BYTES_MAX) {
+        head if head.len() < text.len() => format!("{head}… ({} bytes)", text.len()),
+        whole => whole.to_owned(),
     }
 }

@@ -2,8 +2,9 @@
 
 use waypost_core::{Dependency, Plan, Standing, Task};
 
-use super::{look, sign, text};
-use crate::output::{Look, Output};
+use super::{sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Levels that are drawn; deeper tasks say how deep they stand.
 const LEVELS_DRAWN_MAX: usize = 10;
@@ -134,17 +135,17 @@ pub(crate) fn name_columns(widths: impl Iterator<Item = usize>) -> usize {
 pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut Output) {
     let id = task.spec.id.as_str();
     let standing = plan.standing(id).unwrap_or(Standing::Blocked);
-    let word = text::padded(&format!("{} {}", sign(standing), standing.word()), STANDING_COLUMNS);
+    let word = text::pad(&format!("{} {}", standing.sign().glyph(), standing.word()), STANDING_COLUMNS);
     let name = format!("{}{}", frame.guides, text::one_line(id));
-    let head = format!("{}  ", text::padded(&name, frame.columns));
+    let head = format!("{}  ", text::pad(&name, frame.columns));
     let room = out.columns.saturating_sub(STANDING_COLUMNS + text::width(&head)).max(20);
     let behind = behind(task, standing);
-    let wanted = text::width(&text::short(&task.spec.description, room));
+    let wanted = text::width(&text::excerpt(&task.spec.description, room));
     // What stands behind gets what the description leaves, and half of the room in any case.
-    let behind = text::short(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
+    let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
-    let description = text::short(&task.spec.description, room);
-    let mut line = format!("{}{}", out.paint(&word, look(standing)), head);
+    let description = text::excerpt(&task.spec.description, room);
+    let mut line = format!("{}{}", out.paint(&word, sign_look(standing.sign())), head);
     let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {
@@ -154,10 +155,10 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
         line.push_str(&out.paint(&behind, Look::Dim));
     }
     out.line(line);
-    let margin = text::padded(frame.margin, frame.columns + 2);
+    let margin = text::pad(frame.margin, frame.columns + 2);
     let margin = format!("{}{margin}", " ".repeat(STANDING_COLUMNS));
     for below in below(task, standing) {
-        let below = text::short(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
+        let below = text::excerpt(&below, out.columns.saturating_sub(text::width(&margin)).max(20));
         let below = out.paint(&below, Look::Dim);
         out.line(format!("{margin}{below}"));
     }
@@ -173,7 +174,7 @@ fn behind(task: &Task, standing: Standing) -> String {
     if let Some(work) = &spec.work {
         parts.push(format!("[{}]", work.executor));
     }
-    if standing == Standing::Running
+    if matches!(standing, Standing::Queued | Standing::Running)
         && let Some(worker) = &task.state.worker
     {
         parts.push(format!("by {worker}"));
@@ -215,7 +216,7 @@ fn below(task: &Task, standing: Standing) -> Vec<String> {
         Standing::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
-        Standing::Blocked | Standing::Ready => {
+        Standing::Blocked | Standing::Ready | Standing::Queued => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }
     }

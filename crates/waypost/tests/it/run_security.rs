@@ -255,10 +255,48 @@ fn texts_of_a_plan_steer_no_terminal() {
     for words in [&["task", "show", "loose", "a"][..], &["show", "loose"], &["history", "loose"]] {
         let shown = does(words);
         assert!(
-            !shown.chars().any(|shown| shown != '\n' && waypost_core::steers(shown)),
+            !shown.chars().any(|shown| shown != '\n' && waypost_text::is_unsafe_char(shown)),
             "{words:?}: {shown:?}"
         );
     }
+}
+
+#[test]
+fn an_id_in_an_error_message_steers_no_terminal() {
+    let workspace = Workspace::new();
+    let plan = serde_json::json!({ "format": "waypost/1", "id": "p", "title": "x", "tasks": [
+        { "id": "a", "description": "first" },
+    ] });
+    fs::write(workspace.work().join("p.json"), plan.to_string()).unwrap();
+    assert!(workspace.waypost(&["import", "p.json"]).status.success());
+    let hostile = "\u{1b}[31mx\u{202e}\u{e0041}\u{9b}2J";
+    for words in [
+        &["show", hostile][..],
+        &["show", "p", hostile],
+        &["task", "show", "p", hostile],
+        &["done", "p", hostile],
+        &["start", "p", hostile],
+        &["import", hostile],
+        &["show", "p", "--version", hostile],
+        &[hostile],
+    ] {
+        for color in ["never", "always"] {
+            let output = workspace.waypost(&[&["--color", color], words].concat());
+            assert!(!output.status.success(), "{words:?}");
+            let said = String::from_utf8(output.stderr).unwrap();
+            // The colours of `error:` and `hint:` are our own.
+            let said = ["\u{1b}[31merror:\u{1b}[0m", "\u{1b}[36mhint:\u{1b}[0m"]
+                .iter()
+                .fold(said, |said, ours| said.replace(ours, ""));
+            let is_unsafe = |shown: char| shown != '\n' && waypost_text::is_unsafe_char(shown);
+            assert!(!said.contains(is_unsafe), "{words:?} {color}: {said:?}");
+        }
+    }
+    let output = workspace.waypost(&["--json", "show", hostile]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(!said.trim_end().contains(waypost_text::is_unsafe_char), "{said:?}");
+    let said: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(said["error"]["plan"], hostile, "a program gets what was given");
 }
 
 #[test]

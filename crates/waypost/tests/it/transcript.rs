@@ -149,8 +149,9 @@ fn normal(text: &str, root: &Path) -> String {
             normal.push_str("[MICROS]");
             rest = &number[digits..];
         } else if digits <= 2 && is_age(before, &number[digits..]) {
-            normal.push_str("0s");
+            normal.push_str("now");
             rest = &number[digits + 1..];
+            rest = rest.strip_prefix(" ago").unwrap_or(rest);
         } else {
             normal.push_str(&number[..digits]);
             rest = &number[digits..];

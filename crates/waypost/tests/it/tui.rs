@@ -133,7 +133,7 @@ fn a_plan_of_an_agent_runs_nothing_before_the_person_at_the_terminal_has_seen_an
     tmux.wait("Write it anew");
     tmux.press(&["x"]);
     tmux.wait("What will run");
-    tmux.wait("touch ran-");
+    tmux.wait("ran-$WAYPOST_TASK");
     assert!(!workspace.work().join("ran-read").exists());
     tmux.press(&["a"]);
     tmux.wait("approve and run");

@@ -132,7 +132,7 @@ fn not_json(old: &str, plain: &str, error: &serde_json::Error) -> String {
     }
     let end = if error.is_eof() { "it ends too early, as if it was cut off" } else { "it is not JSON" };
     let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
-    let shown: String = first.chars().take(LINE_SHOWN_MAX).collect();
+    let shown = waypost_text::truncate(first, LINE_SHOWN_MAX);
     format!(
         "line {line}, column {column} ({shown:?}): {end}; it is left as it is: mend it there and run this again, or mend it"
     )

@@ -1,25 +1,26 @@
 //! What came of a run: how each task ended, how long it took, and the chain of tasks that made it last so long.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
 use waypost_run::{Rest, Summary};
 
-use super::report::{evidence_words, span};
+use super::progress::evidence_words;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
-use crate::view::{look, text};
+use crate::view::{sign_look, text};
 
 /// Tasks that the table lists; of more, those that did not end well and those that took longest.
 const ROWS_MAX: usize = 20;
 /// Tasks of the critical path that are named.
 const PATH_MAX: usize = 12;
 
-fn seconds(task: &Task) -> Option<f64> {
+fn duration(task: &Task) -> Option<Duration> {
     match (task.state.started_at, task.state.finished_at) {
-        (Some(from), Some(to)) => Some((to.as_micros() - from.as_micros()).max(0) as f64 / 1e6),
+        (Some(from), Some(to)) => Some(to.since(from)),
         (None, _) | (_, None) => None,
     }
 }
@@ -28,10 +29,11 @@ fn seconds(task: &Task) -> Option<f64> {
 pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Outcome {
     let (phase, counts, id) = (plan.state().phase, plan.counts(), plan.id());
     let path = critical_path(plan);
-    let path_seconds: f64 = path.iter().filter_map(|task| plan.task(task.as_str())).filter_map(seconds).sum();
+    let path_time: Duration =
+        path.iter().filter_map(|task| plan.task(task.as_str())).filter_map(duration).sum();
     let took = match (plan.state().started_at, plan.state().updated_at) {
-        (Some(from), Some(to)) => (to.as_micros() - from.as_micros()).max(0) as f64 / 1e6,
-        (None, _) | (_, None) => 0.0,
+        (Some(from), Some(to)) => to.since(from),
+        (None, _) | (_, None) => Duration::ZERO,
     };
     if context.out.json {
         let line = json!({
@@ -39,9 +41,9 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
             "plan": id,
             "phase": phase,
             "counts": counts,
-            "seconds": took,
+            "seconds": took.as_secs_f64(),
             "critical_path": path,
-            "critical_path_seconds": path_seconds,
+            "critical_path_seconds": path_time.as_secs_f64(),
         });
         context.out.line(line.to_string());
     } else {
@@ -49,14 +51,23 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
         if path.len() > 1 {
             let names: Vec<&str> = path.iter().take(PATH_MAX).map(TaskId::as_str).collect();
             let more = if path.len() > PATH_MAX { " → …" } else { "" };
-            context.out.line(format!("critical path ({}): {}{more}", span(path_seconds), names.join(" → ")));
+            context.out.line(format!(
+                "critical path ({}): {}{more}",
+                text::duration(path_time),
+                names.join(" → ")
+            ));
         }
-        context.out.line(format!("plan {id} is {} after {}: {}", phase.word(), span(took), words(plan)));
+        context.out.line(format!(
+            "plan {id} is {} after {}: {}",
+            phase.word(),
+            text::duration(took),
+            describe_counts(plan)
+        ));
     }
     ended(plan, summary)
 }
 
-fn words(plan: &Plan) -> String {
+fn describe_counts(plan: &Plan) -> String {
     let counts = plan.counts();
     let all = [
         (counts.done, "done"),
@@ -64,6 +75,7 @@ fn words(plan: &Plan) -> String {
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
     ];
@@ -83,7 +95,7 @@ fn tasks(context: &mut Context, plan: &Plan) {
             Status::Running | Status::Pending => 1,
             Status::Done | Status::Skipped => 2,
         };
-        let longest = |task: &&Task| std::cmp::Reverse((seconds(task).unwrap_or(0.0) * 1e6) as u64);
+        let longest = |task: &&Task| std::cmp::Reverse(duration(task).unwrap_or_default());
         all.sort_by_key(|task| (urgency(task), longest(task)));
         all.truncate(ROWS_MAX);
     }
@@ -96,9 +108,12 @@ fn tasks(context: &mut Context, plan: &Plan) {
             let again = if attempt > 1 { format!("attempt {attempt} ") } else { String::new() };
             let why = why(task);
             vec![
-                Cell::plain(text::short(task.spec.id.as_str(), 30)),
-                standing.map_or_else(|| Cell::plain(word), |standing| Cell::looking(word, look(standing))),
-                Cell::plain(seconds(task).map(span).unwrap_or_default()),
+                Cell::plain(text::excerpt(task.spec.id.as_str(), 30)),
+                standing.map_or_else(
+                    || Cell::plain(word),
+                    |standing| Cell::looking(word, sign_look(standing.sign())),
+                ),
+                Cell::plain(duration(task).map(text::duration).unwrap_or_default()),
                 Cell::plain(format!("{again}{}", text::one_line(&why))),
             ]
         })
@@ -130,9 +145,9 @@ fn why(task: &Task) -> String {
 
 /// The chain of done tasks, each depending on the one before, that took longest in all.
 fn critical_path(plan: &Plan) -> Vec<TaskId> {
-    let mut best: BTreeMap<&str, (f64, Option<&str>)> = BTreeMap::new();
+    let mut best: BTreeMap<&str, (Duration, Option<&str>)> = BTreeMap::new();
     let mut tasks: Vec<&Task> =
-        plan.tasks().map(|(task, _)| task).filter(|task| seconds(task).is_some()).collect();
+        plan.tasks().map(|(task, _)| task).filter(|task| duration(task).is_some()).collect();
     // Whatever a task depends on has finished before it started, so this is an order of the graph.
     tasks.sort_by_key(|task| (task.state.started_at, task.state.finished_at));
     for task in &tasks {
@@ -142,12 +157,13 @@ fn critical_path(plan: &Plan) -> Vec<TaskId> {
             .iter()
             .filter_map(|on| on.here())
             .filter_map(|on| best.get_key_value(on.as_str()).map(|(name, (length, _))| (*length, *name)));
-        let longest = before.max_by(|a, b| a.0.total_cmp(&b.0));
-        let own = seconds(task).unwrap_or(0.0);
-        let entry = (own + longest.map_or(0.0, |(length, _)| length), longest.map(|(_, name)| name));
+        let longest = before.max_by_key(|before| before.0);
+        let own = duration(task).unwrap_or_default();
+        let entry =
+            (own + longest.map_or(Duration::ZERO, |(length, _)| length), longest.map(|(_, name)| name));
         best.insert(task.spec.id.as_str(), entry);
     }
-    let mut at = best.iter().max_by(|a, b| a.1.0.total_cmp(&b.1.0)).map(|(name, _)| *name);
+    let mut at = best.iter().max_by_key(|(_, (length, _))| *length).map(|(name, _)| *name);
     let mut path = Vec::new();
     while let Some(name) = at {
         path.extend(TaskId::new(name).ok());

@@ -1,0 +1,19 @@
+//! Text for every front end: the sanitizer, truncation and wrapping by columns, plurals, ages and durations, and the table of
+//! status signs. Knows no plans, no clock and no terminal; depends on no other crate of Waypost.
+//!
+//! Plans are written by models and strangers. [`sanitize`], [`sanitize_line`] and [`one_line`] are the only places that decide
+//! which of their characters reach a terminal, a log, a browser or a model.
+
+mod layout;
+mod quantity;
+mod sanitize;
+mod status;
+mod truncate;
+
+pub use layout::{fit, fit_right, pad, skip_columns, wrap};
+pub use quantity::{age, ago, byte_size, count, duration};
+pub use sanitize::{REPLACEMENT, escape_json, is_unsafe_char, one_line, sanitize, sanitize_line};
+pub use status::{Role, StatusSign, typescript};
+pub use truncate::{
+    ELLIPSIS, excerpt, excerpt_bytes, head_bytes, tail_bytes, truncate, truncate_bytes, width,
+};

@@ -1,0 +1,184 @@
+//! The sanitizer: which characters of a text may reach a terminal, a log, a browser or a model. Does not parse escape
+//! sequences: without its ESC, a sequence is only characters.
+//!
+//! Unsafe are control characters (C0, DEL, C1), bidirectional controls, characters that nobody sees (zero width space, soft
+//! hyphen, byte order mark, fillers, tag characters and the other default-ignorable code points) and noncharacters. A run of
+//! them is replaced by one `�` instead of being removed: who approves a command has to see that there is more in it.
+//!
+//! Two kinds of invisible characters have a use and are judged by the character before them:
+//! - A joiner (ZWJ, ZWNJ, Mongolian vowel separator) stays after a visible character that is not ASCII: in emoji sequences and in
+//!   the scripts that need it.
+//! - A variation selector stays after a visible character that is not ASCII, and U+FE0E and U+FE0F stay in keycaps (`1️⃣`).
+//!
+//! Neither stays after another of its kind, so that no message fits between two visible characters. Tag characters never stay:
+//! the flags of England, Scotland and Wales lose their tags.
+
+use std::borrow::Cow;
+
+/// Shown in place of a run of unsafe characters.
+pub const REPLACEMENT: char = '\u{fffd}';
+
+/// Whether a character never reaches a reader as it is. Line ends and tabs are among them: whether they have a place depends on
+/// the function. Joiners and variation selectors are not: whether they are safe depends on the character before them.
+pub fn is_unsafe_char(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}'
+            // Letters that are drawn as nothing.
+            | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{3164}' | '\u{ffa0}'
+            // Zero width space, marks, embeddings, overrides and isolates of direction, line and paragraph separators,
+            // word joiner, invisible operators.
+            | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            // Byte order mark, interlinear annotation, noncharacters.
+            | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{fdd0}'..='\u{fdef}'
+            // Controls of shorthand and of musical notation.
+            | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+            // Tag characters and what is reserved around them.
+            | '\u{e0000}'..='\u{e00ff}' | '\u{e01f0}'..='\u{e0fff}')
+        || u32::from(character) & 0xfffe == 0xfffe
+}
+
+fn is_joiner(character: char) -> bool {
+    matches!(character, '\u{200c}' | '\u{200d}' | '\u{180e}')
+}
+
+fn is_variation_selector(character: char) -> bool {
+    matches!(character, '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}' | '\u{180b}'..='\u{180d}' | '\u{180f}')
+}
+
+/// Line feed, vertical tab, form feed, carriage return, next line, line and paragraph separator.
+fn is_line_end(character: char) -> bool {
+    matches!(character, '\n'..='\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// A text of several lines. Line feeds and tabs stay; every other kind of line end becomes a line feed.
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    replace_unsafe(text, Lines::Many)
+}
+
+/// A text as one line: each line end and each tab becomes a space, all other spacing stays.
+pub fn sanitize_line(text: &str) -> Cow<'_, str> {
+    replace_unsafe(text, Lines::One)
+}
+
+/// A text as one line of words with one space between two of them.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    let line = sanitize_line(text);
+    let is_tidy = line.trim().len() == line.len()
+        && !line.contains("  ")
+        && !line.chars().any(|character| character != ' ' && character.is_whitespace());
+    if is_tidy { line } else { Cow::Owned(line.split_whitespace().collect::<Vec<_>>().join(" ")) }
+}
+
+/// JSON text in which unsafe characters are written as escapes. It means the same to a program and does nothing to a terminal.
+pub fn escape_json(json: &str) -> Cow<'_, str> {
+    if is_printable_ascii(json) {
+        return Cow::Borrowed(json);
+    }
+    let mut escaped: Option<String> = None;
+    let mut before = Before::Space;
+    for (at, character) in json.char_indices() {
+        before = before.then(character);
+        // Outside of its strings JSON has no unsafe characters but the white space of its layout.
+        let is_layout = matches!(character, '\n' | '\r' | '\t');
+        if !is_layout && (before == Before::Unsafe || is_line_end(character)) {
+            let escaped = escaped.get_or_insert_with(|| json[..at].to_owned());
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }
+        } else if let Some(escaped) = &mut escaped {
+            escaped.push(character);
+        }
+    }
+    escaped.map_or(Cow::Borrowed(json), Cow::Owned)
+}
+
+fn is_printable_ascii(text: &str) -> bool {
+    text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lines {
+    One,
+    Many,
+}
+
+/// The character before the one that is judged.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Before {
+    /// The beginning, a space or a line end.
+    Space,
+    /// A run of unsafe characters, replaced already.
+    Unsafe,
+    /// A base of keycaps: a digit, `#` or `*`.
+    KeycapBase,
+    /// Any other visible ASCII character.
+    Ascii,
+    /// A visible character that is not ASCII.
+    Visible,
+    Selector,
+    Joiner,
+}
+
+impl Before {
+    /// What the character after this one is; `Unsafe` if it must be replaced.
+    fn then(self, character: char) -> Self {
+        match character {
+            '\t' => Self::Space,
+            '0'..='9' | '#' | '*' => Self::KeycapBase,
+            ' '..='~' => {
+                if character == ' ' {
+                    Self::Space
+                } else {
+                    Self::Ascii
+                }
+            }
+            _ if is_line_end(character) => Self::Space,
+            _ if is_unsafe_char(character) => Self::Unsafe,
+            _ if is_joiner(character) => match self {
+                Self::Visible | Self::Selector => Self::Joiner,
+                Self::Space | Self::Unsafe | Self::KeycapBase | Self::Ascii | Self::Joiner => Self::Unsafe,
+            },
+            _ if is_variation_selector(character) => match self {
+                Self::Visible => Self::Selector,
+                Self::KeycapBase if matches!(character, '\u{fe0e}' | '\u{fe0f}') => Self::Selector,
+                Self::Space
+                | Self::Unsafe
+                | Self::KeycapBase
+                | Self::Ascii
+                | Self::Selector
+                | Self::Joiner => Self::Unsafe,
+            },
+            _ if character.is_whitespace() => Self::Space,
+            _ => Self::Visible,
+        }
+    }
+}
+
+fn replace_unsafe(text: &str, lines: Lines) -> Cow<'_, str> {
+    if is_printable_ascii(text) {
+        return Cow::Borrowed(text);
+    }
+    let mut replaced: Option<String> = None;
+    let mut before = Before::Space;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let now = before.then(character);
+        let ends_later = character == '\r' && characters.peek().is_some_and(|&(_, next)| next == '\n');
+        let shown = match (now, lines) {
+            (Before::Unsafe, _) => REPLACEMENT,
+            (_, Lines::Many) if is_line_end(character) => '\n',
+            (_, Lines::One) if is_line_end(character) || character == '\t' => ' ',
+            (_, Lines::One | Lines::Many) => character,
+        };
+        let is_dropped = ends_later || now == Before::Unsafe && before == Before::Unsafe;
+        before = now;
+        if is_dropped || shown != character {
+            replaced.get_or_insert_with(|| text[..at].to_owned());
+        }
+        if let Some(replaced) = replaced.as_mut().filter(|_| !is_dropped) {
+            replaced.push(shown);
+        }
+    }
+    replaced.map_or(Cow::Borrowed(text), Cow::Owned)
+}

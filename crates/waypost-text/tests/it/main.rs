@@ -1,0 +1,7 @@
+//! The text that every front end shows, by examples.
+
+mod layout;
+mod quantity;
+mod sanitize;
+mod status;
+mod truncate;

@@ -1,0 +1,37 @@
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use waypost_text::{StatusSign, is_unsafe_char, typescript, width};
+
+#[test]
+fn every_status_has_its_own_sign_word_and_name() {
+    for (what, of) in [
+        ("name", StatusSign::name as fn(StatusSign) -> &'static str),
+        ("glyph", StatusSign::glyph),
+        ("ascii", StatusSign::ascii),
+        ("word", StatusSign::word),
+    ] {
+        let all: BTreeSet<&str> = StatusSign::ALL.into_iter().map(of).collect();
+        assert_eq!(all.len(), StatusSign::ALL.len(), "each status has its own {what}");
+    }
+}
+
+#[test]
+fn a_sign_takes_one_column_everywhere() {
+    for sign in StatusSign::ALL {
+        let glyph = sign.glyph();
+        assert_eq!((width(glyph), glyph.chars().count()), (1, 1), "{glyph}");
+        assert!(!glyph.contains(is_unsafe_char));
+        assert!(sign.ascii().len() == 1 && sign.ascii().is_ascii(), "{}", sign.ascii());
+    }
+}
+
+#[test]
+fn the_dashboard_has_the_same_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/lib/statusSigns.ts");
+    if std::env::var_os("WAYPOST_UPDATE").is_some_and(|value| value == "1") {
+        std::fs::write(&path, typescript()).unwrap();
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(found, typescript(), "`cargo xtask generate` writes {} anew", path.display());
+}

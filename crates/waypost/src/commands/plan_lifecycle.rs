@@ -1,0 +1,168 @@
+//! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
+
+use clap::{Args, ValueEnum};
+use waypost_core::{Phase, Plan};
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::options::Guard;
+use crate::view::text;
+
+const APPROVE_EXAMPLES: &str = "\
+What is approved is one version: with --expect-version the one you looked at, otherwise the one that stands now.
+
+Examples:
+  waypost approve kq3 --expect-version 4
+  waypost approve kq3 --note 'go, but not on Friday'";
+
+// Allow it.
+#[derive(Debug, Args)]
+#[command(after_help = APPROVE_EXAMPLES)]
+pub(crate) struct Approve {
+    /// The plan
+    plan: String,
+    /// What you add
+    #[arg(long, default_value = "")]
+    note: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Approve {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let (current, machine_tasks) = found.read(|plan| {
+            let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
+            (plan.version(), machine_tasks)
+        })?;
+        let version = self.guard.expect_version.unwrap_or(current);
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.approve(&by, &found.id, version, &self.note, guard)?;
+        let said = format!("approved version {version}, {} for machines", text::count(machine_tasks, "task"));
+        context.done(&found, &reply, &said)
+    }
+}
+
+// Do not allow it.
+#[derive(Debug, Args)]
+pub(crate) struct Reject {
+    /// The plan
+    plan: String,
+    /// Why
+    #[arg(long, default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Reject {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let reply =
+            found.service.reject(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        context.done(&found, &reply, "rejected")
+    }
+}
+
+// Ask.
+#[derive(Debug, Args)]
+pub(crate) struct RequestApproval {
+    /// The plan
+    plan: String,
+    /// What to tell the person
+    #[arg(long, default_value = "")]
+    message: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl RequestApproval {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.request_approval(&by, &found.id, &self.message, guard)?;
+        context.done(&found, &reply, "waits for a person's approval")
+    }
+}
+
+// Start nothing new.
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// The plan
+    plan: String,
+    /// Why
+    #[arg(long, default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Pause {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let running = found.read(|plan: &Plan| plan.in_progress().count())?;
+        let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        let said = match running {
+            0 => "paused".to_owned(),
+            running => format!("paused; {} still running", text::count(running, "task")),
+        };
+        context.done(&found, &reply, &said)
+    }
+}
+
+// Go on.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// The plan
+    plan: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Resume {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let reply = found.service.resume(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "resumed")
+    }
+}
+
+/// How a plan ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FinalPhase {
+    /// All that was to be done is done.
+    Completed,
+    /// It did not work out.
+    Failed,
+    /// Stopped by order.
+    Cancelled,
+}
+
+// End it.
+#[derive(Debug, Args)]
+pub(crate) struct FinishPlan {
+    /// The plan
+    plan: String,
+    /// How it ended
+    #[arg(value_enum)]
+    ending: FinalPhase,
+    /// What came of it
+    #[arg(long, default_value = "")]
+    summary: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl FinishPlan {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let phase = match self.ending {
+            FinalPhase::Completed => Phase::Completed,
+            FinalPhase::Failed => Phase::Failed,
+            FinalPhase::Cancelled => Phase::Cancelled,
+        };
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
+        context.done(&found, &reply, &format!("ended as {}", phase.word()))
+    }
+}
