@@ -1,5 +1,5 @@
-//! The dashboard: files that were built from `web/` and stand in the binary. They tell nothing by themselves; what they
-//! show they fetch from the API with the session of whoever looks.
+//! The dashboard: files built from `web/` and embedded in the binary. They contain no data; they fetch it from the API with the
+//! session of the browser.
 
 use axum::body::Body;
 use axum::http::header::{

@@ -1,5 +1,5 @@
-//! Which names of this server and which pages of browsers are let in. Without it, a page that anybody wrote could reach a
-//! server on the reader's own machine.
+//! Which Host and Origin headers are accepted. Without this check, any web page could reach a server on the reader's own machine
+//! (DNS rebinding).
 
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::uri::Authority;
@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 /// The names under which a server on this machine is called.
 const LOCAL: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Which hosts and origins are let in.
+/// The accepted hosts and origins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostOriginGuard {
     hosts: Vec<(String, Option<u16>)>,
@@ -16,12 +16,12 @@ pub struct HostOriginGuard {
 }
 
 impl HostOriginGuard {
-    /// One that lets callers on this machine in.
+    /// Accepts requests for this machine.
     pub fn local() -> Self {
         Self { hosts: LOCAL.map(|name| (name.to_owned(), None)).into(), origins: Vec::new() }
     }
 
-    /// Lets callers in who call this server `host`: a name, or a name and a port. Says whether that is a name.
+    /// Accepts requests for `host`: a name, or a name and a port. Returns whether that is a name.
     #[must_use]
     pub fn allow_host(&mut self, host: &str) -> bool {
         let named = host_of(host);
@@ -30,7 +30,7 @@ impl HostOriginGuard {
         is_name
     }
 
-    /// Lets pages from this origin in (`https://example.org`). Says whether that is one.
+    /// Accepts pages from this origin (`https://example.org`). Returns whether that is one.
     #[must_use]
     pub fn allow_origin(&mut self, origin: &str) -> bool {
         let origin = origin.trim_end_matches('/').to_ascii_lowercase();
@@ -42,7 +42,7 @@ impl HostOriginGuard {
         is_origin
     }
 
-    /// Whether a request with these headers is let in.
+    /// Whether a request with these headers is accepted.
     pub(crate) fn admits(&self, headers: &HeaderMap) -> Result<(), StatusCode> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return Err(StatusCode::BAD_REQUEST) };

@@ -1,8 +1,8 @@
-//! The door for programs over HTTP: it owns the socket, looks who comes in, and hands them on to the services that were
-//! mounted. It knows none of these services: whoever builds the program brings them.
+//! The HTTP server: the socket, authentication by tokens and sessions, the API, the dashboard, and services that the binary mounts
+//! (MCP, metrics). It does not know what the mounted services do.
 //!
-//! Everybody but who asks for `/health` needs a token, and the token says which agent calls. A service is made for each
-//! token, so that nobody ever gets at the sessions of another.
+//! Every path but `/health` and the dashboard's files needs a token, which names the caller. A mounted service is made for each
+//! token, so that no caller reaches the sessions of another.
 
 mod api;
 mod assets;

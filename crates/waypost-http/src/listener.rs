@@ -1,4 +1,4 @@
-//! The socket: takes connections, as many as there may be, and ends them in good order.
+//! The listening socket: accepts connections up to a limit, and shuts down gracefully.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,13 +21,13 @@ use crate::router::Site;
 
 /// Connections at the same time.
 pub const CONNECTIONS_MAX: usize = 640;
-/// Further connections that are told so, and whether the server lives; beyond these they wait.
+/// Connections beyond those, which only get `/health` and 503; more than these wait.
 pub const SPARE_CONNECTIONS_MAX: usize = 64;
 /// Seconds that one of these may last.
 pub const SPARE_SECONDS_MAX: u64 = 2;
 /// Seconds that the head of a request may take to come in.
 pub const HEADER_SECONDS_MAX: u64 = 30;
-/// Seconds that answers may take after the server was told to stop.
+/// Seconds that responses may take after shutdown began.
 pub const STOP_SECONDS_MAX: u64 = 5;
 /// Between two looks whether the server still runs, and after a connection that could not be taken.
 const LOOK: Duration = Duration::from_secs(1);
@@ -132,7 +132,7 @@ impl ConnectionPermits {
     }
 }
 
-/// A token that is revoked ends what goes on under it.
+/// Revoking a token ends the sessions and streams that use it.
 fn watch_tokens(site: &Arc<Site>, ended: Weak<AtomicBool>) {
     let site = Arc::clone(site);
     let mut watch = watch_file(site.tokens().path());

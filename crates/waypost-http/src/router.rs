@@ -33,14 +33,14 @@ const DISCARDED_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Seconds that a body may take to come in.
 pub const BODY_SECONDS_MAX: u64 = 30;
 
-/// A service for the caller with one token.
+/// A service for one token.
 pub struct Mounted {
     service: Router,
     close: Box<dyn Fn() + Send + Sync>,
 }
 
 impl Mounted {
-    /// This service; `close` ends what of it still goes on.
+    /// This service; `close` ends its open streams and sessions.
     pub fn new<S>(service: S, close: impl Fn() + Send + Sync + 'static) -> Self
     where
         S: Service<Request, Error = Infallible> + Clone + Send + Sync + 'static,
@@ -51,27 +51,27 @@ impl Mounted {
     }
 }
 
-/// A place of the site, and who makes the service that is there.
+/// A path, and the constructor of the service that is mounted there.
 pub struct Mount {
     /// Its path, such as `/mcp`.
     pub path: &'static str,
-    /// Makes the service for the caller with this token.
+    /// Makes the service for a token.
     pub make: Box<dyn Fn(&Token) -> Mounted + Send + Sync>,
 }
 
-/// Everything behind one socket.
+/// Everything that is served on one socket.
 pub struct Site {
     guard: HostOriginGuard,
     tokens: Tokens,
     mounts: Vec<Mount>,
     api: Option<Arc<Api>>,
     sessions: Sessions,
-    /// What was made so far, by token and place.
+    /// The services made so far, by token and mount.
     open: Mutex<BTreeMap<(String, usize), Mounted>>,
 }
 
 impl Site {
-    /// A site with these places.
+    /// A site with these mounts.
     pub fn new(guard: HostOriginGuard, tokens: Tokens, mounts: Vec<Mount>) -> Self {
         Self { guard, tokens, mounts, api: None, sessions: Sessions::default(), open: Mutex::default() }
     }
@@ -102,7 +102,7 @@ impl Site {
                 .fallback(page);
         }
         let router = router.route("/healthz", get(health)).route("/readyz", get(ready));
-        // Streams of events are never compressed: what happens is told when it happens.
+        // Event streams are never compressed: that would delay events.
         router
             .layer(from_fn_with_state(Arc::clone(self), authenticate))
             .layer(from_fn(as_problem))
@@ -110,7 +110,7 @@ impl Site {
             .with_state(Arc::clone(self))
     }
 
-    /// Whether a path is open to everybody: it tells nothing of plans.
+    /// Whether a path needs no token: it shows nothing of plans.
     fn is_open(&self, path: &str) -> bool {
         match path {
             "/health" | "/healthz" | "/readyz" => true,
@@ -135,7 +135,7 @@ impl Site {
         }
         match token.role {
             Role::Person | Role::Agent => {}
-            // The services that are mounted let whoever comes in write.
+            // Mounted services let every caller write.
             Role::Worker | Role::Reader if token.only.is_none() => {
                 return StatusCode::FORBIDDEN.into_response();
             }
@@ -157,20 +157,20 @@ impl Site {
         }
     }
 
-    /// Ends what goes on for tokens that are no more; if they cannot be read, for all.
+    /// Closes the services of revoked tokens; if the tokens cannot be read, of all.
     pub(crate) fn sweep(&self) {
         let tokens = self.tokens.list().unwrap_or_default();
         self.close_those(|id| !tokens.iter().any(|token| token.id == id));
         self.end_streams();
     }
 
-    /// Ends everything that goes on.
+    /// Closes all services and ends all streams.
     pub(crate) fn close(&self) {
         self.close_those(|_| true);
         self.end_streams();
     }
 
-    /// Ends what listeners of the API hear: those who still may come again by themselves.
+    /// Ends the streams of the API. Clients that may still read reconnect by themselves.
     fn end_streams(&self) {
         if let Some(api) = &self.api {
             api.end_streams();
@@ -193,7 +193,7 @@ async fn health() -> &'static str {
     "ok\n"
 }
 
-/// The right host, and no strange page.
+/// Checks the host and the origin.
 async fn check_host(State(site): State<Arc<Site>>, request: Request, next: Next) -> Response {
     match site.guard.admits(request.headers()) {
         Ok(()) => next.run(request).await,
@@ -201,14 +201,14 @@ async fn check_host(State(site): State<Arc<Site>>, request: Request, next: Next)
     }
 }
 
-/// Whatever goes wrong under the API is said in the form that programs expect there.
+/// Turns every error under the API into a problem document.
 async fn as_problem(request: Request, next: Next) -> Response {
     let of_api = request.uri().path().starts_with("/api/");
     let response = next.run(request).await;
     if of_api { Problem::from_error_response(response) } else { response }
 }
 
-/// Lets a request in: the right host, no strange page, and a token or a session for all that tells of plans.
+/// Authenticates a request: a known host and origin, and a token or a session for every path that shows plans.
 async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next: Next) -> Response {
     if let Err(status) = site.guard.admits(request.headers()) {
         return status.into_response();
@@ -226,7 +226,7 @@ async fn authenticate(State(site): State<Arc<Site>>, mut request: Request, next:
             guarded(StatusCode::FORBIDDEN.into_response())
         }
         Ok(Some((token, session))) => {
-            // Whoever is behind this has no use for these, and cannot let them slip.
+            // Handlers need neither, and so cannot leak them.
             request.headers_mut().remove(AUTHORIZATION);
             if request.uri().path() != "/logout" {
                 request.headers_mut().remove(COOKIE);

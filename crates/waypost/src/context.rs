@@ -89,7 +89,7 @@ impl Context {
         let from = std::env::current_dir().map_err(|error| {
             Failure::failed(
                 format!("the current folder cannot be used: {error}"),
-                "go to another one, or say -C",
+                "go to another one, or use -C",
             )
         })?;
         self.store_location_of(&from)
@@ -201,7 +201,7 @@ impl Context {
         if !said.is_empty() {
             let rest = named.len() - said.len();
             let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-            self.out.note(format!("by the configuration here this cannot run: {}{more}", said.join("; ")));
+            self.out.note(format!("not runnable with this configuration: {}{more}", said.join("; ")));
         }
         forbidden
     }

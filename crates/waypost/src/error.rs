@@ -100,13 +100,13 @@ impl Failure {
         let path = path.display();
         match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Self::new(Exit::NotFound, format!("{path} does not exist"), "see that the path is right")
+                Self::new(Exit::NotFound, format!("{path} does not exist"), "check the path")
             }
             std::io::ErrorKind::AlreadyExists => Self::failed(
                 format!("{path} exists already"),
-                "choose another name, or say --force to replace it",
+                "choose another name, or use --force to replace it",
             ),
-            _ => Self::failed(format!("{path}: {error}"), "see that the path may be read and written"),
+            _ => Self::failed(format!("{path}: {error}"), "check the permissions of the path"),
         }
     }
 
@@ -114,10 +114,10 @@ impl Failure {
     pub(crate) fn unreadable(name: &str, error: &Unreadable) -> Self {
         let (exit, hint) = match error {
             Unreadable::UnknownFormat => {
-                (Exit::Invalid, "say which it is with --format; `waypost schema` lists the formats")
+                (Exit::Invalid, "name it with --format; `waypost schema` lists the formats")
             }
             Unreadable::Syntax { .. } => (Exit::Invalid, "correct the file there"),
-            Unreadable::NoPlan(_) => (Exit::Invalid, "see that this is the right file"),
+            Unreadable::NoPlan(_) => (Exit::Invalid, "check that this is the right file"),
             Unreadable::WriteOnly(_) => {
                 (Exit::Usage, "give a format that can be read; `waypost schema` lists them")
             }
@@ -291,13 +291,13 @@ fn hint_text(hint: &Hint) -> String {
         Hint::LongerId => "write more of the id".to_owned(),
         Hint::OtherId => "choose another id, or leave it out to get a new one".to_owned(),
         Hint::ReadChanges { current, .. } => {
-            format!("look at what changed since, then write again with --expect-version {current}")
+            format!("review what changed since, then write again with --expect-version {current}")
         }
         Hint::FixProblems => "correct all of them, then try again".to_owned(),
-        Hint::NameFormat => "say which it is with --format; `waypost schema` lists the formats".to_owned(),
+        Hint::NameFormat => "name it with --format; `waypost schema` lists the formats".to_owned(),
         Hint::OtherFormat => "give another format; `waypost schema` lists them".to_owned(),
         Hint::FixText => "correct the file there".to_owned(),
-        Hint::RightText => "see that this is the right file".to_owned(),
+        Hint::RightText => "check that this is the right file".to_owned(),
         Hint::OnePlan => "name a file with one plan".to_owned(),
         Hint::TakeOver => "take another task".to_owned(),
         Hint::Text(text) => text.clone(),
@@ -306,7 +306,7 @@ fn hint_text(hint: &Hint) -> String {
 
 fn of_conflict(message: String, conflict: &Conflict) -> Failure {
     let hint =
-        format!("look at what changed since, then write again with --expect-version {}", conflict.current);
+        format!("review what changed since, then write again with --expect-version {}", conflict.current);
     let mut failure = Failure::new(Exit::Conflict, message, hint);
     let writers: Vec<String> = conflict.writers.iter().map(ToString::to_string).collect();
     if !writers.is_empty() {

@@ -8,25 +8,25 @@ use crate::output::Color;
 
 // What every command takes.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: (otherwise the repository's own,
-    /// .waypost/waypost.db)
+    /// Store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: [default: the repository's
+    /// .waypost/waypost.db]
     #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
     pub(crate) store: Option<String>,
-    /// Use the user's own store instead of the repository's
+    /// Use the user's store instead of the repository's
     #[arg(long, global = true)]
     pub(crate) global: bool,
-    /// Do everything as if started in this folder
+    /// Run as if started in this directory
     #[arg(short = 'C', long, global = true, value_name = "DIR")]
     pub(crate) directory: Option<std::path::PathBuf>,
-    /// Who asks: person:NAME or agent:NAME (otherwise WAYPOST_ACTOR, the agent whose shell this is, or the user)
+    /// Caller: person:NAME or agent:NAME [default: WAYPOST_ACTOR, the agent that owns the shell, or the user]
     #[arg(long = "as", global = true, value_name = "WHO")]
     pub(crate) actor: Option<String>,
-    /// Answer in JSON; errors too, on stderr
+    /// Print JSON; errors as JSON on stderr
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// When to colour
+    /// When to use colour
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     pub(crate) color: Color,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Global {
 // What every write takes.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Guard {
-    /// Write only if the plan is still at this version (exit 3 otherwise)
+    /// Write only if the plan is still at this version; exit code 3 otherwise
     #[arg(long, value_name = "N")]
     pub(crate) expect_version: Option<u64>,
 }
@@ -87,7 +87,6 @@ pub(crate) fn seconds(text: &str) -> Result<u32, String> {
         Some((at, 'd')) => (&text[..at], 86_400),
         Some(_) | None => (text, 1),
     };
-    let number: u32 =
-        number.parse().map_err(|_| "write a span of time such as 90, 90s, 15m or 2h".to_owned())?;
+    let number: u32 = number.parse().map_err(|_| "write a duration such as 90, 90s, 15m or 2h".to_owned())?;
     number.checked_mul(factor).ok_or_else(|| "this is longer than a hundred years".to_owned())
 }

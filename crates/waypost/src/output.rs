@@ -172,7 +172,7 @@ impl Output {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => {
-                Err(Failure::failed(format!("stdout: {error}"), "see that the output can be written"))
+                Err(Failure::failed(format!("stdout: {error}"), "check that the output can be written"))
             }
         }
     }

@@ -99,7 +99,7 @@ pub(crate) fn file_plan_of(
 pub(crate) fn or_file(word: &str, mut failure: Failure) -> Failure {
     if word.contains(['/', '.']) && failure.code == "no_such_plan" {
         failure.message = format!("{word} is neither a file nor a plan");
-        failure.hint = "see that the path is right; `waypost list` shows the plans".to_owned();
+        failure.hint = "check the path; `waypost list` shows the plans".to_owned();
     }
     failure
 }

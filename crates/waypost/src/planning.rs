@@ -76,8 +76,8 @@ impl PlanningSession {
     pub(crate) fn listen(&self, context: &Context) -> Outcome {
         use signal_hook::consts::{SIGINT, SIGTERM};
         let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
-        let mut signals =
-            signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+        let mut signals = signals
+            .map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
         let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
         let hear = move || {
             for _ in &mut signals {
@@ -86,7 +86,8 @@ impl PlanningSession {
                     continue;
                 }
                 halt.say();
-                let words = "nothing new is asked; waiting for what is under way (Ctrl-C again gives it up)";
+                let words =
+                    "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
                 live.line(crate::style::Look::Yellow, "ending", words);
             }
         };
@@ -219,7 +220,7 @@ impl PlanningSession {
             (Phase::Paused, false) => Ok(vec![Command::Resume]),
             (Phase::Paused, true) => Err(Failure::failed(
                 format!("plan {plan} is paused, and its work with it"),
-                format!("`waypost resume {plan}` lets both go on"),
+                format!("`waypost resume {plan}` resumes both"),
             )),
             (
                 Phase::Draft
@@ -258,9 +259,7 @@ impl PlanningSession {
         self.keep(order)?;
         if order.want != want && !matches!(ending, Ending::Gone) {
             let plan = &order.plan;
-            context.out.note(format!(
-                "what was begun before is unfinished: `waypost continue {plan}` goes on with it"
-            ));
+            context.out.note(format!("earlier planning is unfinished: `waypost continue {plan}` resumes it"));
         }
         Ok(())
     }
@@ -314,7 +313,7 @@ fn check_record(to: &Path) -> Outcome {
     // A text without the end of a line is read as a journal that was cut in its first line.
     let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
     if found.is_file() && found.len() > 0 && !is_record() {
-        let message = format!("{} exists already, and is no record of models", to.display());
+        let message = format!("{} already exists and is not a record of model replies", to.display());
         return Err(Failure::failed(message, "choose another name: only an older record is replaced"));
     }
     OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
@@ -326,6 +325,6 @@ pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
     std::fs::copy(journal, to).map(drop).map_err(|error| {
         let message =
             format!("the record could not be written; all else is saved: {}: {error}", to.display());
-        Failure::failed(message, format!("the same stands in {}", journal.display()))
+        Failure::failed(message, format!("the same content is in {}", journal.display()))
     })
 }

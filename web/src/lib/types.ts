@@ -283,6 +283,7 @@ export interface Problem {
   type?: string;
   title: string;
   status: number;
+  code?: string;
   detail?: string;
   hint?: string;
   problems?: { task?: string; message: string; hint?: string }[];

@@ -7,7 +7,7 @@ use waypost_core::{Event, PlanId, Status, Task, TaskId, Timestamp};
 use waypost_store::{Plans, WriteError};
 
 /// Versions that are searched for the earlier attempts of tasks.
-const VERSIONS_LOOKED_MAX: u64 = 20_000;
+const VERSIONS_SEARCHED_MAX: u64 = 20_000;
 /// Versions that are read at a time.
 const VERSIONS_READ: usize = 1_000;
 
@@ -33,7 +33,7 @@ impl Attempt {
         Self { attempt, worker, started_at, finished_at: None, outcome: None, error: None }
     }
 
-    /// The latest one, as the task itself tells of it.
+    /// The latest one, from the state of the task.
     fn latest(task: &Task) -> Option<Self> {
         let state = &task.state;
         (state.attempt > 0).then(|| Self {
@@ -48,8 +48,8 @@ impl Attempt {
     }
 }
 
-/// The attempts of one task or of all, by task. Who was started once tells of it himself; only for others the history is
-/// read, and no more of it than [`VERSIONS_LOOKED_MAX`] versions.
+/// The attempts of one task or of all, by task. The state of a task holds its latest attempt; the history is read only for
+/// earlier ones, at most [`VERSIONS_SEARCHED_MAX`] versions of it.
 pub(super) fn attempts(
     plans: &Plans,
     id: &PlanId,
@@ -63,7 +63,7 @@ pub(super) fn attempts(
             None => plan.tasks().map(|(task, _)| task).collect(),
         };
         for task in tasks {
-            // Of an attempt that was left, by a question or to be made again, only the history tells how it ended.
+            // How an attempt ended that was released, retried or asked a question stands only in the history.
             several |=
                 task.state.attempt > 1 || task.state.status == Status::Pending && task.state.attempt > 0;
             if let Some(attempt) = Attempt::latest(task) {
@@ -94,7 +94,7 @@ fn earlier(
     wanted: &BTreeMap<String, Vec<Attempt>>,
 ) -> Result<BTreeMap<String, Vec<Attempt>>, WriteError> {
     let mut found: BTreeMap<String, Vec<Attempt>> = BTreeMap::new();
-    let mut after = version.saturating_sub(VERSIONS_LOOKED_MAX);
+    let mut after = version.saturating_sub(VERSIONS_SEARCHED_MAX);
     loop {
         let entries = plans.history(id, after, VERSIONS_READ)?;
         let Some(last) = entries.last() else { return Ok(found) };

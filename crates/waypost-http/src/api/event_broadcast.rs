@@ -1,6 +1,7 @@
-//! What happens, for all who listen: one thread reads the log and hands what it finds to every listener. Whoever begins in
-//! the past, or cannot follow, reads pages by itself until it has caught up; a few at a time, and pages that several need are
-//! read once.
+//! The broadcast of events: one thread reads the log and sends each page to every listener. A listener that starts in the past or
+//! falls behind reads pages itself until it has caught up; a few do so at a time, and pages that several need are read once.
+//!
+//! Frames are rendered here, once for each page, and shared by all listeners: axum's SSE events would be copied for each of them.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,24 +18,24 @@ use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans};
 
 use super::response::Problem;
 
-/// How long a listener hears nothing at the most: then it is told that somebody is still there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
-/// Pages that wait for a listener; who is farther behind reads for itself.
+/// Time without an event after which a comment keeps the connection alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Pages that wait for a listener; one that is further behind reads the log itself.
 const PAGES_KEPT: usize = 64;
-/// Listeners that read for themselves at the same time; the others wait for their turn.
+/// Listeners that read the log themselves at the same time; the others wait.
 const READERS_MAX: usize = 4;
-/// Pages of the past that are kept for those who need the same.
+/// Past pages that are cached for listeners that need the same.
 const PAGES_SHARED: usize = 32;
-/// How long the reader waits for something new before it looks whether anybody listens.
+/// How long the reader waits for new events before it checks whether any listener is left.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Events as they are sent to listeners.
+/// Events, rendered for listeners.
 struct Page {
     from: Cursor,
     to: Cursor,
-    /// Each with the place of its text.
+    /// Each with the position of its frame.
     events: Vec<(Occurrence, Range<usize>)>,
-    /// All texts.
+    /// All frames.
     whole: Bytes,
 }
 
@@ -50,7 +51,7 @@ impl Page {
         Self { from, to, events, whole: Bytes::from(whole) }
     }
 
-    /// What a listener who was told of everything before `cursor` is told of it.
+    /// The frames for a listener that has received everything before `cursor`.
     fn after(&self, cursor: Cursor, filter: &EventFilter) -> Bytes {
         if self.from == cursor && *filter == EventFilter::default() {
             return self.whole.clone();
@@ -60,10 +61,10 @@ impl Page {
     }
 }
 
-/// Those who are behind.
+/// Listeners that are behind the reader.
 struct CatchUp {
     turns: Semaphore,
-    /// Pages of all events behind which there are others: they never become more.
+    /// Unfiltered pages that are full and so never change.
     pages: Mutex<VecDeque<Arc<Page>>>,
 }
 
@@ -82,10 +83,10 @@ impl CatchUp {
     }
 }
 
-/// Where the reader that goes on sends to, if one does.
+/// The channel of the reader thread, while one runs.
 type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
 
-/// The one who reads for all.
+/// The reader that all listeners share.
 pub(crate) struct EventBroadcast {
     plans: Arc<Plans>,
     reader: Reader,
@@ -98,7 +99,7 @@ impl EventBroadcast {
         Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
     }
 
-    /// Begins to listen behind `after`, or with what comes next. Waits for the store.
+    /// Listens after a cursor, or from now on. Waits for the store.
     pub(crate) fn listen(&self, after: Option<Cursor>, filter: EventFilter) -> Result<Listener, Problem> {
         let heard = self.subscribe()?;
         let cursor = match after {
@@ -111,11 +112,11 @@ impl EventBroadcast {
 
     fn subscribe(&self) -> Result<Receiver<Arc<Page>>, Problem> {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        // One without listeners is about to end.
+        // A reader without listeners is about to end.
         if let Some(sender) = reader.as_ref().filter(|sender| sender.receiver_count() > 0) {
             return Ok(sender.subscribe());
         }
-        // Read here, not by the thread: nothing may fall between the first page of the listener and of the reader.
+        // Read here, not by the thread: no event may fall between the first pages of the listener and of the reader.
         let begin = Cursor::after(self.plans.latest()?);
         let (sender, heard) = channel(PAGES_KEPT);
         let (plans, to) = (Arc::clone(&self.plans), sender.downgrade());
@@ -130,13 +131,13 @@ impl EventBroadcast {
         Ok(heard)
     }
 
-    /// Ends what everybody hears; who may listen on comes again and says where it was.
+    /// Ends all streams. Clients that may still read reconnect and resume where they were.
     pub(crate) fn end_all(&self) {
         self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 
-/// Whoever hears this reader comes again, and begins another.
+/// Ends the streams of this reader: clients reconnect, which starts another.
 fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
     let Some(own) = own.upgrade() else { return };
     let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,7 +146,7 @@ fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
     }
 }
 
-/// Reads on until nobody listens or the store does not answer.
+/// Reads until no listener is left or the store fails.
 fn read(plans: &Plans, begin: Cursor, to: &WeakSender<Arc<Page>>) {
     let everything = EventFilter::default();
     let mut cursor = begin;
@@ -160,24 +161,24 @@ fn read(plans: &Plans, begin: Cursor, to: &WeakSender<Arc<Page>>) {
     }
 }
 
-/// One who listens.
+/// One stream.
 pub(crate) struct Listener {
     plans: Arc<Plans>,
     filter: EventFilter,
-    /// All that is wanted before it was told.
+    /// Everything wanted before it was sent.
     cursor: Cursor,
     heard: Receiver<Arc<Page>>,
     others: Arc<CatchUp>,
-    /// Whether there may be something before what the reader sends next.
+    /// Whether there may be events before what the reader sends next.
     behind: bool,
     greeted: bool,
 }
 
 impl Listener {
-    /// What is to be said next, after it was waited for; nothing when it is over.
+    /// Waits for the next frames; nothing at the end of the stream.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         if !self.greeted {
-            // The head of the answer goes out at once, so that whoever listens knows that it is heard.
+            // The head of the response goes out at once, so that the client knows that it is connected.
             self.greeted = true;
             return Some(Bytes::from_static(b": waypost\n\n"));
         }
@@ -189,7 +190,7 @@ impl Listener {
                 }
                 continue;
             }
-            match tokio::time::timeout(SIGN_OF_LIFE, self.heard.recv()).await {
+            match tokio::time::timeout(KEEP_ALIVE, self.heard.recv()).await {
                 Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
                 Ok(Err(RecvError::Closed)) => return None,
                 Ok(Err(RecvError::Lagged(_))) => self.behind = true,
@@ -203,7 +204,7 @@ impl Listener {
         }
     }
 
-    /// One page of what was before, which it reads for itself unless another one has.
+    /// One past page, from the cache or read from the log.
     async fn catch_up(&mut self) -> Option<Bytes> {
         let hears_all = self.filter == EventFilter::default();
         let known = |listener: &Self| listener.others.known(listener.cursor).filter(|_| hears_all);

@@ -18,12 +18,12 @@ use super::extract::Parameters;
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Events on a page, unless the caller says otherwise.
+/// Events on a page by default.
 const EVENTS_DEFAULT: usize = 100;
-/// Versions that are looked through, each time farther back, for the newest events.
+/// Versions that are searched for the newest events, each time further back.
 const NEWEST_LOOKED: [u64; 4] = [200, 2_000, 20_000, 100_000];
 
-/// Which events, and from where on.
+/// Which events, and after which cursor.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventQuery {
@@ -36,7 +36,7 @@ pub(crate) struct EventQuery {
     newest: Option<usize>,
 }
 
-fn words(list: Option<&str>) -> impl Iterator<Item = String> {
+fn split_list(list: Option<&str>) -> impl Iterator<Item = String> {
     list.unwrap_or_default()
         .split(',')
         .filter(|word| !word.is_empty())
@@ -48,13 +48,13 @@ fn words(list: Option<&str>) -> impl Iterator<Item = String> {
 impl EventQuery {
     fn filter(&self) -> Result<EventFilter, Problem> {
         let bad = |error: String| Problem::bad(error, "");
-        let plans =
-            words(self.plan.as_deref()).map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
-        let tasks =
-            words(self.task.as_deref()).map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
+        let plans = split_list(self.plan.as_deref())
+            .map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
+        let tasks = split_list(self.task.as_deref())
+            .map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
         let filter = EventFilter {
-            agents: words(self.agent.as_deref()).collect(),
-            kinds: words(self.kind.as_deref()).collect(),
+            agents: split_list(self.agent.as_deref()).collect(),
+            kinds: split_list(self.kind.as_deref()).collect(),
             plans: plans.collect::<Result<_, _>>()?,
             tasks: tasks.collect::<Result<_, _>>()?,
         };

@@ -135,7 +135,7 @@ fn status_of(error: &ServiceError) -> StatusCode {
 /// What to do next, in paths and fields of the API.
 fn hint_of(error: &ServiceError) -> String {
     match error {
-        // The store's own hints are commands for whoever runs the server.
+        // The store's own hints are commands for the operator of the server.
         ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
         ServiceError::Store(StoreError::Pruned { plan, .. }) => {
             return format!("GET /api/v1/plans/{plan} returns its latest state");

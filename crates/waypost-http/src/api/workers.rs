@@ -13,11 +13,11 @@ use waypost_store::{Query, Sort, WORKERS_PAGE_MAX};
 use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
-/// Plans that are looked through for agents.
+/// Plans that are searched for agents.
 const PLANS_LOOKED_MAX: usize = 1_000;
-/// Tasks of a worker that are told.
+/// Tasks of a worker that are listed.
 const RUNNING_TOLD_MAX: usize = 100;
-/// Leases that are looked through.
+/// Leases that are read.
 const LEASES_MAX: usize = 10_000;
 
 /// `GET /workers`
@@ -52,7 +52,7 @@ pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Versioned<Val
     .await
 }
 
-/// `GET /agents`: who has plans or works on something.
+/// `GET /agents`: agents that own plans or work on a task.
 pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Value>, Problem> {
     run_blocking(api, |api| {
         #[derive(Default)]

@@ -21,8 +21,8 @@ const ROWS_MAX: usize = 1_000;
 const PLANS_PAGE: usize = 100;
 
 const EXAMPLES: &str = "\
-Only a person can answer. A question that offers choices takes one of them, or a beginning of only one.
-A task for a person (an executor of kind human) is done by any answer but no, which fails it.
+Only people can answer. A question with choices takes one of them, or an unambiguous prefix.
+Any answer but no completes a task for a person (an executor of kind human); no fails it.
 
 Examples:
   waypost answer
@@ -34,19 +34,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Answer {
-    /// The plan (otherwise everything that waits for a person is listed)
+    /// Plan id or prefix [default: list everything that waits for a person]
     plan: Option<String>,
-    /// The task (otherwise everything of the plan is listed)
+    /// Task id or prefix [default: list everything of the plan]
     #[arg(requires = "answer")]
     task: Option<String>,
-    /// The answer
+    /// Answer text
     answer: Vec<String>,
-    /// List at most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = ROWS_DEFAULT)]
     limit: usize,
-    /// Go on where another page ended
-    #[arg(long, value_name = "PLAN/TASK")]
-    after: Option<String>,
+    /// Continue after the cursor that the previous page printed
+    #[arg(long, alias = "after", value_name = "PLAN/TASK")]
+    cursor: Option<String>,
     #[command(flatten)]
     guard: Guard,
 }
@@ -84,19 +84,19 @@ impl Answer {
         })?;
         let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.answer(&by, &found.id, &task, &answer, guard)?;
-        let said = if asks {
-            format!("{task} has its answer, and can go on")
-        } else {
-            format!("{task} is answered")
-        };
+        let said =
+            if asks { format!("{task} is answered and can continue") } else { format!("{task} is answered") };
         context.done_task(found, &reply, &task, &said)
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {
         let plans = context.plans()?;
-        let after = self.after.as_deref().map(|after| {
+        let after = self.cursor.as_deref().map(|after| {
             after.split_once('/').ok_or_else(|| {
-                Failure::usage(format!("--after {after:?} is no place in this list"), "write PLAN/TASK")
+                Failure::usage(
+                    format!("--cursor {after:?} is not a position in this list"),
+                    "write PLAN/TASK",
+                )
             })
         });
         let after = after.transpose()?;
@@ -127,7 +127,7 @@ impl Answer {
         }
         context.out.say("answer with: waypost answer PLAN TASK ANSWER");
         if let Some(next) = next {
-            context.out.say(format!("for more, add --after '{next}'"));
+            context.out.say(format!("for more, add --cursor '{next}'"));
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use crate::output;
 // Put away.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -30,7 +30,7 @@ impl Archive {
 // Take out.
 #[derive(Debug, Args)]
 pub(crate) struct Unarchive {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -47,9 +47,9 @@ impl Unarchive {
 // Put away, or forget.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Forget it and its history for good: asks a person at a terminal to type the id
+    /// Delete the plan and its history for good; prompts for the id at a terminal
     #[arg(long)]
     purge: bool,
     #[command(flatten)]
@@ -68,21 +68,21 @@ impl Delete {
             return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
         }
         if !output::can_ask() {
-            let message =
-                format!("plan {} was not purged: there is no terminal to ask a person at", found.id);
+            let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
             return Err(Failure::failed(
                 message,
-                "an archived plan is out of the way, and can be taken out again",
+                "archive it instead: `waypost unarchive` restores an archived plan",
             ));
         }
         let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;
-        context
-            .out
-            .say(format!("Plan {} and its {version} versions will be gone for good: {title}", found.id));
-        let question = "Type its id to go on:";
+        context.out.say(format!(
+            "Plan {} and its {version} versions will be deleted permanently: {title}",
+            found.id
+        ));
+        let question = "Type its id to confirm:";
         let answer = output::ask(question).map_err(|error| Failure::failed(error.to_string(), ""))?;
         if answer != found.id.as_str() {
-            return Err(Failure::failed("the id was not typed, and nothing was purged", ""));
+            return Err(Failure::failed("the id was not confirmed; nothing was purged", ""));
         }
         found.service.purge(&Caller::new(by), &found.id)?;
         if context.out.json {

@@ -10,10 +10,10 @@ use crate::error::Outcome;
 use crate::options::Guard;
 
 const ASK_EXAMPLES: &str = "\
-The task waits, held by nobody, until a person has answered (`waypost answer`); then it is ready again.
+The task is released, and ready again once a person has answered (`waypost answer`).
 
 Examples:
-  waypost ask kq3 t2 'TaskArgs of the two schemas is the right one?'
+  waypost ask kq3 t2 'Which of the two schemas is the right one?'
   waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
 
 // A question.
@@ -22,13 +22,13 @@ Examples:
 pub(crate) struct AskPerson {
     #[command(flatten)]
     which: TaskArgs,
-    /// The question
+    /// Question text
     #[arg(required = true)]
     question: Vec<String>,
-    /// An answer that is possible; may be given more than once
+    /// Suggested answer; repeatable
     #[arg(long, value_name = "TEXT")]
     choice: Vec<String>,
-    /// The attempt that asks: it is refused if somebody else has started the task since
+    /// Attempt that asks; refused if a newer attempt has started
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -54,10 +54,10 @@ impl AskPerson {
 pub(crate) struct Release {
     #[command(flatten)]
     which: TaskArgs,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
-    /// The attempt that is given back
+    /// Attempt to release
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -70,6 +70,6 @@ impl Release {
         let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
         let report = TaskReport::Released { reason: self.reason };
         let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
-        context.done_task(&found, &reply, &task, &format!("{task} is given back"))
+        context.done_task(&found, &reply, &task, &format!("{task} is released"))
     }
 }

@@ -10,8 +10,8 @@ use crate::error::{Failure, Outcome};
 use crate::planning::{ModelOptions, PlanningLimits, PlanningSession, budget, note_bad, of_order, report};
 
 const EXAMPLES: &str = "\
-Goes on where the last process was: what models have answered is not asked or paid for again.
-PlanningLimits that are said now take the place of those that were said before.
+Continues where the last process stopped; recorded model replies are reused, not paid for again.
+Limits given now replace earlier ones.
 
 Examples:
   waypost continue
@@ -22,12 +22,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Continue {
-    /// The plan (otherwise the latest whose thinking is unfinished)
+    /// Plan id or prefix [default: the latest with unfinished planning]
     plan: Option<String>,
     /// Do not open the editor
     #[arg(long)]
     no_edit: bool,
-    /// Make one step: until one answer could be used
+    /// Stop after the first usable model reply
     #[arg(long)]
     step: bool,
     #[command(flatten)]
@@ -60,7 +60,7 @@ impl Continue {
         }
         planning.listen(context)?;
         let order = planning.begin(context, order, &journal, commands)?;
-        context.out.say(format!("goes on with plan {}", order.plan));
+        context.out.say(format!("continuing plan {}", order.plan));
         match &order.want {
             Want::Plan { .. } => {
                 let saving = Saving::Plan { edit: !self.no_edit };
@@ -92,7 +92,7 @@ impl Continue {
                 // It may be the very one that was meant.
                 (None, Some(error)) => Err(of_order(error)),
                 (None, None) => Err(Failure::not_found(
-                    "no thinking is unfinished",
+                    "no planning is unfinished",
                     "name the plan; `waypost list` shows the plans",
                 )),
             };
@@ -140,7 +140,7 @@ fn written_before(context: &mut Context, planning: PlanningSession, order: Order
     }
     let id = &found.id;
     context.out.say(format!(
-        "plan {id} was written before, and nothing is left to ask; `waypost decompose {id}` breaks its tasks down"
+        "planning of {id} was written before and is finished; `waypost decompose {id}` breaks its tasks down"
     ));
     Ok(())
 }

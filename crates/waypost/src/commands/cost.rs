@@ -30,7 +30,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cost {
-    /// The plan (otherwise all)
+    /// Plan id or prefix [default: all plans]
     plan: Option<String>,
 }
 
@@ -69,7 +69,7 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     if totals.failed > 0 {
         context
             .out
-            .line(format!("{} without an answer", crate::view::text::count(totals.failed as usize, "call")));
+            .line(format!("{} without a reply", crate::view::text::count(totals.failed as usize, "call")));
     }
     let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), *spent));
     print("PURPOSE", purposes, &mut context.out);
@@ -118,7 +118,7 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
         }
         context.out.value(&value)?;
     } else if rows.is_empty() {
-        context.out.say("no model was asked so far");
+        context.out.say("no model calls so far");
     } else {
         print("PLAN", rows.into_iter(), &mut context.out);
         context.out.line(format!("in all: {}", report::spent_words(&all)));
@@ -133,8 +133,8 @@ fn left_out(mut bad: Vec<Failure>) -> Outcome {
         return Err(Failure { message: format!("not counted: {}", first.message), ..first });
     }
     bad.push(first);
-    let message = format!("{} journals cannot be read, and are not counted", bad.len());
-    let mut failure = Failure::failed(message, "`waypost cost PLAN` says what to do about each");
+    let message = format!("{} journals cannot be read and are not counted", bad.len());
+    let mut failure = Failure::failed(message, "`waypost cost PLAN` explains what to do about each");
     failure.details = bad.iter().map(|one| format!("  {}", one.message)).collect();
     failure.code = "journal".to_owned();
     Err(failure)

@@ -24,11 +24,11 @@ const ROOT: &str = "goal";
 const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
-A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
-or below one task. Each goal is judged (small enough?), broken down into 2 to 7 parts, and the
-parts are ordered; what waits for others is looked at again when they have been thought through.
-Every answer is saved as it comes: Ctrl-C, `waypost pause`, a bound or a crash end it at any time,
-and `waypost continue` goes on from there.
+A goal creates a new plan with the goal as its root; an existing plan is broken down in place, as a
+whole or below one task. The model judges whether each goal is small enough, breaks it down into 2 to
+7 parts and orders them; goals that depend on others are refined once those have been planned.
+Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost continue`
+resumes from there.
 
 Examples:
   waypost decompose 'Write a search engine for our wiki' --max-depth 3
@@ -40,13 +40,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Decompose {
-    /// A goal (- reads it from standard input), or a plan and perhaps one of its tasks
+    /// Goal (- reads it from standard input), or a plan and optionally one of its tasks
     #[arg(value_name = "GOAL|PLAN [TASK]", num_args = 1..=2, required = true)]
     what: Vec<String>,
-    /// Take the word for a goal, whatever plans there are
+    /// Treat the argument as a goal even if a plan has that id
     #[arg(long)]
     goal: bool,
-    /// Make one step: until one answer could be used
+    /// Stop after the first usable model reply
     #[arg(long)]
     step: bool,
     #[command(flatten)]
@@ -81,7 +81,7 @@ impl Decompose {
             Target::Known(plan, task) => (plan, task, false),
             Target::Goal(goal) => {
                 let plan = make(context, &planning, &chosen, goal, extent.limits.tokens_max)?;
-                context.out.say(format!("made plan {plan}"));
+                context.out.say(format!("created plan {plan}"));
                 (plan, None, true)
             }
         };
@@ -112,7 +112,7 @@ impl Decompose {
                 Ok(found) => return Ok((PlanningSession::enter(context)?, Target::Known(found.id, None))),
                 // A single word is more likely a plan that is not there than a goal.
                 Err(failure) if !word.trim().contains(char::is_whitespace) => {
-                    let hint = "`waypost list` shows the plans; for a goal of one word, say --goal";
+                    let hint = "`waypost list` shows the plans; for a goal of one word, use --goal";
                     return Err(Failure { hint: hint.to_owned(), ..failure });
                 }
                 Err(_) => {}

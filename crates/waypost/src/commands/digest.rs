@@ -17,9 +17,9 @@ use crate::planning::{
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-A digest is a summary of under 100 words with decisions and artifacts; later goals are told of it
-in the place of the work itself. How faithful it is, is measured: questions about the original are
-answered from the digest alone, and marked.
+A digest is a summary of under 100 words with decisions and artifacts; later goals see it instead of
+the work itself. Its fidelity is measured: a model answers questions about the original from the
+digest alone, and the answers are graded.
 
 Examples:
   waypost digest kq3
@@ -29,11 +29,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Digest {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// A task and what lies below it (otherwise all that is finished and has none)
+    /// Task with its subtasks [default: all finished tasks without a digest]
     task: Option<String>,
-    /// Do not measure how faithful digests are
+    /// Skip the evaluation of digests
     #[arg(long)]
     no_exam: bool,
     #[command(flatten)]

@@ -22,7 +22,7 @@ const CLOCK_SECONDS_TOLD: i64 = 2;
 // Whether to put right what can be.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Put right what can be rebuilt from the history
+    /// Rebuild what can be derived from the history
     #[arg(long)]
     repair: bool,
 }
@@ -75,14 +75,14 @@ impl Doctor {
             for lease in &overdue {
                 let until = lease.until.map(text::moment).unwrap_or_default();
                 context.out.say(format!(
-                    "{} of plan {} was last heard of by {}, whose lease ended at {until}; a worker of its queue starts it again",
+                    "{} of plan {}: the lease of {} expired at {until}; a worker of its queue starts it again",
                     lease.task, lease.plan, lease.worker
                 ));
             }
             for (worker, state) in &unheard {
                 let seen = text::moment(worker.seen);
                 context.out.say(format!(
-                    "worker {} is {}: it was last heard of at {seen}; see its machine, or start another",
+                    "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
                     worker.name,
                     state.word()
                 ));
@@ -94,17 +94,17 @@ impl Doctor {
             }
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
-                let repaired = if finding.repaired { " (put right)" } else { "" };
+                let repaired = if finding.repaired { " (repaired)" } else { "" };
                 context.out.line(format!("{plan}{}{repaired}", finding.what));
             }
         }
         if open > 0 {
             let hint = if self.repair {
-                "keep a copy of the store as it is, and go back to a backup"
+                "keep a copy of the store, and restore a backup"
             } else {
-                "`waypost doctor --repair` rebuilds what follows from the history"
+                "`waypost doctor --repair` rebuilds what is derived from the history"
             };
-            return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
+            return Err(Failure::failed(format!("{} inconsistent", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
             context.out.say(format!("{location} is sound"));
@@ -126,7 +126,7 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
             context.out.line(what);
         }
     }
-    let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
+    let what = format!("{} of the cluster wrong", text::count(cluster.len(), "thing"));
     Err(Failure::failed(what, hint))
 }
 

@@ -21,7 +21,7 @@ use crate::{files, output};
 const EDITOR_DEFAULT: &str = "vi";
 
 const EXAMPLES: &str = "\
-The editor is $VISUAL, or $EDITOR. A box that you tick in the text says that the task is done.
+Opens $VISUAL, or $EDITOR. Ticking a checkbox marks the task done.
 
 Examples:
   waypost edit kq3
@@ -32,9 +32,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Edit {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// As what to edit it
+    /// Format to edit in
     #[arg(long, value_enum, default_value_t)]
     format: EditFormat,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub(crate) fn edit_text(name: &str, ending: &str, text: &str) -> Outcome<Option<
 /// The failure, with the place where the draft was kept.
 fn kept(mut failure: Failure, path: &Path) -> Failure {
     if failure.exit == Exit::Conflict {
-        failure.hint = "edit the plan again, and take over what you need from your draft".to_owned();
+        failure.hint = "edit the plan again, and copy what you need from your draft".to_owned();
     }
     let shown = path.display().to_string();
     failure.with_detail(format!("  your draft is kept in {shown}")).with_fact("draft", shown)
@@ -189,5 +189,5 @@ fn open_editor(editor: &str, path: &PathBuf) -> Outcome {
     let interrupted = status.signal() == Some(2) || status.code() == Some(130);
     let exit = if interrupted { Exit::Interrupted } else { Exit::Failed };
     let message = format!("the editor `{editor}` ended with {status}, and nothing was written");
-    Err(kept(Failure::new(exit, message, "see that EDITOR names an editor that works"), path))
+    Err(kept(Failure::new(exit, message, "check that EDITOR names a working editor"), path))
 }

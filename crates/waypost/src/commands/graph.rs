@@ -23,15 +23,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Graph {
-    /// A plan, or a file of any format; - is standard input
+    /// Plan id or prefix, or a file of any format; - is standard input
     plan: String,
-    /// The language
+    /// Output language
     #[arg(long, value_enum, default_value_t)]
     format: Picture,
-    /// The file (otherwise stdout)
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }

@@ -19,15 +19,15 @@ const VERSIONS_MAX: usize = 20 * HISTORY_PAGE;
 // Of which plan, and how much.
 #[derive(Debug, Args)]
 pub(crate) struct History {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// At most so many versions
+    /// Maximum number of versions
     #[arg(long, value_name = "N", default_value_t = VERSIONS_DEFAULT)]
     limit: usize,
     /// Only versions before this one
     #[arg(long, value_name = "VERSION")]
     before: Option<u64>,
-    /// Every event, for programs (with --json)
+    /// Include every event (with --json)
     #[arg(long)]
     events: bool,
 }

@@ -71,14 +71,14 @@ pub(crate) fn host_origin_guard(
     for host in hosts {
         if !guard.allow_host(host) {
             return Err(Failure::usage(
-                format!("--allow-host {host:?} is no name of a host"),
+                format!("--allow-host {host:?} is not a host name"),
                 "write HOST or HOST:PORT",
             ));
         }
     }
     for origin in origins {
         if !guard.allow_origin(origin) {
-            let message = format!("--allow-origin {origin:?} is no origin");
+            let message = format!("--allow-origin {origin:?} is not an origin");
             return Err(Failure::usage(message, "write it with its scheme, such as https://example.org"));
         }
     }

@@ -29,9 +29,9 @@ use crate::view::text;
 const NAMES_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-The format is found out by itself. A folder is read as what it is: .clido, .frctl, .jaato, a docker-agent store of
-plans, Backlog.md's backlog/tasks. A plan keeps its id where nobody has it yet;
-what was imported before and has not changed since is left alone.
+The format is detected. Known folders: .clido, .frctl, .jaato, a docker-agent store of plans, Backlog.md's
+backlog/tasks. A plan keeps its id unless that id is taken; plans that were imported before and have not
+changed since are skipped.
 
 Examples:
   waypost import plan.json
@@ -47,16 +47,16 @@ pub(crate) struct Import {
     /// Files or folders; - is standard input
     #[arg(required = true, value_name = "FILE|DIR|-")]
     paths: Vec<String>,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
-    /// The plan's id, when there is one plan (otherwise the one it has, or a new one)
+    /// Id for a single plan [default: its own id, or a new one]
     #[arg(long)]
     id: Option<String>,
-    /// Take nothing that could not be taken exactly as it is written
+    /// Import nothing unless everything can be imported exactly
     #[arg(long)]
     strict: bool,
-    /// Drop what points nowhere: unknown dependencies, missing parents; each is named
+    /// Drop dangling references (unknown dependencies, missing parents) and list them
     #[arg(long)]
     repair: bool,
 }
@@ -89,8 +89,8 @@ impl Import {
             return left_out(left, OtherFiles::Untouched);
         }
         if reads.is_empty() {
-            let hint = "see that the path is right; of an index, import the folder that it lies in";
-            return Err(Failure::not_found("there is no plan in it", hint));
+            let hint = "check the path; for an index file, import its folder";
+            return Err(Failure::not_found("no plan found in the input", hint));
         }
         if id.is_some() && reads.len() > 1 {
             let message = format!("--id is for one plan, and there are {}", reads.len());
@@ -147,14 +147,13 @@ impl Import {
         if !problems.is_empty() {
             let mut failure = Failure::invalid("what was read", &problems);
             if !self.repair && problems.iter().any(|(_, problem)| repair::can_repair(problem)) {
-                failure.hint = "correct all of them, or say --repair to drop what points nowhere".to_owned();
+                failure.hint = "correct all of them, or use --repair to drop dangling references".to_owned();
             }
             left.push(failure);
         }
         if self.strict && left.is_empty() && !inexact.is_empty() {
-            let message = "not everything can be taken exactly as it is written, and nothing was imported";
-            let mut failure =
-                Failure::failed(message, "leave --strict out to take it as it can be understood");
+            let message = "not everything can be imported exactly; nothing was imported";
+            let mut failure = Failure::failed(message, "leave out --strict to import it as far as possible");
             failure.details = inexact.iter().map(|note| format!("  {note}")).collect();
             failure.code = "inexact".to_owned();
             return Err(failure.with_fact("inexact", inexact));
@@ -228,7 +227,7 @@ fn put(
     if let Some(own) = own.as_ref().filter(|_| !said)
         && let Ok(Some(version)) = plans.look(own, |plan| is_same(plan, &draft).then_some(plan.version()))
     {
-        context.out.say(format!("{from} is plan {own} already, and has not changed since"));
+        context.out.say(format!("{from} is already plan {own} and has not changed since"));
         return Ok(json!({
             "id": own, "version": version, "from": from, "format": dialect, "changed": false, "tasks": draft.tasks.len()
         }));
@@ -262,7 +261,7 @@ fn put(
         let more =
             if count > names.len() { format!(" and {} more", count - names.len()) } else { String::new() };
         context.out.note(format!(
-            "{from}: {}{more} ran elsewhere, and nobody works on {} here: pending",
+            "{from}: {}{more} ran elsewhere; no worker runs {} here, so reset to pending",
             names.join(", "),
             if count == 1 { "it" } else { "them" }
         ));
@@ -273,7 +272,7 @@ fn put(
     })?;
     if awaits {
         context.out.note(format!(
-            "plan {} gives work to machines: nothing runs until a person approves",
+            "plan {} has work for executors: nothing runs until a person approves it",
             committed.plan
         ));
     }

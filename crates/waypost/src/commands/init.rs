@@ -28,8 +28,8 @@ const AGENTS: &str = "AGENTS.md";
 const CONFIG: &str = include_str!("init/config.toml");
 
 const EXAMPLES: &str = "\
-New files are written. An existing file is changed after a question, or with --yes; only a person can say so. All that is in
-it stays. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
+Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps
+their other content. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
   claude  .mcp.json               cursor  .cursor/mcp.json    gemini  .gemini/settings.json
   codex   .codex/config.toml      vscode  .vscode/mcp.json
 
@@ -42,16 +42,16 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Init {
-    /// Set up this host of agents (otherwise those that are seen in the workspace or on PATH)
+    /// Agent host to set up [default: those found in the workspace or on PATH]
     #[arg(long = "client", value_enum, value_name = "NAME", value_delimiter = ',')]
     clients: Vec<Host>,
-    /// Only show what would be written
+    /// Print what would be written, and write nothing
     #[arg(long)]
     print: bool,
     /// Change existing files without asking
     #[arg(long)]
     yes: bool,
-    /// The program that hosts are to start (otherwise `waypost`, which each finds on its PATH)
+    /// Program that hosts start [default: `waypost` on their PATH]
     #[arg(long, value_name = "PATH")]
     command: Option<String>,
 }
@@ -137,13 +137,13 @@ impl Init {
             let words: Vec<&str> = Host::ALL.iter().map(|client| client.as_str()).collect();
             context
                 .out
-                .note(format!("no host of agents was seen here; --client sets one up: {}", words.join(", ")));
+                .note(format!("no agent host found here; set one up with --client: {}", words.join(", ")));
         } else if !is_program(&entry.command) {
             let hint = match &self.command {
-                Some(_) => "see that it is there before you start a host",
+                Some(_) => "install it before you start a host",
                 None => "hosts will not find it; install it there, or name it with --command PATH",
             };
-            context.out.note(format!("{} is no program on PATH: {hint}", entry.command));
+            context.out.note(format!("{} is not on PATH: {hint}", entry.command));
         }
         for client in clients {
             if let Some(file) = client.instead_of_agents().filter(|file| !workspace.join(file).exists()) {

@@ -12,11 +12,11 @@ use crate::error::{Failure, Outcome};
 // Of which attempt.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
-    /// The number of the attempt (otherwise the latest)
+    /// Attempt number [default: the latest]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
 }
@@ -35,7 +35,7 @@ impl Log {
             };
             return Err(Failure::not_found(
                 message,
-                format!("`waypost why {} {task}` tells what it waits for", found.id),
+                format!("`waypost why {} {task}` explains what it waits for", found.id),
             ));
         }
         let logs = context.folders()?.logs();
@@ -76,6 +76,6 @@ fn describe_copy(copy: &AttemptLog) -> String {
         true => format!("the last {} of {bytes} bytes", text.len()),
         false => "all of it".to_owned(),
     };
-    let until = if *ended { "" } else { ", as far as it had come at its last sign of life" };
+    let until = if *ended { "" } else { ", as of its last heartbeat" };
     format!("a copy ({part}{until}); the file is with worker {worker}")
 }

@@ -18,8 +18,8 @@ use crate::load_config::{self, Folders};
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
-Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
-(its roots), unless --store, --global or -C says otherwise.
+The agent's host starts this command from its configuration, which `waypost init` writes. It uses the host's workspace
+(its roots) unless --store, --global or -C is given.
 
 Examples:
   waypost mcp
@@ -32,7 +32,7 @@ Examples:
 pub(crate) struct Mcp {
     #[command(flatten)]
     tools: Tools,
-    /// The agent who calls (otherwise the client says who it is)
+    /// Name of the calling agent [default: the name that the client gives]
     #[arg(long, value_name = "NAME", value_parser = agent)]
     agent: Option<String>,
 }
@@ -40,10 +40,10 @@ pub(crate) struct Mcp {
 // Which tools.
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// The tools that are offered: native, jaato, plans, orchestrator
+    /// Toolsets to offer: native, jaato, plans, orchestrator
     #[arg(long = "toolset", value_name = "NAME", value_delimiter = ',', value_parser = toolset, default_value = "native")]
     toolsets: Vec<Toolset>,
-    /// List the schemas of answers, too; they cost the model's context
+    /// Also list output schemas; they take room in the model's context
     #[arg(long)]
     output_schemas: bool,
 }
@@ -81,7 +81,7 @@ impl Mcp {
         // A call that waits for a person does not keep the process once the client is gone.
         runtime.shutdown_background();
         relays.finish(context);
-        served.map_err(|error| Failure::failed(error.to_string(), "see the log of the agent's host"))
+        served.map_err(|error| Failure::failed(error.to_string(), "check the log of the agent's host"))
     }
 }
 

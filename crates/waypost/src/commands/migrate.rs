@@ -48,7 +48,7 @@ impl Migrate {
         context.out.line(match from {
             Some(from) if from == to => format!("{shown} is at schema {to} already"),
             Some(from) => format!("{shown}: schema {from} → {to}"),
-            None => format!("{shown}: made, schema {to}"),
+            None => format!("{shown}: created, schema {to}"),
         });
         Ok(())
     }

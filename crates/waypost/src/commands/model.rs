@@ -30,17 +30,17 @@ Examples:
 // What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// List the models that can be asked, and for what each is used
+    /// List the configured models and their roles
     #[command(visible_alias = "ls")]
     List(List),
-    /// Say what works with a model: is it reached, is the key accepted, does it keep to a schema
+    /// Test models: reachability, authentication, schema support
     Test(Test),
 }
 
 // How much.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Ask each server which models it has
+    /// Query each server for its models
     #[arg(long)]
     ask: bool,
 }
@@ -49,10 +49,10 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Test {
-    /// Their names in the configuration; otherwise those that the planner uses
+    /// Names in the configuration [default: those that the planner uses]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The model to use in all roles: NAME, NAME/MODEL or what its server calls it
+    /// Model for all roles: NAME, NAME/MODEL, or the server's own name for it
     #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL")]
     model: Option<String>,
 }
@@ -165,7 +165,7 @@ fn show(
     has: Option<&Result<Vec<String>, ModelError>>,
 ) {
     let used = if roles.is_empty() { "unused".to_owned() } else { roles.join(", ") };
-    let model = server.model.as_deref().unwrap_or("whichever its server has");
+    let model = server.model.as_deref().unwrap_or("the server's default");
     let line = format!(
         "{}  {}  {model}  {}  {}  ({used})",
         context.out.paint(name, Look::Bold),
@@ -241,7 +241,7 @@ impl Test {
             return Ok(());
         }
         let message = format!("{} cannot be used", unusable.join(", "));
-        Err(Failure::failed(message, "the lines above say what does not work, and what to do about it"))
+        Err(Failure::failed(message, "the lines above list what does not work, and what to do about it"))
     }
 }
 

@@ -22,30 +22,30 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// A line for lists
+    /// Title
     title: Option<String>,
-    /// What is to be reached
+    /// Goal of the plan
     #[arg(long)]
     goal: Option<String>,
-    /// Free Markdown text
+    /// Markdown body
     #[arg(long, conflicts_with = "body_file")]
     body: Option<String>,
-    /// The same from a file; - is standard input
+    /// Read the body from a file; - is standard input
     #[arg(long, value_name = "FILE")]
     body_file: Option<String>,
-    /// Your free words for where the plan stands
+    /// Free-text status
     #[arg(long)]
     status: Option<String>,
-    /// The agent that it belongs to (otherwise the agent who asks)
+    /// Agent that owns the plan [default: the calling agent]
     #[arg(long)]
     owner: Option<String>,
-    /// The queue that its work is placed on
+    /// Queue for the plan's work
     #[arg(long)]
     queue: Option<String>,
-    /// Its id (otherwise a new one)
+    /// Plan id [default: a new one]
     #[arg(long)]
     id: Option<String>,
-    /// A task; may be given several times, they become t1, t2, …
+    /// Description of a task; repeatable, ids are t1, t2, …
     #[arg(long = "task", value_name = "DESCRIPTION")]
     tasks: Vec<String>,
 }
@@ -90,7 +90,7 @@ impl New {
             return context.answer(&found, &reply, "", None, more);
         }
         context.out.line(reply.plan.as_str());
-        context.out.say(format!("made plan {} in {}", reply.plan, found.plans.store().location()));
+        context.out.say(format!("created plan {} in {}", reply.plan, found.plans.store().location()));
         Ok(())
     }
 }

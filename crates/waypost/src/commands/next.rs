@@ -30,18 +30,18 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Next {
-    /// The plan (otherwise all that run)
+    /// Plan id or prefix [default: all active plans]
     plan: Option<String>,
-    /// Take the first one: start it, leased to you
+    /// Claim the first one: start it under a lease
     #[arg(long)]
     claim: bool,
-    /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
+    /// Lease duration, e.g. 15m or 2h; 0 never expires
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
     lease: u32,
     /// Only plans of this queue
     #[arg(long, conflicts_with = "plan")]
     queue: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = TASKS_DEFAULT)]
     limit: usize,
 }
@@ -128,7 +128,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
 /// Says what keeps everything from starting.
 fn say_why_nothing(context: &mut Context, plans: &Plans, of: Option<&PlanId>) -> Outcome {
     let Some(plan) = of else {
-        context.out.say("nothing is ready in any plan that runs");
+        context.out.say("no active plan has ready tasks");
         return Ok(());
     };
     let words = plans.look(plan, |plan| {
@@ -152,7 +152,7 @@ fn taken(context: &mut Context, plans: &Plans, committed: &Committed, task: &Tas
         }
         view::task::print(plan, found, now, &mut context.out);
         context.out.say(format!(
-            "it is yours; when it is over: waypost done {} {task} --attempt {}",
+            "claimed; when it is done: waypost done {} {task} --attempt {}",
             plan.id(),
             found.state.attempt
         ));

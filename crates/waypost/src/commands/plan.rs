@@ -20,11 +20,10 @@ use crate::planning::{
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 const EXAMPLES: &str = "\
-The model is the one that the configuration names for the role `planner` (see docs/planner.md;
-`waypost model test` says what works). What it answers is checked; what is wrong is returned to
-it, a few times; then there is a plan, or everything that is wrong is reported and the answers are
-kept. The plan is a draft of the model's: nothing runs by itself. Interrupted, the same command
-(or `waypost continue`) goes on, and pays for no answer twice.
+Uses the model configured for the role `planner` (see docs/planner.md; `waypost model test` checks it).
+The reply is validated, and problems are returned to the model a few times; if no valid plan results,
+all problems are reported and the replies are kept. The plan is saved as a draft: nothing runs by
+itself. After an interruption the same command (or `waypost continue`) resumes and reuses the replies.
 
 Examples:
   waypost plan 'Refactor auth to JWT'
@@ -37,34 +36,34 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Plan {
-    /// What is to be reached; - reads it from standard input
+    /// Goal of the plan; - reads it from standard input
     #[arg(value_name = "GOAL|-")]
     goal: String,
-    /// A file for the model to read; may be given several times
+    /// File for the model to read; repeatable
     #[arg(long = "file", value_name = "FILE", visible_alias = "context")]
     files: Vec<String>,
-    /// Give the model a map of the repository: its paths
+    /// Give the model the paths of the repository
     #[arg(long)]
     map: bool,
-    /// Something that the plan must heed; may be given several times
+    /// Constraint on the plan; repeatable
     #[arg(long = "constraint", value_name = "TEXT")]
     constraints: Vec<String>,
-    /// Tasks that the plan may have [default: 50, or what the configuration says]
+    /// Maximum number of tasks [default: 50, or as configured]
     #[arg(long, value_name = "N")]
     max_tasks: Option<usize>,
-    /// Show the plan, and save nothing in the store; saying the same without this saves what was shown
+    /// Show the plan without saving it; the same command without this option saves the shown plan
     #[arg(long, alias = "plan-dry-run")]
     dry_run: bool,
     /// Do not open the editor
     #[arg(long, alias = "plan-no-edit")]
     no_edit: bool,
-    /// Break the tasks down afterwards until each is small enough
+    /// Then break the tasks down until each is small enough
     #[arg(long)]
     decompose: bool,
-    /// Take a plan in prose as well: numbered lines and bullets become tasks
+    /// Also accept plans in prose: numbered lines and bullets become tasks
     #[arg(long)]
     prose: bool,
-    /// Ask anew, whatever an earlier run that was interrupted or only shown has been answered
+    /// Ignore the replies of earlier interrupted or dry runs
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
@@ -133,7 +132,7 @@ impl Plan {
                 // Another process is at it, or nobody can be: neither is in the way of a new plan.
                 Err(failure) if failure.code == "held" => continue,
                 Err(failure) => {
-                    context.out.note(format!("passed over: {} ({})", failure.message, failure.hint));
+                    context.out.note(format!("skipped: {} ({})", failure.message, failure.hint));
                     continue;
                 }
             };
@@ -141,7 +140,7 @@ impl Plan {
                 Stand::Shown => "the plan that was shown",
                 Stand::Open | Stand::Bounded | Stand::Closed => "an earlier run that was interrupted",
             };
-            context.out.say(format!("takes up {what}; --fresh asks anew"));
+            context.out.say(format!("continuing {what}; --fresh starts over"));
             let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
             return Ok((planning.begin(context, order, &journal, Vec::new())?, journal));
         }
@@ -159,7 +158,7 @@ fn texts(paths: &[String], planning: &PlanningSession, context: &mut Context) ->
         let whole = files::read(path)?;
         let text = redactor.clean(&whole);
         if text != whole {
-            context.out.note(format!("{path} holds secrets: the model is given it without them"));
+            context.out.note(format!("{path} holds secrets: they are redacted for the model"));
         }
         bytes += text.len();
         if bytes > CONTEXT_BYTES_MAX {

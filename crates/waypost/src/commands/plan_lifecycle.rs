@@ -9,7 +9,7 @@ use crate::options::Guard;
 use crate::view::text;
 
 const APPROVE_EXAMPLES: &str = "\
-What is approved is one version: with --expect-version the one you looked at, otherwise the one that stands now.
+Approves one version: the one given with --expect-version, otherwise the current one.
 
 Examples:
   waypost approve kq3 --expect-version 4
@@ -19,9 +19,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = APPROVE_EXAMPLES)]
 pub(crate) struct Approve {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// What you add
+    /// Note
     #[arg(long, default_value = "")]
     note: String,
     #[command(flatten)]
@@ -46,9 +46,9 @@ impl Approve {
 // Do not allow it.
 #[derive(Debug, Args)]
 pub(crate) struct Reject {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]
@@ -67,9 +67,9 @@ impl Reject {
 // Ask.
 #[derive(Debug, Args)]
 pub(crate) struct RequestApproval {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// What to tell the person
+    /// Message to the person
     #[arg(long, default_value = "")]
     message: String,
     #[command(flatten)]
@@ -88,9 +88,9 @@ impl RequestApproval {
 // Start nothing new.
 #[derive(Debug, Args)]
 pub(crate) struct Pause {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]
@@ -113,7 +113,7 @@ impl Pause {
 // Go on.
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -130,23 +130,23 @@ impl Resume {
 /// How a plan ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FinalPhase {
-    /// All that was to be done is done.
+    /// All work is done.
     Completed,
-    /// It did not work out.
+    /// The plan did not reach its goal.
     Failed,
-    /// Stopped by order.
+    /// The plan was stopped.
     Cancelled,
 }
 
 // End it.
 #[derive(Debug, Args)]
 pub(crate) struct FinishPlan {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// How it ended
+    /// Final phase
     #[arg(value_enum)]
     ending: FinalPhase,
-    /// What came of it
+    /// Summary of the result
     #[arg(long, default_value = "")]
     summary: String,
     #[command(flatten)]

@@ -34,13 +34,13 @@ const PLANS_NAMED_MAX: usize = 1_000;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
-    /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
+    /// Minimum age of ended plans, e.g. 90s, 15m, 2h, 30d
     #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     older_than: Option<u32>,
-    /// Only say what would go
+    /// Report what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also give the space back to the file system: nobody can write meanwhile, and it needs room for a copy (SQLite)
+    /// Also return free space to the file system (SQLite); blocks writers and needs disk space for a copy
     #[arg(long)]
     vacuum: bool,
 }
@@ -92,10 +92,10 @@ impl Prune {
         let folders = context.folders()?;
         let configured = load_config::load(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
-            let message = "nothing says how long ago a plan must have ended";
+            let message = "no minimum age is given";
             return Err(Failure::usage(
                 message,
-                "say --older-than 30d, or set retention.older_than in the configuration",
+                "use --older-than 30d, or set retention.older_than in the configuration",
             ));
         };
         let plans = context.plans()?;

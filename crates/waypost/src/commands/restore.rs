@@ -8,11 +8,11 @@ use crate::options::Guard;
 
 // Which plan, and to what.
 #[derive(Debug, Args)]
-#[command(after_help = "What already happened to tasks that ask the same now as then is kept.")]
+#[command(after_help = "Tasks with the same work keep their results.")]
 pub(crate) struct Restore {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The version
+    /// Version to restore
     version: u64,
     #[command(flatten)]
     guard: Guard,
@@ -23,7 +23,7 @@ impl Restore {
         let found = context.find(&self.plan)?;
         let (by, guard) = (context.caller()?, (&self.guard).into());
         let reply = found.service.restore(&by, &found.id, self.version, guard)?;
-        let said = format!("restored what version {} said", self.version);
+        let said = format!("restored version {}", self.version);
         context.done(&found, &reply, &said)
     }
 }

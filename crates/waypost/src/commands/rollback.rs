@@ -13,24 +13,23 @@ use crate::planning::{self, PlanningSession};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings
-back what was there.
+The goal is undecided again, and `waypost continue` plans it again; `waypost restore` undoes the rollback.
 
 Examples:
   waypost rollback kq3 goal.2
-  waypost rollback kq3 goal.2 --detach";
+  waypost rollback kq3 goal.2 --drop-dependencies";
 
 // What to take back.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rollback {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The goal
+    /// Goal: task id, or an unambiguous prefix
     task: String,
-    /// Let those outside that depend on what goes forget it
-    #[arg(long)]
-    detach: bool,
+    /// Also remove outside dependencies on the discarded tasks
+    #[arg(long, alias = "detach")]
+    drop_dependencies: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -41,7 +40,7 @@ impl Rollback {
         let task = found.task(&self.task)?;
         let (version, below) = found.read(|plan| (plan.version(), below(plan, &task)))?;
         let (by, guard) = (context.caller()?, (&self.guard).into());
-        let reply = found.service.roll_back(&by, &found.id, &task, self.detach, guard)?;
+        let reply = found.service.roll_back(&by, &found.id, &task, self.drop_dependencies, guard)?;
         context.warn(&reply);
         self.forget(context, &found.id, version)?;
         let mut more: Map<String, Value> = Map::new();

@@ -20,7 +20,7 @@ use waypost_run::{
 };
 use waypost_service::submit;
 use waypost_store::Plans;
-use waypost_tui::run::Intent;
+use waypost_tui::run_view::Intent;
 
 use prepare::{Approval, RunRequest};
 use progress::Scope;
@@ -37,12 +37,12 @@ use crate::view::text;
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
-What a task's executor may run stands in the configuration (.waypost/config.toml), never in the plan.
-A plan that is in the store already goes on where it was.
-Ctrl-C: start nothing new and wait; again: stop the work. The plan can always go on later.
-Exit code 0 when the plan is completed, 1 otherwise, 130 when it was interrupted.
---write-back keeps the file up to date in its own format; what somebody else changes in it meanwhile is left alone.
---watch takes the file in again whenever it is saved, keeps what happened to unchanged tasks, and runs what is new.
+The configuration (.waypost/config.toml) defines what executors may run; the plan never does.
+A plan that is already in the store continues where it was.
+Ctrl-C once: start no further tasks and wait; again: stop the work. The plan can be continued later.
+Exit code 0 if the plan completed, 1 otherwise, 130 if interrupted.
+--write-back keeps the file up to date in its own format, and leaves it alone if it was edited meanwhile.
+--watch reloads the file whenever it is saved, keeps the results of unchanged tasks, and runs new ones.
 
 Examples:
   waypost run plan.json
@@ -55,46 +55,46 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Run {
-    /// A plan of the store, or a file of any format
+    /// Plan id or prefix, or a file of any format
     #[arg(value_name = "FILE|PLAN|-")]
     what: String,
-    /// The file's format (otherwise it is found out)
+    /// Input format of the file [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     /// Place the plan on this queue
     #[arg(long)]
     queue: Option<String>,
-    /// Run at most so many tasks at the same time; the bound of the queue holds as well
+    /// Maximum number of concurrent tasks; the queue's limit applies as well
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     jobs: Option<u32>,
-    /// Give tasks without work to this executor (otherwise to the configuration's `default_executor`, if it has one)
+    /// Executor for tasks without one [default: `default_executor` of the configuration]
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
-    /// Say what would be run, in which order, and run nothing
+    /// Print what would run, in which order, and run nothing
     #[arg(long)]
     dry_run: bool,
     /// Approve the plan as the person who runs it
     #[arg(short, long)]
     yes: bool,
-    /// After a failure, go on with what does not depend on it (this is the default)
+    /// After a failure, keep running tasks that do not depend on it (default)
     #[arg(long, conflicts_with = "fail_fast")]
     keep_going: bool,
-    /// After a failure, start nothing new
+    /// After a failure, start no further tasks
     #[arg(long)]
     fail_fast: bool,
-    /// Write what happens back into the file, in its own format
+    /// Write results back to the file, in its own format
     #[arg(long, conflicts_with = "dry_run")]
     write_back: bool,
-    /// Go on: take the file in again whenever it changes, until Ctrl-C
+    /// Keep running and reload the file whenever it changes, until Ctrl-C
     #[arg(short, long, conflicts_with = "dry_run")]
     watch: bool,
-    /// Show the run as a whole screen (see `waypost tui`)
+    /// Show the run full-screen (see `waypost tui`)
     #[arg(long, conflicts_with_all = ["dry_run", "watch", "write_back", "jobs", "fail_fast", "config"])]
     tui: bool,
-    /// Offer no screen where a plan has to be approved; only ask
+    /// Ask for approval without the full-screen view
     #[arg(long, conflicts_with = "tui")]
     no_tui: bool,
-    /// A file of configuration over all others
+    /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -171,7 +171,7 @@ impl Run {
         let draft = plan_input::one_plan(context, &self.what, self.format)?;
         if self.watch || self.write_back {
             let message =
-                format!("{} is a plan of the store, and --watch and --write-back are about files", self.what);
+                format!("{} is a plan of the store; --watch and --write-back need a file", self.what);
             return Err(Failure::usage(message, "name the file that the plan comes from"));
         }
         Ok((draft, None, String::new()))
@@ -183,7 +183,7 @@ impl Run {
         let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
         if let Some(jobs) = self.jobs.filter(|&jobs| jobs > concurrency) {
             context.out.note(format!(
-                "queue {queue} lets {concurrency} tasks run at the same time, so -j {jobs} makes no more of them; see queues.{queue}.concurrency"
+                "-j {jobs} has no effect: queue {queue} allows {concurrency} concurrent tasks (queues.{queue}.concurrency)"
             ));
         }
     }
@@ -252,18 +252,15 @@ impl Run {
                 Ok(true)
             }
             Phase::Failed | Phase::Cancelled => {
-                let message = format!("plan {id} has ended as {}, and nothing in it can start", phase.word());
+                let message = format!("plan {id} has ended as {}; none of its tasks can start", phase.word());
                 Err(Failure::failed(
                     message,
-                    format!("`waypost retry {id}` sets back what failed, then run it again"),
+                    format!("`waypost retry {id}` retries what failed, then run it again"),
                 ))
             }
             Phase::Paused => {
                 let message = format!("plan {id} is paused");
-                Err(Failure::failed(
-                    message,
-                    format!("`waypost resume {id}` lets it go on, then run it again"),
-                ))
+                Err(Failure::failed(message, format!("`waypost resume {id}`, then run it again")))
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active => Ok(false),
         }
@@ -302,7 +299,7 @@ pub(crate) fn listen(controller: Controller, how: Signals) -> Outcome<InterruptF
     use signal_hook::consts::{SIGINT, SIGTERM};
     let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
     let mut signals =
-        signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
     let heard = InterruptFlag(Arc::default());
     let tell = heard.clone();
     let hear = move || {

@@ -12,7 +12,7 @@ use crate::view::table::{self, Cell};
 // Of which format.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The format (otherwise all are listed)
+    /// Format [default: list all]
     #[arg(value_parser = dialect())]
     format: Option<Dialect>,
 }

@@ -23,10 +23,10 @@ use crate::error::{Failure, Outcome};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
-Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the address that is printed.
-/metrics is for Prometheus; /health answers everybody. Active plans are run here, too, as by `waypost worker`.
-Ctrl-C or SIGTERM once: start nothing new, wait a while for what runs, and end; again: stop the work and end.
+Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one.
+Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed address.
+/metrics is for Prometheus; /health needs no token. Active plans run here, too, as in `waypost worker`.
+Ctrl-C or SIGTERM once: start no further tasks, wait for running ones for a while, and exit; again: stop them and exit.
 
 Examples:
   waypost serve
@@ -39,21 +39,21 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Where to listen: ADDR:PORT, or a port on this machine only (otherwise a free one)
+    /// Listen address: ADDR:PORT, or a port on localhost [default: a free port]
     #[arg(long, value_name = "ADDR:PORT", value_parser = address, default_value = "127.0.0.1:0", hide_default_value = true)]
     listen: SocketAddr,
     #[command(flatten)]
     tools: Tools,
-    /// Also answer callers who call this server so: HOST, or HOST:PORT
+    /// Additional host name to accept: HOST or HOST:PORT
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// Also answer pages of browsers that come from here, such as https://example.org
+    /// Additional browser origin to accept, e.g. https://example.org
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Run the active plans of all queues as well (this is the default)
+    /// Also run the active plans of all queues (default)
     #[arg(long, conflicts_with = "no_worker")]
     worker: bool,
-    /// Run nothing: leave that to `waypost worker`
+    /// Run no plans; leave that to `waypost worker`
     #[arg(long)]
     no_worker: bool,
 }
@@ -145,18 +145,18 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
     out.finish()?;
     if !at.ip().is_loopback() {
         context.out.say(
-            "warning: other machines can reach this, and nothing is encrypted; put a proxy with TLS before it",
+            "warning: other machines can reach this server and the traffic is not encrypted; put a TLS proxy in front of it",
         );
     }
     match person {
         Some(_) => context.out.say(
             "that address signs you in until the server ends; for an agent: `waypost token new --agent NAME`",
         ),
-        None => context.out.say(
-            "no address to sign in with: a person starts the server, or makes a token with --role person",
-        ),
+        None => context
+            .out
+            .say("no sign-in address: start the server as a person, or create a token with --role person"),
     }
-    context.out.say("Ctrl-C ends it");
+    context.out.say("Ctrl-C stops it");
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
 fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
     let signals = Signals::new([SIGINT, SIGTERM]);
     let mut signals =
-        signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
     let (tell, told) = mpsc::unbounded_channel();
     let hear = move || {
         for _ in signals.forever() {

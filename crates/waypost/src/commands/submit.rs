@@ -21,8 +21,8 @@ use crate::options::dialect;
 use crate::plan_input;
 
 const EXAMPLES: &str = "\
-The plan is validated, stored, approved where a person has to, and made active; workers run it (`waypost worker`).
-The same file again is the same plan: nothing is made twice. Without approval it waits for `waypost approve`.
+Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).
+Submitting the same file again creates no second plan. Without approval it waits for `waypost approve`.
 
 Examples:
   waypost submit plan.json
@@ -34,10 +34,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Submit {
-    /// A file of any format, or a plan of the store
+    /// File of any format, or plan id or prefix
     #[arg(value_name = "FILE|PLAN|-")]
     what: String,
-    /// The file's format (otherwise it is found out)
+    /// Input format of the file [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     /// Place the plan on this queue
@@ -46,7 +46,7 @@ pub(crate) struct Submit {
     /// Approve the plan as the person who submits it
     #[arg(short, long)]
     yes: bool,
-    /// A file of configuration over all others
+    /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -78,7 +78,7 @@ impl Submit {
         let mut said = if entered.made {
             "submitted".to_owned()
         } else {
-            "the same plan is in the store already".to_owned()
+            "the same plan is already in the store".to_owned()
         };
         let mut runs = false;
         match phase {
@@ -104,7 +104,7 @@ impl Submit {
         let alive = workers_of(&found.plans, &queue)?.len();
         if runs && alive == 0 {
             let nobody = no_worker(&queue);
-            context.out.note(format!("{nobody}: `waypost worker --queue {queue}` starts one"));
+            context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }
         let unchanged = Committed::unchanged(found.id.clone(), version);
         let reply = WriteReply { changed: entered.made, ..WriteReply::from(&unchanged) };

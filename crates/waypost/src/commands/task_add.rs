@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::Map;
-use waypost_core::{BadId, Dependency, Plan, TaskId, TaskSpec, Where};
+use waypost_core::{BadId, Plan, TaskId, TaskSpec, Where};
 use waypost_service::{EditOp, NewTask};
 
 use super::task_options::TaskOptions;
@@ -15,31 +15,31 @@ const EXAMPLES: &str = "\
 Prints the new task's id.
 
 Examples:
-  waypost add kq3 'Write the tests' --after t2
-  waypost task add kq3 'Review' --after t2,t3 --complexity high --notes 'Look at the errors first'
+  waypost add kq3 'Write the tests' --depends-on t2
+  waypost task add kq3 'Review' --depends-on t2,t3 --complexity high --notes 'Look at the errors first'
   waypost task add kq3 'Build' --executor shell --inputs '{\"run\":\"make\"}' --lock build
-  waypost task add kq3 'Read the report' --on-agent researcher:report";
+  waypost task add kq3 'Read the report' --depends-on researcher:report";
 
 // What the task is to be.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Add {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// What is to be done; @FILE reads it from a file
+    /// Task description; @FILE reads it from a file
     description: String,
-    /// Its id (otherwise t1, t2, …)
+    /// Task id [default: t1, t2, …]
     #[arg(long)]
     id: Option<String>,
-    /// The task that it is a part of
+    /// Parent task
     #[arg(long, value_name = "TASK")]
     parent: Option<String>,
-    /// Put it right before this sibling
-    #[arg(long, value_name = "TASK", conflicts_with = "behind")]
+    /// Insert before this sibling
+    #[arg(long, value_name = "TASK", conflicts_with = "below")]
     before: Option<String>,
-    /// Put it right behind this sibling
-    #[arg(long, value_name = "TASK")]
-    behind: Option<String>,
+    /// Insert below this sibling
+    #[arg(long, alias = "behind", value_name = "TASK")]
+    below: Option<String>,
     #[command(flatten)]
     options: TaskOptions,
     #[command(flatten)]
@@ -94,12 +94,9 @@ impl Add {
 
     /// What the task says of other tasks, and where it goes.
     fn complete(&self, plan: &Plan, spec: &mut TaskSpec) -> Outcome<Where> {
-        spec.depends_on = self.options.external_dependencies()?;
-        for (number, name) in self.options.after.iter().enumerate() {
-            spec.depends_on.insert(number, Dependency::Task(task_of(plan, name)?));
-        }
+        spec.depends_on = self.options.dependencies(plan)?;
         spec.parent = self.parent.as_deref().map(|parent| task_of(plan, parent)).transpose()?;
-        Ok(match (&self.before, &self.behind) {
+        Ok(match (&self.before, &self.below) {
             (Some(sibling), _) => Where::Before(task_of(plan, sibling)?),
             (None, Some(sibling)) => Where::After(task_of(plan, sibling)?),
             (None, None) => Where::Last,

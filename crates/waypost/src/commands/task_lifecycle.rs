@@ -12,12 +12,12 @@ use crate::files;
 use crate::options::{Guard, seconds};
 use crate::view::text;
 
-// TaskArgs task.
+// Which task.
 #[derive(Debug, Args)]
 pub(crate) struct TaskArgs {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
 }
 
@@ -34,7 +34,7 @@ impl TaskArgs {
 pub(crate) struct Start {
     #[command(flatten)]
     which: TaskArgs,
-    /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
+    /// Lease duration, e.g. 15m or 2h; 0 never expires
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
     lease: u32,
     #[command(flatten)]
@@ -65,10 +65,10 @@ impl Start {
 pub(crate) struct Progress {
     #[command(flatten)]
     which: TaskArgs,
-    /// How far it is, in words
+    /// Progress text
     #[arg(required = true)]
     words: Vec<String>,
-    /// The attempt that reports (otherwise the latest)
+    /// Attempt that reports [default: the latest]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -97,13 +97,13 @@ Examples:
 pub(crate) struct Done {
     #[command(flatten)]
     which: TaskArgs,
-    /// What was accomplished, in words; @FILE reads it from a file
+    /// Summary of the result; @FILE reads it from a file
     #[arg(long)]
     result: Option<String>,
-    /// A JSON value for those who depend on it; @FILE reads it from a file
+    /// JSON output for dependent tasks; @FILE reads it from a file
     #[arg(long, value_name = "JSON")]
     output: Option<String>,
-    /// The attempt that reports: it is refused if somebody else has started the task since
+    /// Attempt that reports; refused if a newer attempt has started
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -159,10 +159,10 @@ fn finish(
 pub(crate) struct Fail {
     #[command(flatten)]
     which: TaskArgs,
-    /// Why; @FILE reads it from a file
+    /// Reason; @FILE reads it from a file
     #[arg(long, required = true)]
     error: String,
-    /// The attempt that reports
+    /// Attempt that reports
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
     #[command(flatten)]
@@ -181,10 +181,10 @@ impl Fail {
 pub(crate) struct Skip {
     #[command(flatten)]
     which: TaskArgs,
-    /// Why
+    /// Reason
     #[arg(long, conflicts_with = "undo")]
     reason: Option<String>,
-    /// Do it after all
+    /// Undo the skip
     #[arg(long)]
     undo: bool,
     #[command(flatten)]
@@ -199,16 +199,16 @@ impl Skip {
         }
         let (found, task) = self.which.find(context)?;
         let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;
-        context.done_task(&found, &reply, &task, &format!("{task} is to be done after all"))
+        context.done_task(&found, &reply, &task, &format!("{task} is no longer skipped"))
     }
 }
 
 // Again.
 #[derive(Debug, Args)]
 pub(crate) struct Retry {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task (otherwise everything that failed or was cancelled)
+    /// Task id or prefix [default: everything that failed or was cancelled]
     task: Option<String>,
     #[command(flatten)]
     guard: Guard,
@@ -219,22 +219,22 @@ impl Retry {
         let found = context.find(&self.plan)?;
         let Some(task) = &self.task else {
             let reply = found.service.retry_plan(&context.caller()?, &found.id, (&self.guard).into())?;
-            return context.done(&found, &reply, "what failed is to be done again");
+            return context.done(&found, &reply, "failed tasks will be retried");
         };
         let task = found.task(task)?;
         let reply = found.service.retry_task(&context.caller()?, &found.id, &task, (&self.guard).into())?;
-        context.done_task(&found, &reply, &task, &format!("{task} is to be done again"))
+        context.done_task(&found, &reply, &task, &format!("{task} will be retried"))
     }
 }
 
 // Stop.
 #[derive(Debug, Args)]
 pub(crate) struct Cancel {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task (otherwise the whole plan)
+    /// Task id or prefix [default: the whole plan]
     task: Option<String>,
-    /// Why
+    /// Reason
     #[arg(long, default_value = "")]
     reason: String,
     #[command(flatten)]

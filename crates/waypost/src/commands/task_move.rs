@@ -11,13 +11,13 @@ use crate::options::Guard;
 // Which task goes.
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
-    /// Let those who depend on it forget it (otherwise they forbid the removal)
-    #[arg(long)]
-    detach: bool,
+    /// Also remove dependencies on this task (otherwise removal is refused)
+    #[arg(long, alias = "detach")]
+    drop_dependencies: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -26,7 +26,7 @@ impl Remove {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
-        let ops = vec![EditOp::RemoveTask { task: task.clone(), drop_dependencies: self.detach }];
+        let ops = vec![EditOp::RemoveTask { task: task.clone(), drop_dependencies: self.drop_dependencies }];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
         context.done(&found, &reply, &format!("removed {task}"))
     }
@@ -35,35 +35,35 @@ impl Remove {
 const MOVE_EXAMPLES: &str = "\
 Examples:
   waypost task move kq3 t5 --first
-  waypost task move kq3 t5 --behind t2
+  waypost task move kq3 t5 --below t2
   waypost task move kq3 t5 --parent t1
   waypost task move kq3 t5 --root";
 
 // Where a task goes.
 #[derive(Debug, Args)]
 #[command(after_help = MOVE_EXAMPLES)]
-#[command(group = clap::ArgGroup::new("place").args(["first", "last", "before", "behind"]))]
+#[command(group = clap::ArgGroup::new("place").args(["first", "last", "before", "below"]))]
 pub(crate) struct Move {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
-    /// Before all its siblings
+    /// Move before all siblings
     #[arg(long)]
     first: bool,
-    /// Behind all its siblings
+    /// Move below all siblings
     #[arg(long)]
     last: bool,
-    /// Right before this task
+    /// Move directly before this task
     #[arg(long, value_name = "TASK")]
     before: Option<String>,
-    /// Right behind this task
-    #[arg(long, value_name = "TASK")]
-    behind: Option<String>,
-    /// Make it a part of this task
+    /// Move directly below this task
+    #[arg(long, alias = "behind", value_name = "TASK")]
+    below: Option<String>,
+    /// Set the parent task
     #[arg(long, value_name = "TASK", conflicts_with = "root")]
     parent: Option<String>,
-    /// Make it a part of no task
+    /// Remove the parent: move to the top level
     #[arg(long)]
     root: bool,
     #[command(flatten)]
@@ -73,10 +73,10 @@ pub(crate) struct Move {
 impl Move {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let somewhere = self.first || self.last || self.root;
-        if !somewhere && self.before.is_none() && self.behind.is_none() && self.parent.is_none() {
+        if !somewhere && self.before.is_none() && self.below.is_none() && self.parent.is_none() {
             return Err(Failure::usage(
-                "nothing says where to",
-                "for example --first, --behind t2 or --parent t1",
+                "no target position is given",
+                "for example --first, --below t2 or --parent t1",
             ));
         }
         let found = context.find(&self.plan)?;
@@ -88,7 +88,7 @@ impl Move {
 
     fn target(&self, plan: &Plan) -> Outcome<(TaskId, Option<Option<TaskId>>, Where)> {
         let task = task_of(plan, &self.task)?;
-        let position = match (&self.before, &self.behind, self.first) {
+        let position = match (&self.before, &self.below, self.first) {
             (Some(sibling), _, _) => Where::Before(task_of(plan, sibling)?),
             (None, Some(sibling), _) => Where::After(task_of(plan, sibling)?),
             (None, None, true) => Where::First,

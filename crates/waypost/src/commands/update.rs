@@ -15,8 +15,8 @@ use crate::options::{Guard, dialect};
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
-that lists tasks makes the plan what it says; what already happened to tasks that ask the same as before is kept.
+A Markdown text or a plan document replaces the body (and title and status, if it has them). A file that
+lists tasks replaces the tasks; tasks whose work is unchanged keep their status and results.
 
 Examples:
   waypost export kq3 --format markdown --output plan.md
@@ -27,12 +27,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Update {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The file; - is standard input
+    /// Input file; - is standard input
     #[arg(long, value_name = "FILE", required = true)]
     from_file: String,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     #[command(flatten)]
@@ -65,7 +65,7 @@ impl Update {
             more.insert("again".to_owned(), json!(again));
         }
         if update.approval_voided {
-            said.push_str("; its approval is void: it has to be approved again");
+            said.push_str("; its approval is void: it needs approval again");
             more.insert("approval".to_owned(), json!("needed"));
         }
         context.answer(&found, &update.written, &said, None, more)

@@ -26,7 +26,7 @@ pub(crate) struct Validate {
     /// Files of any format, plans of the store, or - for standard input
     #[arg(required = true, value_name = "FILE|PLAN|-")]
     what: Vec<String>,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
 }

@@ -12,9 +12,9 @@ use crate::view::text;
 // Which task.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
 }
 
@@ -36,7 +36,7 @@ impl Why {
         }
         match (why.standing, why.reasons.as_slice()) {
             (Some(Standing::Ready), []) => {
-                context.out.line(format!("{task} is ready: it waits for nothing but somebody to start it"));
+                context.out.line(format!("{task} is ready: it waits only to be started"));
             }
             (_, []) => context.out.line(format!("{task} is {word}")),
             (_, reasons) => {

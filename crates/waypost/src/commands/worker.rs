@@ -24,10 +24,10 @@ use crate::view::text;
 use crate::webhooks;
 
 const EXAMPLES: &str = "\
-A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
-Tasks of executors that it does not know, or does not take, are left to other workers.
-Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start nothing new and wait for what runs; again: stop
-the work, which goes back to the queue at once. Exit code 0, or 130 when stopped. `waypost workers` lists all workers.
+A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts.
+It leaves tasks of executors that it does not know, or does not take, to other workers.
+Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start no further tasks and wait for running ones; again:
+stop them and return them to the queue. Exit code 0, or 130 if stopped. `waypost workers` lists all workers.
 
 Examples:
   waypost worker
@@ -39,22 +39,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Worker {
-    /// Run plans of this queue (otherwise of all that are configured)
+    /// Queue to work on; repeatable [default: all configured queues]
     #[arg(long, value_name = "Q")]
     queue: Vec<String>,
-    /// Take tasks of this executor only
+    /// Only take tasks of this executor; repeatable
     #[arg(long, value_name = "E")]
     executor: Vec<String>,
-    /// Run at most so many tasks at the same time; the bounds of queues hold as well
+    /// Maximum number of concurrent tasks; queue limits apply as well
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     jobs: Option<u32>,
-    /// End when nothing is left to do
+    /// Exit when no work is left
     #[arg(long)]
     until_idle: bool,
-    /// Tell Prometheus how it goes at this address (needs a token, as `waypost serve` does): ADDR:PORT, or a port here
+    /// Serve Prometheus metrics at ADDR:PORT, or a port on localhost (needs a token, like `waypost serve`)
     #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
-    /// A file of configuration over all others
+    /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -133,7 +133,7 @@ impl Worker {
         }
         match summary.asked_to_end {
             Some(Control::Stop) => {
-                let hint = "the tasks that it ran are started again by the next worker";
+                let hint = "the next worker starts its tasks again";
                 Err(Failure::new(Exit::Interrupted, "the worker was stopped", hint))
             }
             Some(Control::Drain) | None => Ok(()),
@@ -143,10 +143,10 @@ impl Worker {
     fn greet(&self, context: &Context, config: &Config) {
         let bound = |queue: &String| {
             let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
-            format!("{queue} (at most {concurrency} at the same time)")
+            format!("{queue} (at most {concurrency} concurrent tasks)")
         };
         let queues: Vec<String> = queues(config, &self.queue).iter().map(bound).collect();
-        let ends = if self.until_idle { "ends when nothing is left to do" } else { "Ctrl-C ends it" };
+        let ends = if self.until_idle { "exits when no work is left" } else { "Ctrl-C stops it" };
         context.out.say(format!("working on queue {}; {ends}", queues.join(", ")));
     }
 }

@@ -13,7 +13,7 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
         (JournalError::Held { by, .. }, Some(plan)) => Failure {
             code: "held".to_owned(),
             ..Failure::failed(
-                format!("somebody thinks about plan {plan} already: {by}"),
+                format!("plan {plan} is already being planned by {by}"),
                 format!("wait for it, or stop it: `waypost pause {plan}`"),
             )
         },
@@ -31,16 +31,16 @@ pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure
 pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
     for error in bad {
         let Failure { message, hint, .. } = of_order(error);
-        context.out.note(format!("passed over: {message} ({hint})"));
+        context.out.note(format!("skipped: {message} ({hint})"));
     }
 }
 
 /// Why a kept request could not be used.
 pub(crate) fn of_order(error: &OrderError) -> Failure {
     let hint = match error {
-        OrderError::File { .. } => "see that the folder may be read and written",
+        OrderError::File { .. } => "check the permissions of the folder",
         OrderError::Corrupt { .. } => {
-            "mend it or move it away: what was ordered (goal, files, bounds) is then lost, what was answered is in the journal beside it"
+            "fix it or move it away: the request (goal, files, limits) is then lost; the replies are in the journal beside it"
         }
     };
     Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
@@ -51,7 +51,7 @@ pub(crate) fn of_thinking(error: ThinkError, plan: &PlanId) -> Failure {
     match error {
         ThinkError::Store(error) => {
             let mut failure = Failure::from(error);
-            failure.hint = format!("{}; then `waypost continue {plan}`: no answer is lost", failure.hint);
+            failure.hint = format!("{}; then `waypost continue {plan}`: no reply is lost", failure.hint);
             failure
         }
         ThinkError::Journal(error) => of_journal(&error, Some(plan)),

@@ -8,12 +8,12 @@ pub(crate) fn read_goal(word: &str) -> Outcome<String> {
     let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
     let goal = goal.trim().to_owned();
     if goal.is_empty() {
-        return Err(Failure::usage("the goal is empty", "say what is to be reached"));
+        return Err(Failure::usage("the goal is empty", "state the goal"));
     }
     let max = waypost_core::limits::TEXT_BYTES_MAX;
     if goal.len() > max {
         let message = format!("the goal has {} bytes, over the limit of {max}", goal.len());
-        return Err(Failure::usage(message, "say it shorter, and give the rest as --file"));
+        return Err(Failure::usage(message, "shorten it, and pass the rest with --file"));
     }
     Ok(goal)
 }

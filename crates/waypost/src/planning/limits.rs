@@ -14,33 +14,33 @@ const DEPTH_MAX: usize = 100;
 
 // How far to go, and what it may cost.
 #[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "PlanningLimits")]
+#[command(next_help_heading = "Limits")]
 pub(crate) struct PlanningLimits {
-    /// Goals with so many goals above them are not broken down any more [default: 5]
+    /// Maximum depth of the goal tree [default: 5]
     #[arg(long, value_name = "N")]
     max_depth: Option<usize>,
-    /// Goals that a goal may be broken down into [default: 7]
+    /// Maximum number of subgoals per goal [default: 7]
     #[arg(long, value_name = "N")]
     max_children: Option<usize>,
-    /// Tasks that the plan may have [default: 200]
+    /// Maximum number of tasks in the plan [default: 200]
     #[arg(long, value_name = "N")]
     max_goals: Option<usize>,
-    /// Calls of models, those of earlier runs included
+    /// Maximum number of model calls, including earlier runs
     #[arg(long, value_name = "N")]
     max_calls: Option<u64>,
-    /// Tokens that may be spent on the plan in all; kept with the plan
+    /// Token budget for the plan, including earlier runs; stored with the plan
     #[arg(long, value_name = "TOKENS")]
     pub(crate) budget: Option<u64>,
-    /// Money that may be spent on the plan in all, in the unit of the prices of the configuration
+    /// Cost budget for the plan, in the unit of the configured prices
     #[arg(long, value_name = "AMOUNT", value_parser = micros)]
     cost: Option<u64>,
-    /// How long to think now: 90s, 15m, 2h
+    /// Time limit for this run, e.g. 90s, 15m, 2h
     #[arg(long, value_name = "SPAN", value_parser = seconds)]
     time: Option<u32>,
-    /// Questions that are under way at once [default: 4]
+    /// Maximum number of concurrent model calls [default: 4]
     #[arg(long, value_name = "N")]
     parallel: Option<usize>,
-    /// Leave goals as they were first written, whatever is learnt from others
+    /// Do not refine goals with what was learnt from other goals
     #[arg(long)]
     no_refine: bool,
 }

@@ -28,13 +28,13 @@ const MODEL_VARIABLE: &str = "WAYPOST_MODEL";
 #[command(next_help_heading = "Models")]
 pub(crate) struct ModelOptions {
     // The variable is not clap's affair: it would take it for a word of the command line that conflicts with --replay.
-    /// The model to ask, whatever the configuration says: NAME, NAME/MODEL or what its server calls it [env: WAYPOST_MODEL]
+    /// Model to use instead of the configured ones: NAME, NAME/MODEL, or the server's own name for it [env: WAYPOST_MODEL]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Copy the journal of all questions and answers here
+    /// Copy the journal of all prompts and replies to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Ask no model: take the answers from such a file
+    /// Replay replies from a recorded file instead of calling a model
     #[arg(long, value_name = "FILE", conflicts_with = "model")]
     pub(crate) replay: Option<PathBuf>,
 }
@@ -114,7 +114,7 @@ pub(super) fn choose(config: &Config, folders: &Folders, asked: &ModelOptions) -
         ..Manner::default()
     };
     if let Some(path) = &asked.replay {
-        let hint = || "name a file that --record has written, and that may be read".to_owned();
+        let hint = || "name a readable file that --record has written".to_owned();
         std::fs::File::open(path).map_err(|error| Failure { hint: hint(), ..Failure::file(path, &error) })?;
         let replayed = Replayed::read(path);
         let replayed = replayed.map_err(|error| Failure { hint: hint(), ..of_journal(&error, None) })?;
@@ -171,7 +171,7 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
             Err(error) => {
                 let message = format!("the prompt {file} cannot be read: {error}");
-                return Err(Failure::failed(message, "see `prompts` in [planner] of the configuration"));
+                return Err(Failure::failed(message, "check `prompts` in [planner] of the configuration"));
             }
         }
     }
@@ -179,7 +179,7 @@ fn prompts(config: &Config, folders: &Folders) -> Outcome<Prompts> {
         Failure::new(
             Exit::Invalid,
             format!("{folder}: {bad}"),
-            "mend the file, or take it away for the built-in one",
+            "fix the file, or remove it to use the built-in prompt",
         )
     })
 }

@@ -111,12 +111,11 @@ impl Progress for ProgressOutput {
                 self.say(Look::Yellow, "waits", &words);
             }
             Moment::TurnedDown { model, to, .. } => {
-                let words =
-                    format!("{model} does not keep answers to a schema; it is asked for {to} from now on");
+                let words = format!("{model} does not support schemas; using {to} from now on");
                 self.say(Look::Yellow, "without", &words);
             }
             Moment::FellBack { from, to, why } => {
-                self.say(Look::Yellow, "instead", &format!("{to} is asked in the place of {from}: {why}"));
+                self.say(Look::Yellow, "instead", &format!("using {to} instead of {from}: {why}"));
             }
             Moment::Answered { reply } => {
                 state.under_way.remove(&ask.slot);
@@ -143,7 +142,7 @@ impl Watcher for ProgressOutput {
 fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
     let name = step.ask.task.as_ref().map_or("the plan", |task| task.as_str());
     if let Some(refusal) = step.refusal {
-        return Some((Look::Yellow, "left", format!("{name}: the plan did not take it: {refusal}")));
+        return Some((Look::Yellow, "left", format!("{name}: the plan refused it: {refusal}")));
     }
     let described = || format!("{name}  {}", text::one_line(step.description));
     match step.meaning {

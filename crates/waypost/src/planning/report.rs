@@ -130,7 +130,7 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
         (_, _) => {}
     }
     if number("recalled") > 0 {
-        spent.push_str(&format!("; {} answered before", number("recalled")));
+        spent.push_str(&format!("; {} replies reused", number("recalled")));
     }
     if number("returned") > 0 {
         spent.push_str(&format!("; {} returned to the model", text::count(number("returned"), "answer")));
@@ -165,7 +165,7 @@ pub(crate) fn lines(fields: &Map<String, Value>) -> Vec<String> {
 
 /// Why thinking has not come to its end, if it has not.
 pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
-    let on = format!("`waypost continue {plan}` goes on");
+    let on = format!("`waypost continue {plan}` resumes it");
     let code = |code: &str, failure: Failure| Some(Failure { code: code.to_owned(), ..failure });
     match ending {
         Ending::Over | Ending::Stepped => None,
@@ -176,15 +176,15 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
             code("paused", Failure::failed(format!("plan {plan} was paused; everything so far is saved"), on))
         }
         Ending::Gone => {
-            let message = format!("plan {plan} was put away or is gone; nothing more is asked");
-            code("gone", Failure::failed(message, "`waypost unarchive` takes a plan out again"))
+            let message = format!("plan {plan} was archived or deleted; planning stopped");
+            code("gone", Failure::failed(message, "`waypost unarchive` restores an archived plan"))
         }
         Ending::Bound(broken) => {
             let hint = match broken {
                 Broken::Over { bound, .. } => more(plan, *bound),
                 // The order keeps its bound of money, so only a new one is without it.
                 Broken::Unpriced {} => format!(
-                    "{PRICES}, then `waypost continue {plan}`; or say `waypost decompose {plan}` or `waypost digest {plan}` without --cost and cost_budget"
+                    "{PRICES}, then `waypost continue {plan}`; or run `waypost decompose {plan}` or `waypost digest {plan}` without --cost and cost_budget"
                 ),
             };
             let failure = Failure::failed(format!("{broken}; everything so far is saved"), hint);
@@ -198,7 +198,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
             code(error.code(), failure)
         }
         Ending::Circles { slot } => {
-            let message = format!("the answer to {slot} leads nowhere, however often it is heard");
+            let message = format!("the replies to {slot} repeat without progress");
             code("circles", Failure::failed(message, "roll the goal back, then continue"))
         }
     }
@@ -206,7 +206,7 @@ pub(crate) fn outcome(plan: &PlanId, ending: &Ending) -> Option<Failure> {
 
 /// What goes on beyond a bound.
 pub(crate) fn more(plan: &PlanId, bound: Bound) -> String {
-    format!("`waypost continue {plan} {}` goes on with more", option_of(bound))
+    format!("`waypost continue {plan} {}` continues with a higher limit", option_of(bound))
 }
 
 /// The option that raises a bound.

@@ -47,14 +47,14 @@ pub(super) fn commands(plan: &Plan, by: &Actor, draft: &Draft) -> Outcome<Status
             left += 1;
             if left <= NAMED_MAX {
                 let (word, why) = (task.state.status.word(), failure.message);
-                found.not_taken.push(format!("{id} was not made {word}: {why}"));
+                found.not_taken.push(format!("{id} was not marked {word}: {why}"));
             }
             continue;
         }
         found.commands.push(command);
     }
     if left > NAMED_MAX {
-        found.not_taken.push(format!("{} more statuses were not taken over", left - NAMED_MAX));
+        found.not_taken.push(format!("{} more statuses were not applied", left - NAMED_MAX));
     }
     Ok(found)
 }
@@ -80,7 +80,7 @@ fn command(id: &TaskId, now: Status, attempt: u32, wanted: &Task, by: &Actor) ->
     match state.status {
         // Whoever worked on it does so no more, and it is on the list again.
         Status::Pending if now == Status::Running => {
-            let reason = "set back in the editor".to_owned();
+            let reason = "reset in the editor".to_owned();
             Command::ReleaseTask { task, attempt: Some(attempt), reason }
         }
         Status::Pending => Command::RetryTask { task },

@@ -102,11 +102,11 @@ fn read_files(
         }
         match read_text(&text, looks, Some(&shown)) {
             Ok(reading) if is_index(&path, &reading.drafts) => {
-                context.out.note(format!("{shown} is an index of the plans beside it, and was passed over"));
+                context.out.note(format!("{shown} is an index of the plans beside it; skipped"));
             }
             Ok(reading) => found.sources.push(Source { name: shown, reading }),
             Err(Unreadable::UnknownFormat | Unreadable::NoPlan(_)) => {
-                context.out.note(format!("{shown} is no plan, and was passed over"));
+                context.out.note(format!("{shown} is not a plan; skipped"));
             }
             Err(error) => found.left.push(Failure::unreadable(&shown, &error)),
         }

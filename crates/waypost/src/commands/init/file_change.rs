@@ -82,7 +82,7 @@ impl FileChange {
                 if files::replace(&self.path, old, new)? {
                     return Ok(());
                 }
-                let message = format!("{} was changed by somebody else meanwhile", self.name);
+                let message = format!("{} changed in the meantime", self.name);
                 Err(Failure::failed(message, "nothing of it was lost; run this again"))
             }
         }
@@ -110,7 +110,7 @@ fn find(root: &Path, relative: &str) -> Result<(PathBuf, Option<String>), String
         return if metadata.is_dir() {
             Ok(found)
         } else {
-            Err(format!("{} is no folder", shown(&root, there)))
+            Err(format!("{} is not a folder", shown(&root, there)))
         };
     }
     if !metadata.is_file() {

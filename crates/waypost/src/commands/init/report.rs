@@ -119,7 +119,7 @@ impl Report {
         let is_as_it_was =
             self.files.iter().all(|(_, fate)| matches!(fate, ChangeResult::Same | ChangeResult::Kept));
         if is_as_it_was {
-            context.out.say("nothing to change: all is set up");
+            context.out.say("nothing to change: everything is set up");
         } else if only_print {
             context.out.say("nothing was written");
         }
@@ -201,11 +201,11 @@ fn failure(missing: &[&(FileChange, ChangeResult)]) -> Failure {
     let count = text::count(names.len(), "file");
     let message = format!("{count} not written: {}", names.join(", "));
     let hint = if has(ChangeResult::NeedsPerson) {
-        "an agent changes no file that is there: a person can run this with --yes in a terminal of theirs"
+        "agents cannot change existing files: a person can run this with --yes in their own terminal"
     } else if has(ChangeResult::NeedsYes) {
-        "look at what would be written, then say --yes"
+        "review what would be written, then use --yes"
     } else {
-        "put what is shown into it yourself"
+        "add the shown content yourself"
     };
     Failure { code: "not_written".to_owned(), ..Failure::failed(message, hint) }
 }

@@ -88,7 +88,7 @@ impl Generation {
 
     fn session(&self, manner: Manner) -> Outcome<Generate> {
         let Want::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want else {
-            return Err(Failure::failed("this order is not for a plan", ""));
+            return Err(Failure::failed("this request is not for a plan", ""));
         };
         let given = |text: &waypost_planner::planning::Text| Given {
             name: text.name.clone(),
@@ -103,12 +103,12 @@ impl Generation {
             text_plans: if *prose { TextPlans::Taken } else { TextPlans::Refused },
         };
         Generate::new(manner, wanted, SLOT)
-            .map_err(|unwanted| Failure::usage(unwanted.to_string(), "say it otherwise"))
+            .map_err(|unwanted| Failure::usage(unwanted.to_string(), "rephrase it"))
     }
 
     /// Why there is no plan, for whoever wanted one.
     fn no_plan(&mut self, no: NoDraft) -> Outcome<Failure> {
-        let again = "the same command goes on from here, or `waypost continue`";
+        let again = "the same command, or `waypost continue`, resumes from here";
         let spent = report::spent_words(&self.journal.totals().all);
         Ok(match no {
             NoDraft::GaveUp(gave_up) => {
@@ -116,12 +116,12 @@ impl Generation {
                 self.planning.keep(&self.order)?;
                 let path = keep_answers(&self.journal, &gave_up)?;
                 let count = text::count(gave_up.answers.len(), "answer");
-                let message = format!("the model wrote no plan that can be used: {count}, {spent}");
+                let message = format!("the model returned no usable plan: {count}, {spent}");
                 let hint = match gave_up.broke_off {
                     true => {
-                        "raise `max_tokens` of the model in the configuration, ask for fewer tasks (--max-tasks), or take another model (--model)"
+                        "raise `max_tokens` of the model in the configuration, request fewer tasks (--max-tasks), or use another model (--model)"
                     }
-                    false => "say the goal otherwise, allow more tasks, or take another model (--model)",
+                    false => "rephrase the goal, allow more tasks, or use another model (--model)",
                 };
                 let mut failure = Failure::new(Exit::Invalid, message, hint)
                     .with_fact("problems", gave_up.problems.clone())
@@ -129,17 +129,17 @@ impl Generation {
                     .with_fact("answers", path.clone());
                 failure.code = "no_plan".to_owned();
                 failure.details = gave_up.problems.iter().map(|problem| format!("  {problem}")).collect();
-                failure.details.push(format!("  what it answered is kept in {path}"));
+                failure.details.push(format!("  its replies are kept in {path}"));
                 failure
             }
             NoDraft::Bound(broken) => {
                 let hint = match &broken {
                     Broken::Over { bound, .. } => {
-                        format!("say more with {}; {again}", report::option_of(*bound))
+                        format!("raise {}; {again}", report::option_of(*bound))
                     }
                     Broken::Unpriced {} => {
                         format!(
-                            "{}, or leave --cost and cost_budget out; then the same command goes on from here",
+                            "{}, or leave out --cost and cost_budget; then the same command resumes from here",
                             report::PRICES
                         )
                     }

@@ -52,7 +52,7 @@ pub(super) fn print(context: &mut Context, config: &Config, draft: &Draft, jobs:
     }
     let total: usize = shown.iter().map(Vec::len).sum();
     context.out.line(format!(
-        "{} in {}, at most {concurrency} at the same time (queue {queue})",
+        "{} in {}, at most {concurrency} concurrent (queue {queue})",
         text::count(total, "task"),
         text::count(shown.len(), "batch")
     ));

@@ -111,7 +111,7 @@ impl RunRequest<'_> {
     fn ask(&self) -> Word {
         let can_view = self.screen && tui::fits().is_ok();
         let question = if can_view {
-            "approve and run it? [y/N, v: view it as a whole screen first]"
+            "approve and run it? [y/N, v: view it full-screen first]"
         } else {
             "approve and run it? [y/N]"
         };
@@ -165,14 +165,14 @@ enum Word {
 }
 
 fn not_given(id: &PlanId) -> Failure {
-    Failure::failed(format!("plan {id} was not approved, and nothing ran"), "")
+    Failure::failed(format!("plan {id} was not approved; nothing ran"), "")
 }
 
 /// What a plan would have machines do.
 pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
     context
         .out
-        .say(format!("plan {id} ({}) gives work to machines:", text::count(draft.tasks.len(), "task")));
+        .say(format!("plan {id} ({}) has work for executors:", text::count(draft.tasks.len(), "task")));
     // The program is the operator's; what it is told, the plan's author says.
     let mut is_cut = false;
     let mut said = |line: &str, indent: usize| {
@@ -190,7 +190,7 @@ pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: 
     }
     match (tasks.count(), is_cut) {
         (0, false) => {}
-        (0, true) => context.out.say("  what ends in … goes on: --dry-run shows all of it"),
+        (0, true) => context.out.say("  lines that end in … are cut: --dry-run shows all of it"),
         (more, _) => context.out.say(format!("  … and {more} more (--dry-run shows all of it)")),
     }
 }
@@ -201,15 +201,13 @@ pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
     if by.kind != ActorKind::Person {
         let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
         let mut failure: Failure = refusal.into();
-        failure.message =
-            format!("plan {id} runs nothing before a person has approved it: {}", failure.message);
-        failure.hint = format!("ask a person to look at it and to say `waypost approve {id}`");
+        failure.message = format!("plan {id} needs approval before it runs: {}", failure.message);
+        failure.hint = format!("ask a person to review it and run `waypost approve {id}`");
         return Ok(failure);
     }
-    let message =
-        format!("plan {id} runs nothing before a person has approved it, and nobody can be asked here");
+    let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
     let hint =
-        format!("look at it with `waypost run {id} --dry-run`, then say --yes or `waypost approve {id}`");
+        format!("review it with `waypost run {id} --dry-run`, then use --yes or `waypost approve {id}`");
     Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
 }
 
@@ -218,7 +216,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
     match error {
         NotEntered::OtherContent { plan, differences } => other_content(what, &plan, &differences),
         NotEntered::NotForMachines { ref plan, .. } => {
-            let hint = format!("look at it (`waypost show {plan}`); a person can say --yes");
+            let hint = format!("review it (`waypost show {plan}`); a person can use --yes");
             Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
         }
         NotEntered::Service(error) => error.into(),
@@ -227,7 +225,7 @@ fn not_entered(what: &str, error: NotEntered) -> Failure {
 }
 
 fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
-    let message = format!("plan {id} is in the store already, and {what} asks for something else");
+    let message = format!("plan {id} is already in the store, and {what} differs from it");
     let hint = format!(
         "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
     );
@@ -249,11 +247,11 @@ fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
         [one] => one.to_string(),
         many => text::count(many.len(), "problem"),
     };
-    failure.message = format!("the configuration does not allow this plan, and nothing ran: {what}");
+    failure.message = format!("the configuration does not allow this plan; nothing ran: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
         let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
         failure.hint = format!(
-            "the configuration has the executors {}; docs/configuration.md tells how to add one",
+            "the configuration has the executors {}; docs/configuration.md describes how to add one",
             names.join(", ")
         );
     }

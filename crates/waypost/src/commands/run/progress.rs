@@ -73,7 +73,7 @@ pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<d
 /// What is said to whoever pressed Ctrl-C.
 fn ending_words(control: Control) -> &'static str {
     match control {
-        Control::Drain => "nothing new starts; waiting for what runs (Ctrl-C again stops it)",
+        Control::Drain => "no further tasks start; waiting for running ones (Ctrl-C again stops them)",
         Control::Stop => "stopping what runs",
     }
 }
@@ -104,7 +104,7 @@ fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, Strin
         }
         Notice::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
             let task = scope.name(plan, task);
-            Some((verb(Status::Pending), format!("{task} is sent back: {}", text::one_line(error))))
+            Some((verb(Status::Pending), format!("{task} will be retried: {}", text::one_line(error))))
         }
         Notice::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
             let task = scope.name(plan, task);
@@ -120,7 +120,7 @@ fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, Strin
         }
         Notice::TaskReleased { task, reason, .. } => {
             let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
-            Some(("back", format!("{task} is given back{}", said(&why))))
+            Some(("back", format!("{task} is released{}", said(&why))))
         }
         Notice::QuestionAsked { task, question, choices, .. } => {
             let choices =

@@ -180,24 +180,24 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
         return Ok(());
     }
     if summary.asked_to_end.is_some() && !phase.is_finished() {
-        let hint = format!("`waypost run {id}` goes on where it was");
+        let hint = format!("`waypost run {id}` continues it");
         return Err(Failure::new(Exit::Interrupted, format!("the run of plan {id} was interrupted"), hint));
     }
     let failed =
         plan.tasks().find(|(task, _)| task.state.status == Status::Failed).map(|(task, _)| &task.spec.id);
     let hint = match (phase, failed) {
         (_, Some(task)) => {
-            format!("`waypost log {id} {task}` shows what it said; `waypost retry {id}`, then run it again")
+            format!("`waypost log {id} {task}` shows its output; `waypost retry {id}`, then run it again")
         }
         (Phase::Active, None) if plan.asking().next().is_some() => {
-            format!("`waypost answer {id}` shows what is asked; answer, then run it again")
+            format!("`waypost answer {id}` lists the questions; answer, then run it again")
         }
         (Phase::Active, None) => match summary.rest {
             Rest::Over | Rest::Waiting | Rest::Busy => {
                 format!("what is left is not for machines here: `waypost next {id}` shows it")
             }
         },
-        (_, None) => format!("`waypost show {id}` shows where it stands"),
+        (_, None) => format!("`waypost show {id}` shows its status"),
     };
     Err(Failure::failed(format!("plan {id} is not completed"), hint))
 }

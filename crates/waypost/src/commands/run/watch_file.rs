@@ -122,7 +122,7 @@ impl FileWatcher {
         context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
         let (version, total) = plans.look(id, |plan| (plan.version(), plan.counts().total as usize))?;
         context.out.say(format!(
-            "{} was taken in: plan {id} has {} (version {version})",
+            "reloaded {}: plan {id} has {} (version {version})",
             self.path,
             text::count(total, "task")
         ));
@@ -143,9 +143,9 @@ impl FileWatcher {
         let asks = needed.as_ref().is_some_and(|_| !begin.yes && output::can_ask() && !context.out.json);
         let (Some((version, draft)), true) = (needed, asks) else {
             if begin.activate(context, config, plans, id)? == Approval::Awaited {
-                context.out.note(format!(
-                    "the changed plan runs nothing before a person has approved it: `waypost approve {id}`"
-                ));
+                context
+                    .out
+                    .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
             }
             return Ok(());
         };
@@ -187,7 +187,7 @@ impl FileWatcher {
             ..Failure::failed(failure.message.clone(), failure.hint.clone())
         };
         failure.message =
-            format!("{} was not taken in, and the plan goes on as it was: {}", self.path, failure.message);
+            format!("{} was not reloaded, and the plan continues unchanged: {}", self.path, failure.message);
         context.out.failure(&failure);
     }
 }

@@ -44,7 +44,7 @@ impl WriteBack {
         match write(&source.draft, source.dialect, Form::AsRead) {
             Ok(_) => {}
             Err(error @ Unreadable::ReadOnly(_)) => {
-                let hint = "leave --write-back out, or convert the file first: `waypost import`, then `waypost export`";
+                let hint = "leave out --write-back, or convert the file first: `waypost import`, then `waypost export`";
                 return Err(Failure::usage(format!("{path} cannot be written back: {error}"), hint));
             }
             Err(error) => return Err(Failure::unreadable(path, &error)),
@@ -122,7 +122,7 @@ impl WriteBack {
             name.push(ASIDE);
             let aside = PathBuf::from(name);
             self.trouble = Some(format!(
-                "{} was changed by somebody else while the plan ran, and was left alone; what happened is in {}",
+                "{} was edited while the plan ran and was left alone; the results are in {}",
                 self.path.display(),
                 aside.display()
             ));

@@ -62,7 +62,8 @@ impl EmbeddedWorker {
                 Ok(summary) => summary.unreported.iter().for_each(|words| own.out.say(words)),
                 Err(error) => {
                     let failure = failed_run(error);
-                    let words = format!("the worker ended, and the server goes on: {}", failure.message);
+                    let words =
+                        format!("the worker ended, and the server keeps running: {}", failure.message);
                     own.out.say(format!("{words} ({})", failure.hint));
                 }
             }
@@ -89,7 +90,9 @@ impl EmbeddedWorker {
         self.controller.say(Control::Stop);
         let stopped = timeout(Duration::from_secs(STOP_SECONDS_MAX), self.ended).await;
         if stopped.is_err() {
-            context.out.say("the work did not stop in time; it is taken over once its lease has run out");
+            context
+                .out
+                .say("the work did not stop in time; another worker takes it over when its lease expires");
         }
     }
 }
@@ -102,7 +105,7 @@ impl Watcher for Remarks<'_> {
     fn asked_to_end(&mut self, control: Control) {
         match control {
             Control::Drain => {
-                self.0.out.say("nothing new starts; waiting for what runs (Ctrl-C again stops it)")
+                self.0.out.say("no further tasks start; waiting for running ones (Ctrl-C again stops them)")
             }
             Control::Stop => {}
         }
