@@ -46,7 +46,7 @@ enum Given {
     Shrunk,
     /// The tasks are `read`, `write` (a part of `read`) and `tell`, with the descriptions one, two and three.
     Grouped,
-    /// `t1` is work for a machine, so a person has to approve.
+    /// `agent:robin` wrote it and owns it, and `t1` is work for a machine, so a person has to approve.
     Unapproved,
     /// The same, and approval was requested.
     AwaitingApproval,
@@ -575,7 +575,7 @@ fn phases() -> Vec<Act> {
             mcp: Mcp::Tool("plan_start", json!({ "wait": 0 })),
             http: Http::Send("POST", "/actions/request-approval", json!({})),
             tui: Tui::NotOffered(TUI_IS_FOR_PEOPLE),
-            then: "awaiting_approval; t1 ready, t2(t1) blocked, t3 ready; approval_requested",
+            then: "awaiting_approval of robin; t1 ready, t2(t1) blocked, t3 ready; approval_requested",
             refused: &[],
         },
         Act {
@@ -585,7 +585,7 @@ fn phases() -> Vec<Act> {
             mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
             http: Http::Send("POST", "/actions/approve", json!({})),
             tui: Tui::Run(&["?What will run", "a", "?b back", "a"]),
-            then: "active; t1 ready, t2(t1) blocked, t3 ready; plan_approved",
+            then: "active of robin; t1 ready, t2(t1) blocked, t3 ready; plan_approved",
             refused: ONLY_A_PERSON,
         },
         Act {
@@ -595,7 +595,7 @@ fn phases() -> Vec<Act> {
             mcp: Mcp::NotOffered(MCP_IS_FOR_AGENTS),
             http: Http::Send("POST", "/actions/reject", json!({ "reason": "no" })),
             tui: Tui::Run(&["?What will run", "R", "?Do not allow it", "=no", "Enter"]),
-            then: "draft; t1 ready, t2(t1) blocked, t3 ready; plan_rejected",
+            then: "draft of robin; t1 ready, t2(t1) blocked, t3 ready; plan_rejected",
             refused: ONLY_A_PERSON,
         },
         Act {
