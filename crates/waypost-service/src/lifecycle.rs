@@ -76,7 +76,7 @@ impl Service {
     /// Everything that is wrong with a draft: by itself, and with this configuration.
     pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
         let mut problems = validate(draft);
-        problems.extend(admission::problems(&self.config()?, draft));
+        problems.extend(admission::problems(&*self.config()?, draft));
         Ok(problems)
     }
 
@@ -88,7 +88,7 @@ impl Service {
 
     /// Refuses a draft that cannot run with this configuration, although it might be written.
     pub fn check_runnable(&self, draft: &Draft) -> Result<(), ServiceError> {
-        let problems = admission::problems(&self.config()?, draft);
+        let problems = admission::problems(&*self.config()?, draft);
         match problems.is_empty() {
             true => Ok(()),
             false => Err(ServiceError::Invalid { subject: Subject::Write, problems }),

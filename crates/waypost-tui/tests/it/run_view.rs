@@ -17,8 +17,8 @@ use waypost_tui::messages::{Effect, Message, Reply};
 use waypost_tui::note::ErrorMessage;
 use waypost_tui::plan::PlanKey;
 use waypost_tui::run_view::{
-    Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanSnapshot, Preview, PreviewedTask,
-    ROWS_MAX, RunEffect, RunReply, RunView, Started, TaskDetail,
+    Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, PlanSnapshot, Preview,
+    PreviewedTask, ROWS_MAX, RunEffect, RunReply, RunView, Started, TaskDetail,
 };
 use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;

@@ -9,7 +9,6 @@ use std::process::Stdio;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use waypost_core::{Plan, Status};
 use waypost_store::{Durability, Plans, open};
 use waypost_testkit::Dice;
