@@ -224,7 +224,11 @@ fn a_plan_that_changed_while_they_looked_at_it_is_asked_about_again() {
         assert!(said.starts_with("active"), "{era:?}: {said}");
         let asked = person.asked();
         assert_eq!(asked.len(), 2, "{era:?}");
-        assert!(asked[0].contains("\"Ship\u{fffd} 'it' now\"") && asked[0].contains("version 2"), "{}", asked[0]);
+        assert!(
+            asked[0].contains("\"Ship\u{fffd} 'it' now\"") && asked[0].contains("version 2"),
+            "{}",
+            asked[0]
+        );
         assert!(
             asked[1].contains("\"Ship something else\"") && asked[1].contains("version 3"),
             "{}",
