@@ -1,7 +1,7 @@
 #!/bin/sh
-# Renames a word in one file of the scratch folder. The job is one JSON object on standard input, with
+# Renames a word in one file of the scratch folder. The job is one JSON object on standard input:
 #   "inputs": { "file": "alpha.ts", "rename": ["Item", "Entry"] }
-# What it says on standard output is the task's output; what it says on standard error is its log.
+# Standard output is the task's output; standard error is its log.
 set -eu
 job=$(cat)
 field() { printf '%s' "$job" | sed -n "s/.*\"$1\":\"\([^\"]*\)\".*/\1/p"; }
@@ -9,7 +9,7 @@ file=$(field file)
 from=$(printf '%s' "$job" | sed -n 's/.*"rename":\["\([A-Za-z]*\)","[A-Za-z]*"\].*/\1/p')
 to=$(printf '%s' "$job" | sed -n 's/.*"rename":\["[A-Za-z]*","\([A-Za-z]*\)"\].*/\1/p')
 
-# The input was written by somebody else: a name that leads elsewhere is no name of ours.
+# The input is untrusted: refuse names that lead out of the folder.
 case "$file" in
     '' | */* | .*) echo "no such file: '$file'" >&2; exit 1 ;;
 esac

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Does what a task's description says, as far as it is one of a few plain sentences: for plans whose formats only have
-# words for what is to be done (clido, jaato, frctl). The job is one JSON object on standard input; what tasks before
-# this one have counted stands in its "outputs". Everything happens in examples/scratch/PLAN.
+# Follows a task's description, if it is one of a few known sentences: for plans in formats whose tasks have only
+# a description (clido, jaato, frctl). The job is one JSON object on standard input; its "outputs" holds the counts of
+# earlier tasks. All files are in examples/scratch/PLAN.
 set -eu
 job=$(cat)
 say=$(printf '%s' "$job" | sed -n 's/.*"description":"\([^"]*\)".*/\1/p')
-[ -n "$say" ] || { echo "there is no job to do" >&2; exit 1; }
+[ -n "$say" ] || { echo "no job on standard input" >&2; exit 1; }
 
-# The description was written by somebody else: a name that leads elsewhere is no name of ours.
+# The description is untrusted: refuse names that lead out of the folder.
 name() {
     case "$1" in '' | */* | .* | *[!A-Za-z0-9._-]*) echo "no such file: '$1'" >&2; exit 1 ;; esac
     printf '%s' "$1"
@@ -54,5 +54,5 @@ case "$say" in
         printf '%d lines\n' "$(sum)" > "$scratch/$file.new"
         mv "$scratch/$file.new" "$scratch/$file"
         printf '{"file":"%s"}\n' "$file" ;;
-    *) echo "I have not learned to: $say" >&2; exit 1 ;;
+    *) echo "unknown instruction: $say" >&2; exit 1 ;;
 esac

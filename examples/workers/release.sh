@@ -1,7 +1,7 @@
 #!/bin/sh
-# One step of examples/release.json, in examples/scratch/release. The job is one JSON object on standard input, with
+# Runs one step of examples/release.json in examples/scratch/release. The job is one JSON object on standard input:
 #   "inputs": { "do": "compile", "part": "p07", "from": ["p01", "p04"] }
-# Every step fails when what it builds upon is not there, and may be repeated.
+# A step fails if its prerequisites are missing. Every step can be repeated.
 set -eu
 job=$(cat)
 field() { printf '%s' "$job" | sed -n "s/.*\"$1\":\"\([a-z0-9-]*\)\".*/\1/p"; }
@@ -20,14 +20,14 @@ case "$step" in
     compile)
         { echo "$part $(cat VERSION)"; for other in $from; do sums "build/$other.o"; done; } | put "build/$part.o" ;;
     test)
-        [ "$(head -n 1 "build/$part.o")" = "$part $(cat VERSION)" ] || { echo "$part is of another version" >&2; exit 1; }
+        [ "$(head -n 1 "build/$part.o")" = "$part $(cat VERSION)" ] || { echo "$part has another version" >&2; exit 1; }
         [ "$(wc -l < "build/$part.o")" -eq "$(($(echo "$from" | wc -w) + 1))" ]
         printf '{"part":"%s","passed":true}\n' "$part" ;;
     document) printf '# %s\n\nPart %s of release %s.\n' "$part" "$part" "$(cat VERSION)" | put "build/$part.md" ;;
     package) cat "build/$part.o" "build/$part.md" | put "dist/$part.pkg" ;;
     sign)
-        # Two signatures at the same time would spoil the key: the lock of the plan keeps them apart.
-        mkdir signing || { echo "somebody else is signing" >&2; exit 1; }
+        # Concurrent signatures would corrupt the key; the plan's lock prevents them.
+        mkdir signing || { echo "another task is signing" >&2; exit 1; }
         sums "dist/$part.pkg" | put "dist/$part.sig"
         rmdir signing ;;
     bundle) cat dist/*.pkg | put "dist/$part.bundle" ;;
@@ -38,10 +38,10 @@ case "$step" in
         [ "$WAYPOST_ATTEMPT" -gt 1 ] || { echo "the mirror is busy" >&2; exit 75; }
         cat MANIFEST ANNOUNCEMENT TAG | put PUBLISHED ;;
     verify)
-        # The check of publish: everything that is published is signed, and as it was when it was signed.
+        # The check of publish: every published package is signed and unchanged since.
         [ -f PUBLISHED ] || { echo "nothing was published" >&2; exit 1; }
         for package in dist/*.pkg; do
             [ "$(sums "$package")" = "$(cat "${package%.pkg}.sig")" ] || { echo "$package was changed" >&2; exit 1; }
         done ;;
-    *) echo "no step is called $step" >&2; exit 1 ;;
+    *) echo "unknown step: $step" >&2; exit 1 ;;
 esac

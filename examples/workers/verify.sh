@@ -1,7 +1,7 @@
 #!/bin/sh
-# Looks whether a word is gone from all files of the scratch folder. The job is one JSON object on standard input, with
+# Checks that a word no longer occurs in any file of the scratch folder. The job is one JSON object on standard input:
 #   "inputs": { "gone": "Item" }
-# and in "outputs" what the edits before it gave.
+# "outputs" holds the outputs of the edits before it.
 set -eu
 gone=$(sed -n 's/.*"gone":"\([A-Za-z]*\)".*/\1/p')
 [ -n "$gone" ] || { echo "inputs.gone must be a word" >&2; exit 1; }

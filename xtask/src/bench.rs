@@ -24,9 +24,9 @@ use anyhow::Result;
 /// Builds itself for speed and measures.
 #[cfg(not(feature = "bench"))]
 pub(crate) fn run(groups: &[&str]) -> Result<()> {
-    use crate::run::{cargo, must};
+    use crate::exec::{cargo, must};
     must(
-        "build the binary for speed",
+        "build the release binary",
         cargo().args(["build", "--release", "--quiet", "--package", "waypost"]),
     )?;
     let mut again = cargo();
@@ -60,16 +60,16 @@ pub(crate) fn run(groups: &[&str]) -> Result<()> {
         agents::run(&mut report)?;
     }
     if groups.contains(&"http") || groups.contains(&"all") {
-        let extent = if groups.contains(&"quick") { http::Extent::QUICK } else { http::Extent::WHOLE };
-        http::run(&mut report, &extent)?;
+        let workload = if groups.contains(&"quick") { http::Workload::QUICK } else { http::Workload::WHOLE };
+        http::run(&mut report, &workload)?;
     }
     if groups.contains(&"peers") || groups.contains(&"all") {
         peers::run(&mut report)?;
     }
     if groups.contains(&"postgres") || groups.contains(&"all") {
         let quick = groups.contains(&"quick");
-        let extent = if quick { postgres::Extent::QUICK } else { postgres::Extent::WHOLE };
-        postgres::run(&mut report, &extent)?;
+        let workload = if quick { postgres::Workload::QUICK } else { postgres::Workload::WHOLE };
+        postgres::run(&mut report, &workload)?;
     }
     if groups.contains(&"tui") || groups.contains(&"all") {
         tui::run(&mut report)?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::run::{cargo, must};
+use crate::exec::{cargo, must};
 
 pub(crate) fn run() -> Result<()> {
     must("format", cargo().args(["fmt", "--all", "--check"]))?;
@@ -11,6 +11,6 @@ pub(crate) fn run() -> Result<()> {
         cargo().args(["clippy", "--workspace", "--all-targets", "--quiet", "--", "--deny", "warnings"]),
     )?;
     crate::test::run(&[])?;
-    println!("everything passed");
+    println!("all checks passed");
     Ok(())
 }

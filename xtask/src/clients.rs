@@ -6,14 +6,13 @@ mod inspector;
 mod schemathesis;
 mod sdk;
 mod server;
+mod workspace;
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
 use anyhow::Result;
 
 use crate::npm::Packages;
-use crate::run::workshop;
 
 /// The clients that come from npm.
 const PACKAGES: &[(&str, &str)] =
@@ -26,37 +25,4 @@ pub(crate) fn run(waypost: &Path) -> Result<()> {
     sdk::run(waypost)?;
     schemathesis::run(waypost)?;
     conformance::run(&packages, waypost)
-}
-
-/// A folder of its own: a workspace with nothing in it, and a home.
-pub(crate) struct Place {
-    pub(crate) workspace: PathBuf,
-    home: PathBuf,
-}
-
-impl Place {
-    /// An empty one.
-    pub(crate) fn empty(name: &str) -> Result<Self> {
-        let folder = workshop().join("clients").join(name);
-        if folder.exists() {
-            std::fs::remove_dir_all(&folder)?;
-        }
-        let place = Self { workspace: folder.join("workspace"), home: folder.join("home") };
-        std::fs::create_dir_all(place.workspace.join(".waypost"))?;
-        std::fs::create_dir_all(&place.home)?;
-        Ok(place)
-    }
-
-    /// Puts a file into the workspace.
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
-        let file = self.workspace.join(name);
-        std::fs::write(&file, text)?;
-        Ok(file)
-    }
-
-    /// Lets a program see no other workspace, home or setting than these.
-    pub(crate) fn enter(&self, command: &mut Command) {
-        command.current_dir(&self.workspace).env_clear();
-        command.env("HOME", &self.home).env("PATH", std::env::var_os("PATH").unwrap_or_default());
-    }
 }

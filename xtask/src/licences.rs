@@ -5,7 +5,7 @@
 mod tests {
     use std::collections::BTreeSet;
 
-    use crate::run::{cargo, output, root};
+    use crate::exec::{cargo, output, root};
 
     /// The texts in quotes between `start` and the next `]`.
     fn list<'a>(text: &'a str, start: &str) -> BTreeSet<&'a str> {

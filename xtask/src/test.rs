@@ -1,26 +1,26 @@
-//! `cargo xtask test`: sets up what the tests need and runs all of them.
+//! `cargo xtask test`: installs what the tests need and runs all of them.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use waypost_testkit::postgres::POSTGRES;
 
-use crate::run::{cargo, must, output, program, root, workshop};
+use crate::exec::{cache_dir, cargo, must, output, program, root};
 
 pub(crate) fn run(filter: &[&str]) -> Result<()> {
     // The test of licences reads the dependencies of every platform, and a build fetches only those of this one.
     must("cargo fetch", cargo().args(["fetch", "--locked", "--quiet"]))?;
-    crate::packages::installed()?;
+    crate::apt::install_missing()?;
     let server = crate::postgres::server()?;
     let mut test = cargo();
-    // What else fails is told in the same run.
+    // One failure does not hide the others.
     test.args(["test", "--workspace", "--quiet", "--no-fail-fast"])
         .args(filter)
         .env(POSTGRES, server.url("postgres"));
     must("cargo test", &mut test)?;
     if filter.is_empty() {
         crate::web::check()?;
-        judges(&build()?)?;
+        third_party_validators(&build()?)?;
         clients()?;
         browser()?;
     }
@@ -47,20 +47,20 @@ fn build() -> Result<PathBuf> {
     Ok(binary("debug"))
 }
 
-/// What we write is read by programs that are not ours.
-fn judges(waypost: &Path) -> Result<()> {
+/// Validates what Waypost writes with independent programs.
+fn third_party_validators(waypost: &Path) -> Result<()> {
     let python = crate::python::interpreter()?;
-    let scratch = workshop().join("judges");
+    let scratch = cache_dir().join("validators");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(&scratch)?;
 
-    let scripts = root().join("crates/waypost-dialects/tests/python");
+    let scripts = root().join("crates/waypost-formats/tests/python");
     let pairs = schema_pairs(waypost, &scratch)?;
     let mut check = program(&python);
     check.arg(scripts.join("schema_check.py")).args(pairs);
-    must("every format's schema fits its documents (jsonschema)", &mut check)?;
+    must("validate exported documents against their schemas (jsonschema)", &mut check)?;
 
     let graph = scratch.join("release.graphml");
     let plan = root().join("examples/auth.json");
@@ -68,7 +68,7 @@ fn judges(waypost: &Path) -> Result<()> {
     draw.args(["graph", "--format", "graphml", "--output"]).arg(&graph).arg(&plan);
     output(&mut draw)?;
     must(
-        "GraphML reads back (networkx)",
+        "read exported GraphML (networkx)",
         program(&python).arg(scripts.join("graphml_check.py")).arg(&graph),
     )?;
     compose(&python, &scratch)
@@ -76,20 +76,23 @@ fn judges(waypost: &Path) -> Result<()> {
 
 /// The Compose file is one by the schema of the Compose specification; a mistake in it would be noticed.
 fn compose(python: &Path, scratch: &Path) -> Result<()> {
-    let judge = |file: &Path| {
+    let validator = |file: &Path| {
         let mut check = program(python);
         check.args(["-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]).arg(file);
         check
     };
     let ours = root().join("deploy/compose.yaml");
-    must("deploy/compose.yaml fits the Compose specification (check-jsonschema)", &mut judge(&ours))?;
+    must(
+        "validate deploy/compose.yaml against the Compose specification (check-jsonschema)",
+        &mut validator(&ours),
+    )?;
     let wrong = scratch.join("compose-wrong.yaml");
     let text = std::fs::read_to_string(&ours)?;
     std::fs::write(&wrong, text.replace("stop_grace_period:", "stop_grace_time:"))?;
-    let judged = judge(&wrong).output()?;
+    let judged = validator(&wrong).output()?;
     ensure!(
         !judged.status.success() && String::from_utf8_lossy(&judged.stdout).contains("stop_grace_time"),
-        "the schema of the Compose specification lets a key pass that it does not have"
+        "the Compose schema accepted the unknown key stop_grace_time"
     );
     Ok(())
 }
@@ -115,7 +118,7 @@ fn schema_pairs(waypost: &Path, scratch: &Path) -> Result<Vec<PathBuf>> {
         let mut import = program(waypost);
         import.args(["--store", &store, "--json", "import"]).arg(root().join("examples").join(example));
         let answer: serde_json::Value = serde_json::from_str(&output(&mut import)?)?;
-        let id = find_id(&answer).with_context(|| format!("import of {example} answered {answer}"))?;
+        let id = find_id(&answer).with_context(|| format!("import of {example} returned no id: {answer}"))?;
         for (format, schema) in FORMATS {
             for form in ["document", "program"] {
                 let file = scratch.join(format!("{example}.{format}.{form}.json"));

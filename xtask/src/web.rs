@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::apt;
+use crate::exec::{cache_dir, must, program, root};
 use crate::npm::Packages;
-use crate::run::{must, program, root, workshop};
 
 /// What drives the browser, and what judges whether everybody can use the pages.
 const PACKAGES: &[(&str, &str)] = &[("playwright-core", "1.65.0"), ("axe-core", "4.14.0")];
@@ -35,7 +36,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     match words {
         ["build"] => build(),
         [] | ["check"] => check(),
-        other => bail!("`cargo xtask web` knows build and check, not {:?}", other.join(" ")),
+        other => bail!("unknown argument {:?}: `cargo xtask web` takes build or check", other.join(" ")),
     }
 }
 
@@ -58,10 +59,7 @@ pub(crate) fn check() -> Result<()> {
         names.filter(|name| built.get(*name) != committed.get(*name)).map(String::as_str).collect();
     differ.dedup();
     if !differ.is_empty() {
-        bail!(
-            "web/dist is not what web/src gives ({}): run `cargo xtask web build` and commit it",
-            differ.join(", ")
-        );
+        bail!("web/dist is out of date ({}): run `cargo xtask web build` and commit it", differ.join(", "));
     }
     weigh(&committed)
 }
@@ -73,9 +71,9 @@ fn weigh(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
         let bytes = files.get(name).with_context(|| format!("the dashboard has no {name}"))?;
         total += gzip(bytes)?;
     }
-    println!("── first paint of the dashboard: {total} bytes (gzip -9) of at most {FIRST_PAINT_BYTES_MAX}");
+    println!("── dashboard first paint: {total} bytes (gzip -9), limit {FIRST_PAINT_BYTES_MAX}");
     if total > FIRST_PAINT_BYTES_MAX {
-        bail!("a browser fetches {total} bytes before it shows something, more than {FIRST_PAINT_BYTES_MAX}");
+        bail!("first paint transfers {total} bytes, limit {FIRST_PAINT_BYTES_MAX}");
     }
     Ok(())
 }
@@ -83,18 +81,18 @@ fn weigh(files: &BTreeMap<String, Vec<u8>>) -> Result<()> {
 /// How many bytes are left of these when they are compressed.
 fn gzip(bytes: &[u8]) -> Result<usize> {
     let mut gzip = program("gzip").args(["-9", "-c"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let mut input = gzip.stdin.take().context("gzip has no input")?;
+    let mut input = gzip.stdin.take().context("gzip: no standard input")?;
     let bytes = bytes.to_vec();
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let output = gzip.wait_with_output()?;
-    writer.join().ok().context("gzip was not fed")??;
+    writer.join().ok().context("gzip: the writer thread panicked")??;
     Ok(output.stdout.len())
 }
 
 /// The built files, from a copy of the source whose types and tests were checked.
 fn built() -> Result<PathBuf> {
     let packages = packages()?;
-    let home = workshop().join("web");
+    let home = cache_dir().join("web");
     let web = root().join("web");
     std::fs::create_dir_all(&home)?;
     for name in SOURCES {
@@ -113,10 +111,10 @@ fn built() -> Result<PathBuf> {
         node
     };
     must(
-        "types of the dashboard (svelte-check)",
+        "check the dashboard's types (svelte-check)",
         tool("svelte-check/bin/svelte-check").args(["--tsconfig", "./tsconfig.json", "--fail-on-warnings"]),
     )?;
-    must("tests of the dashboard (vitest)", tool("vitest/vitest.mjs").arg("run"))?;
+    must("test the dashboard (vitest)", tool("vitest/vitest.mjs").arg("run"))?;
     must("build the dashboard (vite)", tool("vite/bin/vite.js").args(["build", "--logLevel", "warn"]))?;
     Ok(home.join("dist"))
 }
@@ -143,7 +141,7 @@ fn install(web: &Path, home: &Path) -> Result<()> {
 
 /// People's and machines' ways through the dashboard, in a browser, against the built binary.
 pub(crate) fn journeys(waypost: &Path) -> Result<()> {
-    must("the dashboard in a browser", browser(waypost, "journeys.mjs", "journeys")?.arg(root()))
+    must("test the dashboard in a browser", browser(waypost, "journeys.mjs", "journeys")?.arg(root()))
 }
 
 /// `cargo xtask screenshots`: pictures of the main views for the documentation.
@@ -151,7 +149,7 @@ pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
     let images = root().join("docs/images");
     std::fs::create_dir_all(&images)?;
     must(
-        "pictures of the dashboard",
+        "take screenshots of the dashboard",
         browser(waypost, "screenshots.mjs", "screenshots")?.arg(root()).arg(images),
     )
 }
@@ -159,16 +157,16 @@ pub(crate) fn screenshots(waypost: &Path) -> Result<()> {
 /// How long a browser takes for large plans, in figures with names.
 #[cfg(feature = "bench")]
 pub(crate) fn measured(waypost: &Path) -> Result<serde_json::Value> {
-    let told = crate::run::output(&mut browser(waypost, "measure.mjs", "measure")?)?;
-    let last = told.lines().last().unwrap_or_default();
-    serde_json::from_str(last).with_context(|| format!("the browser told no figures: {told}"))
+    let printed = crate::exec::output(&mut browser(waypost, "measure.mjs", "measure")?)?;
+    let last = printed.lines().last().unwrap_or_default();
+    serde_json::from_str(last).with_context(|| format!("the browser script printed no figures: {printed}"))
 }
 
 /// Node with a script, which is told where its packages are, which browser and which binary to take, and a new folder.
 fn browser(waypost: &Path, script: &str, name: &str) -> Result<Command> {
     let packages = packages()?;
     let chromium = chromium()?;
-    let scratch = workshop().join("browser").join(name);
+    let scratch = cache_dir().join("browser").join(name);
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -194,12 +192,8 @@ fn chromium() -> Result<&'static str> {
     if let Some(name) = found() {
         return Ok(name);
     }
-    must(
-        "install Chromium",
-        program("apt-get").args(["install", "-y", "--no-install-recommends", "chromium"]),
-    )
-    .context("the tests of the dashboard need a Chromium: install chromium")?;
-    found().context("chromium was installed and does not start")
+    apt::install(&["chromium"]).context("the dashboard tests need Chromium")?;
+    found().context("chromium was installed but does not start")
 }
 
 /// Copies a file or a folder with all that is in it.

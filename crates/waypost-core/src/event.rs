@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::{Foreign, is_default};
+use crate::json::is_default;
+use crate::task::Foreign;
 use crate::{
     Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,
     Timestamp,
@@ -144,6 +145,15 @@ pub enum Event {
     PlanArchived {},
     /// It was taken out again.
     PlanUnarchived {},
+    /// A worker reserved a task. It begins it later: until a start is recorded, nobody knows whether it has.
+    TaskQueued {
+        /// Which.
+        task: TaskId,
+        /// The number of the attempt.
+        attempt: u32,
+        /// Who.
+        worker: String,
+    },
     /// Somebody began to work on a task.
     TaskStarted {
         /// Which.
@@ -152,6 +162,9 @@ pub enum Event {
         attempt: u32,
         /// Who.
         worker: String,
+        /// When, where that was before the version was written; absent: with the version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<Timestamp>,
     },
     /// Somebody said how far a task is.
     TaskProgressed {

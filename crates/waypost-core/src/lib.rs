@@ -37,7 +37,7 @@ pub use line_diff::{Change, line_changes};
 pub use locks::{LockHolder, LockTable};
 pub use names::nearest;
 pub use order::{critical_path, levels, topological_order};
-pub use plan::{Consequence, Counts, Plan, SnapshotError, Standing, Touched, Waiting};
+pub use plan::{Consequence, Counts, Plan, SnapshotError, Standing, Touched, Waiting, event_kinds};
 pub use problem::{Place, Problem, Wrong};
 pub use refusal::Refusal;
 pub use state::{Received, Status, TaskState};

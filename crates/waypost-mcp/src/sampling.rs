@@ -1,5 +1,5 @@
-//! The host's own model, asked through the protocol: one more model for the planner. Hosts of the newest protocol take no
-//! requests of servers, so they have none.
+//! The host's own model through MCP sampling: one more model for the planner. Hosts of the newest protocol take no requests from
+//! servers, so they have none.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use rmcp::model::{
 };
 use rmcp::{Peer, RoleServer};
 use tokio::runtime::Handle;
-use waypost_engine::models::{Model, ModelError, Moment, Progress, Reply, Stop};
-use waypost_engine::planner::tokens::{estimate, estimate_ask};
-use waypost_engine::planner::{Answer, Ask, Ended, Speaker};
+use waypost_llm::token_estimate::{estimate, estimate_ask};
+use waypost_llm::{Model, ModelError, Moment, Progress, Reply, Stop};
+use waypost_planner::{Answer, Ask, Ended, Speaker};
 
 /// Seconds that the host may take for one answer: a person may look at the question first.
 pub(crate) const SAMPLING_SECONDS_MAX: u32 = 600;

@@ -4,37 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use waypost_llm::Price;
+
 use crate::Ask;
-use crate::tokens::estimate_ask;
+use waypost_llm::token_estimate::estimate_ask;
 
 /// An answer shorter than this is not worth asking for.
 pub const ANSWER_TOKENS_MIN: u32 = 256;
-
-/// What a million tokens cost, in millionths of a unit of the price list's currency.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Price {
-    /// Of the question.
-    pub micros_in: u64,
-    /// Of the answer.
-    pub micros_out: u64,
-}
-
-impl Price {
-    /// What so many tokens cost, in millionths, rounded up.
-    pub fn cost(&self, tokens_in: u64, tokens_out: u64) -> u64 {
-        let product = |tokens: u64, price: u64| u128::from(tokens) * u128::from(price);
-        let micros = product(tokens_in, self.micros_in).saturating_add(product(tokens_out, self.micros_out));
-        u64::try_from(micros.div_ceil(1_000_000)).unwrap_or(u64::MAX)
-    }
-
-    /// What a question costs at the most when either of two may answer it.
-    pub fn dearer(self, other: Self) -> Self {
-        Self {
-            micros_in: self.micros_in.max(other.micros_in),
-            micros_out: self.micros_out.max(other.micros_out),
-        }
-    }
-}
 
 /// What planning is bounded by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

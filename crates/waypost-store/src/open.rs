@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::postgres::without_password;
+use crate::backends::postgres::without_password;
 use crate::{Durability, FileStore, MemoryStore, PostgresStore, SqliteStore, Store, StoreError};
 
 /// Opens the store that `location` names: `sqlite:PATH`, `postgres://USER@HOST/DATABASE`, `file:DIR`, `memory:`. It is made

@@ -1,11 +1,12 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
 //! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
-mod ahead;
 mod cache;
-mod inside;
-mod kept;
-mod room;
+pub(crate) mod group_commit;
+mod prefetch;
+mod recent_versions;
+mod slot_quota;
+mod transaction;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
@@ -14,16 +15,16 @@ use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, Tas
 
 use self::cache::PLANS_CACHED_MAX;
 pub(crate) use self::cache::{Cache, News, catch_up, load, replay};
-use self::inside::{and_tell, create, purge, write};
-pub(crate) use self::inside::{random_name, write_possible};
-use crate::follow::Follower;
-use crate::group::Group;
-use crate::heard;
-use crate::meters::meters;
-use crate::record::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
+use self::transaction::{and_tell, create, purge, write, write_built};
+pub(crate) use self::transaction::{random_name, write_possible};
+use crate::cross_plan::target_status::Whereabouts;
+use crate::log::change_watch::Watch;
+use crate::log::commit_hook;
+use crate::log::replay_cache::Follower;
+use crate::metrics::meters;
+use crate::plans::group_commit::Group;
+use crate::rows::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
 use crate::store::{Read, Store, StoreError};
-use crate::watch::Watch;
-use crate::whereabouts::Whereabouts;
 use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
@@ -159,9 +160,15 @@ impl WriteError {
     }
 }
 
+/// Makes the commands of a write from the plan as it is inside the transaction, so that nothing can come between what was
+/// read and what is written. It may be called again when the backend has to start over. Nothing: the write is given up, for a reason that
+/// the caller knows.
+pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
+
 enum Job {
     Create(Option<PlanId>, Actor, Command),
     Write(Box<WriteRequest>, Option<Slots>),
+    WriteBuilt(Box<WriteRequest>, BuildCommands),
     WritePossible(Box<WriteRequest>, Option<Slots>),
     Purge(PlanId, Actor),
 }
@@ -190,9 +197,11 @@ fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) 
     for (job, answer) in jobs.iter().zip(answers) {
         let Ok(done) = answer else { continue };
         match job {
-            Job::Create(_, by, command) => heard::tell_of(&[command], by, done, cache.get(&done.plan), took),
-            Job::Write(request, _) | Job::WritePossible(request, _) => {
-                heard::tell(request, done, cache.get(&done.plan), took);
+            Job::Create(_, by, command) => {
+                commit_hook::tell_of(&[command], by, done, cache.get(&done.plan), took)
+            }
+            Job::Write(request, _) | Job::WritePossible(request, _) | Job::WriteBuilt(request, _) => {
+                commit_hook::tell(request, done, cache.get(&done.plan), took);
             }
             Job::Purge(..) => {}
         }
@@ -273,6 +282,12 @@ impl Plans {
         self.queue_one(Job::Write(Box::new(request), None))
     }
 
+    /// Writes one version of the commands that `build` makes of the plan as it is inside the transaction; those of the
+    /// request are not looked at.
+    pub fn write_built(&self, request: WriteRequest, build: BuildCommands) -> Answer {
+        self.queue_one(Job::WriteBuilt(Box::new(request), build))
+    }
+
     /// Writes one version of those commands that are not refused; the answer says which were. For workers that share a
     /// plan: another one may have been faster with one task, and the rest is worth writing.
     pub fn write_what_can_be(&self, request: WriteRequest) -> Answer {
@@ -330,12 +345,14 @@ impl Plans {
                 answers.clear();
                 cache.plans.clear();
             }
-            transaction.expect(&ahead::of_jobs(&jobs, &cache));
+            transaction.expect(&prefetch::of_jobs(&jobs, &cache));
             for job in &jobs {
                 let answer = match job {
                     Job::Create(id, by, command) => create(transaction, &mut cache, id.as_ref(), by, command)
                         .and_then(|done| and_tell(transaction, &mut cache, by, done)),
                     Job::Write(request, slots) => write(transaction, &mut cache, request, slots.as_ref())
+                        .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
+                    Job::WriteBuilt(request, build) => write_built(transaction, &mut cache, request, build)
                         .and_then(|done| and_tell(transaction, &mut cache, &request.by, done)),
                     Job::WritePossible(request, slots) => {
                         write_possible(transaction, &mut cache, request, slots.as_ref())
@@ -388,7 +405,7 @@ impl Plans {
         }
         let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         self.store.read(&mut |read| {
-            read.expect(&ahead::of_plan(id, &cache));
+            read.expect(&prefetch::of_plan(id, &cache));
             match read.version(id)? {
                 Some(version) => catch_up(read, &mut cache, id, version),
                 None => Ok(()),

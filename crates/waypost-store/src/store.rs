@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::hold::{self, Held};
-use crate::record::{
+use crate::log::change_watch::Watch;
+use crate::log::subscriptions::Subscription;
+use crate::named_lock::{self, Held};
+use crate::rows::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort,
     Totals, Wait, WrittenSince,
 };
-use crate::subscriptions::Subscription;
-use crate::watch::Watch;
 use crate::workers::{AttemptLog, Worker};
 
 /// Seconds that a writer waits for other processes before it gives up.
@@ -480,8 +480,8 @@ pub trait Store: Send + Sync {
     /// Takes what only one of all who share the store may have at a time; nothing when another has it.
     fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
         Ok(match self.beside(name) {
-            Some(path) => hold::by_file(&path),
-            None => Some(Box::new(hold::Unshared)),
+            Some(path) => named_lock::by_file(&path),
+            None => Some(Box::new(named_lock::Unshared)),
         })
     }
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
 use crate::plans::Plans;
-use crate::record::{Lease, Page};
+use crate::rows::{Lease, Page};
 use crate::store::StoreError;
 
 /// Seconds after which a worker that was not heard of any more is forgotten.

@@ -1,26 +1,30 @@
-//! The people's door in a terminal: a browser of plans, a plan editor, a view of runs, a history.
+//! The terminal front end: a list of plans, a plan editor, a run view and a history.
 //!
-//! [`app::update`] is pure: keys, the time and answers go in, [`app::Effect`]s come out; [`view::draw`] paints what there is.
-//! They open no store, read no clock and touch no terminal: that is for the loop that feeds them ([`open`]), its threads
-//! (`hands`) and [`terminal`].
+//! [`app::update`] is pure: [`messages::Message`]s go in, [`messages::Effect`]s come out, and [`app::render`] draws the state.
+//! They open no store, read no clock and touch no terminal. The event loop behind [`open`] feeds them, carries out effects on
+//! threads, and owns the [`terminal`].
 
 pub mod app;
-pub mod browser;
 pub mod dialog;
+pub mod edit_buffer;
 pub mod editor;
+mod effects;
+mod event_loop;
+pub mod frame;
 pub mod graph;
-mod hands;
 pub mod help;
 pub mod history;
-pub mod input;
 pub mod keys;
-pub mod run;
-pub mod sheet;
+pub mod messages;
+pub mod note;
+pub mod plan;
+pub mod plan_list;
+pub mod run_view;
+pub mod screen;
 pub mod terminal;
 pub mod text;
+pub mod text_input;
 pub mod theme;
-mod turns;
-pub mod view;
 
-pub use hands::{Ground, Make};
-pub use turns::{EditText, Ended, KeepText, Start, Wiring, open};
+pub use effects::{CreateStore, Workspace};
+pub use event_loop::{EditText, Ended, SaveRecovery, Start, Wiring, open};

@@ -6,6 +6,7 @@ import type { Counts, Graph, Phase, Standing } from "./types";
 /** In the order in which people look for them. */
 export const STANDINGS: Standing[] = [
   "running",
+  "queued",
   "asking",
   "reported",
   "failed",
@@ -21,6 +22,7 @@ export const SIGN = Object.fromEntries(STANDINGS.map((standing) => [standing, ST
 const LETTERS: Record<string, Standing> = {
   r: "ready",
   b: "blocked",
+  u: "queued",
   R: "running",
   d: "done",
   f: "failed",
@@ -54,9 +56,9 @@ const PHASE_SIGN: Record<Exclude<Phase, "active">, StatusSign> = {
   cancelled: "cancelled",
 };
 
-/** The sign of a plan. An active one is shown as running only while a task runs. */
+/** The sign of a plan. An active one is shown as running only while a task is queued or runs. */
 export function phaseSign(phase: Phase, counts: Counts): string {
-  const active = counts.running > 0 ? "running" : counts.ready > 0 ? "idle" : "blocked";
+  const active = counts.running + counts.queued > 0 ? "running" : counts.ready > 0 ? "idle" : "blocked";
   return STATUS_SIGNS[phase === "active" ? active : PHASE_SIGN[phase]].glyph;
 }
 

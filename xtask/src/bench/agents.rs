@@ -1,6 +1,6 @@
 //! What agents pay: tokens for the same work beside the servers of others, and how long a call takes in a large plan.
 
-mod others;
+mod competitors;
 mod session;
 mod work;
 
@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
 use self::session::{Session, Transcript};
 use self::work::{RETITLE, RETITLED, REWRITE, REWRITTEN, pieces};
 use super::measure::{Report, median, peak_megabytes, timed};
+use crate::exec::{cache_dir, output};
 use crate::npm::Packages;
-use crate::run::{output, workshop};
 use crate::test::binary;
 
 /// The tokenizer has its vocabulary in its package.
@@ -30,7 +30,7 @@ const CALLS: usize = 300;
 const STARTS: usize = 20;
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
-    let scratch = workshop().join("bench-agents");
+    let scratch = cache_dir().join("bench-agents");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -58,7 +58,7 @@ fn starts(report: &mut Report, scratch: &Path) -> Result<()> {
         drop(session?);
         samples.push(took.as_secs_f64() * 1e3);
     }
-    report.at_most("mcp, from the start to the answer to initialize, median", median(samples), 20.0, "ms");
+    report.at_most("mcp, process start to initialize response, median", median(samples), 20.0, "ms");
     Ok(())
 }
 
@@ -67,7 +67,7 @@ fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
     let mut command = server(scratch, "calls")?;
     let draft = layered(TASKS, 3, 1_000, 7);
     let file = scratch.join("calls/large.json");
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let mut session = Session::start(&mut command, &scratch.join("calls.log"))?;
     let made = session.call("plan_create", &json!({ "file": "large.json" }))?;
     let plan = field(&made, "plan")?;
@@ -86,12 +86,7 @@ fn calls(report: &mut Report, scratch: &Path) -> Result<()> {
     for (name, samples) in [("task_next", next), ("task_report", report_done), ("plan_get", get)] {
         report.at_most(&format!("mcp, {name} in a plan of 10,000 tasks, median"), median(samples), 5.0, "ms");
     }
-    report.at_most(
-        "mcp, peak memory of the server of that plan",
-        peak_megabytes(session.process())?,
-        60.0,
-        "MB",
-    );
+    report.at_most("mcp, peak memory of that server", peak_megabytes(session.process())?, 60.0, "MB");
     Ok(())
 }
 
@@ -106,18 +101,18 @@ fn tokens(report: &mut Report, scratch: &Path) -> Result<()> {
     let packages = Packages::install("node-agents", PACKAGES)?;
     let counter = Counter::new(&packages)?;
     let ours = counter.bill(&ours(scratch)?)?;
-    report.at_most("mcp, tokens of the native tools' definitions", ours.definitions as f64, 1_500.0, "");
+    report.at_most("mcp, tokens of the native tool definitions", ours.definitions as f64, 1_500.0, "");
     report.note("create 50 tasks, next, done, next, status, change 5, export–update", String::new());
-    report.note("  waypost", ours.words());
-    let task_master = counter.bill(&others::task_master(&packages, scratch)?)?;
-    report.note("  task-master 0.43 (standard tools; no text changed, no file)", task_master.words());
-    let beads = counter.bill(&others::beads(scratch)?)?;
-    report.note("  beads-mcp 1.3 (its server over a stand-in for bd; no file)", beads.words());
+    report.note("  waypost", ours.describe());
+    let task_master = counter.bill(&competitors::task_master(&packages, scratch)?)?;
+    report.note("  task-master 0.43 (standard tools; no text changed, no file)", task_master.describe());
+    let beads = counter.bill(&competitors::beads(scratch)?)?;
+    report.note("  beads-mcp 1.3 (measured with a stub for bd; no file)", beads.describe());
     for (name, other) in [("task-master", &task_master), ("beads", &beads)] {
         let share = ours.total() as f64 / other.total() as f64;
-        report.at_most(&format!("  tokens for it over those of {name}"), share, 0.33, "×");
+        report.at_most(&format!("  tokens relative to {name}"), share, 0.33, "×");
         let share = ours.lean_total() as f64 / other.lean_total() as f64;
-        report.note("    without annotations and schemas of answers", format!("{share:.2} ×"));
+        report.note("    without annotations and output schemas", format!("{share:.2} ×"));
     }
     Ok(())
 }
@@ -139,7 +134,7 @@ impl Bill {
         self.lean_definitions + self.requests + self.answers
     }
 
-    fn words(&self) -> String {
+    fn describe(&self) -> String {
         let Self { definitions, requests, answers, .. } = self;
         format!("{definitions} + {requests} + {answers} = {}", self.total())
     }
@@ -163,10 +158,10 @@ impl<'a> Counter<'a> {
             [definitions, lean_definitions].into_iter().chain(requests).chain(answers).collect();
         let mut child = self.packages.node();
         let mut child = child.arg(&self.script).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        child.stdin.take().context("no input")?.write_all(json!(texts).to_string().as_bytes())?;
+        child.stdin.take().context("no standard input")?.write_all(json!(texts).to_string().as_bytes())?;
         let counted = child.wait_with_output()?;
         if !counted.status.success() {
-            bail!("the tokens cannot be counted: {}", counted.status);
+            bail!("cannot count tokens: {}", counted.status);
         }
         let counts: Vec<usize> = serde_json::from_slice(&counted.stdout)?;
         let (requests, answers) = counts[2..].split_at(requests.len());
@@ -212,7 +207,7 @@ fn ours(scratch: &Path) -> Result<Transcript> {
     look.current_dir(scratch.join("work")).env_clear().env("HOME", scratch);
     let now = output(look.args(["export", &field(&made, "plan")?, "--format", "native"]))?;
     if now.matches(REWRITE).count() != REWRITTEN.len() || now.matches(RETITLE).count() != RETITLED.len() {
-        bail!("what was changed did not arrive: {now}");
+        bail!("the changes are not in the exported plan: {now}");
     }
     Ok(std::mem::take(&mut session.transcript))
 }

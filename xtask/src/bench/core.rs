@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 use waypost_core::{Actor, Command, Draft, Json, Outcome, Plan, PlanId, TaskId, Timestamp, validate};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::{Durability, NewPlan, Plans, SqliteStore, WriteRequest};
 use waypost_testkit::{chain, layered};
 
 use super::measure::{Bare, Report, median, peak_megabytes, side_by_side, timed};
-use crate::run::{output, workshop};
+use crate::exec::{cache_dir, output};
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
     validation(report)?;
@@ -21,7 +21,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
 
 /// An empty folder.
 fn scratch() -> Result<PathBuf> {
-    let scratch = workshop().join("bench");
+    let scratch = cache_dir().join("bench");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -30,7 +30,7 @@ fn scratch() -> Result<PathBuf> {
 }
 
 fn native(draft: &Draft) -> Result<String> {
-    Ok(waypost_dialects::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
+    Ok(waypost_formats::write(draft, Dialect::Native, Form::AsRead).context("write native")?.text)
 }
 
 /// Reading and checking a plan, against parsing the same bytes as bare JSON.
@@ -39,7 +39,7 @@ fn validation(report: &mut Report) -> Result<()> {
     let (ours, floor) = side_by_side(
         9,
         || {
-            let reading = waypost_dialects::read(&text, None, None).expect("the plan reads");
+            let reading = waypost_formats::read(&text, None, None).expect("the plan reads");
             assert!(reading.problems.is_empty() && validate(&reading.drafts[0]).is_empty());
         },
         || {
@@ -48,7 +48,7 @@ fn validation(report: &mut Report) -> Result<()> {
         },
     );
     report.note("validate, 100,000 tasks with 3 dependencies each", format!("{:.0} ms", ours * 1e3));
-    report.at_most("  over serde_json::from_slice::<Value> of the same bytes", ours / floor, 3.0, "×");
+    report.at_most("  relative to serde_json::from_slice::<Value> of the same bytes", ours / floor, 3.0, "×");
     Ok(())
 }
 
@@ -72,10 +72,10 @@ fn memory(report: &mut Report, scratch: &Path) -> Result<()> {
 /// The child of [`memory`]: validates a file and prints its own peak memory in bytes.
 pub(super) fn validate_file(path: &str) -> Result<()> {
     let text = std::fs::read_to_string(path)?;
-    let reading = waypost_dialects::read(&text, None, None)?;
+    let reading = waypost_formats::read(&text, None, None)?;
     let problems = validate(&reading.drafts[0]);
     if !reading.problems.is_empty() || !problems.is_empty() {
-        bail!("the chain should be valid");
+        bail!("the generated chain is invalid");
     }
     let bytes = peak_megabytes(std::process::id())? * 1024.0 * 1024.0;
     println!("{bytes:.0}");
@@ -109,7 +109,7 @@ fn completion(report: &mut Report) -> Result<()> {
     let mut samples = Vec::new();
     while samples.len() < 50_000 {
         let Some(task) = plan.ready().next().map(|task| task.spec.id.clone()) else {
-            bail!("nothing is ready")
+            bail!("no task is ready")
         };
         let command = done(&task);
         let (outcome, took) = timed(|| {
@@ -149,7 +149,7 @@ pub(super) fn commits(report: &mut Report) -> Result<()> {
     let mut tasks = ids.iter();
     let (ours, floor) = side_by_side(1_000, || finish(tasks.next().expect("enough tasks")), || bare.commit());
     report.note("a durable command on one task through SQLite", format!("{:.0} µs", ours * 1e6));
-    report.at_most("  over a bare SQLite commit of one row", ours / floor, 1.3, "×");
+    report.at_most("  relative to a bare SQLite commit of one row", ours / floor, 1.3, "×");
 
     // By one caller, by 64 threads, and by 64 callers of one event loop (each has one command under way), in turns.
     const CALLERS: usize = 64;
@@ -179,6 +179,6 @@ pub(super) fn commits(report: &mut Report) -> Result<()> {
     report.note("durable commands by one caller", format!("{one:.0} /s"));
     report.note("  by 64 threads", format!("{threads:.0} /s, {:.1} ×", threads / one));
     report.note("  by 64 callers of an event loop", format!("{served:.0} /s"));
-    report.at_least("    over those of one caller", served / one, 10.0, "×");
+    report.at_least("    relative to one caller", served / one, 10.0, "×");
     Ok(())
 }

@@ -6,7 +6,7 @@ mod listeners;
 mod load;
 mod server;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -32,7 +32,7 @@ const DRAWN_MAX: f64 = 1.0;
 const FRAME_MAX: f64 = 34.0;
 
 /// How much is measured.
-pub(super) struct Extent {
+pub(super) struct Workload {
     rounds: usize,
     /// Seconds of each load.
     seconds: u32,
@@ -43,7 +43,7 @@ pub(super) struct Extent {
     tasks: usize,
 }
 
-impl Extent {
+impl Workload {
     pub(super) const WHOLE: Self = Self { rounds: 3, seconds: 5, plans: 200, listeners: 500, tasks: 10_000 };
     pub(super) const QUICK: Self = Self { rounds: 1, seconds: 1, plans: 20, listeners: 500, tasks: 1_000 };
 }
@@ -53,21 +53,21 @@ fn waypost() -> PathBuf {
     binary(if cfg!(debug_assertions) { "debug" } else { "release" })
 }
 
-pub(super) fn run(report: &mut Report, extent: &Extent) -> Result<()> {
+pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     wrk()?;
-    answers(report, extent)?;
-    listening(report, extent)?;
+    answers(report, workload)?;
+    listening(report, workload)?;
     first_paint(report)?;
     drawing(report)
 }
 
 /// Reads and writes, turn by turn with the bare handler.
-fn answers(report: &mut Report, extent: &Extent) -> Result<()> {
+fn answers(report: &mut Report, workload: &Workload) -> Result<()> {
     let scratch = workspace("bench-http")?;
     write(&scratch, "read", 100, "noop", |number| before(number, 1))?;
     let server = Server::start(&waypost(), &scratch, &["--no-worker"])?;
     let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("read.json"))?)?;
-    for number in 0..extent.plans {
+    for number in 0..workload.plans {
         server.post("/plans", &serde_json::json!({ "id": format!("p{number}"), "plan": plan }))?;
     }
     let floor = Floor::start(&scratch)?;
@@ -82,9 +82,9 @@ fn answers(report: &mut Report, extent: &Extent) -> Result<()> {
     ];
     for (what, path, script, budget) in kinds {
         let (mut ours, mut bare, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        for _ in 0..extent.rounds {
+        for _ in 0..workload.rounds {
             let load = |site: &str, token: Option<&str>| {
-                Load { url: format!("{site}{path}"), token, script, seconds: extent.seconds }.run(&scratch)
+                Load { url: format!("{site}{path}"), token, script, seconds: workload.seconds }.run(&scratch)
             };
             let one = load(&server.api(), Some(server.token()))?;
             let other = load(&floor.site(), None)?;
@@ -92,17 +92,17 @@ fn answers(report: &mut Report, extent: &Extent) -> Result<()> {
             ours.push(one);
             bare.push(other);
         }
-        report.note(&format!("a bare axum handler on the same store, {what}"), rate(median(bare)));
+        report.note(&format!("baseline: bare axum handler on the same store, {what}"), rate(median(bare)));
         report.note(&format!("serve, {what}"), rate(median(ours)));
-        report.at_least("  over the bare handler", median(ratios), budget, "×");
+        report.at_least("  relative to the baseline", median(ratios), budget, "×");
     }
     let constant = Load {
         url: format!("{}/constant", floor.site()),
         token: None,
         script: None,
-        seconds: extent.seconds,
+        seconds: workload.seconds,
     };
-    report.note("  (axum with a constant answer)", rate(constant.run(&scratch)?));
+    report.note("  (axum with a constant response)", rate(constant.run(&scratch)?));
     Ok(())
 }
 
@@ -111,15 +111,15 @@ fn rate(per_second: f64) -> String {
 }
 
 /// A plan that runs while many listen, and the same alone.
-fn listening(report: &mut Report, extent: &Extent) -> Result<()> {
+fn listening(report: &mut Report, workload: &Workload) -> Result<()> {
     let (mut alone, mut together, mut slower) = (Vec::new(), Vec::new(), Vec::new());
     let (mut last, mut peak, mut quiet, mut events) = (Vec::new(), 0f64, 0f64, 0);
     let mut rates = Vec::new();
-    for round in 0..extent.rounds {
+    for round in 0..workload.rounds {
         let scratch = workspace("bench-http-listeners")?;
         // Layers, so that events tell of tasks that become ready, too.
-        write(&scratch, "heard", extent.tasks, "noop", |number| before(number, 100))?;
-        let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("heard.json"))?)?;
+        write(&scratch, "stream", workload.tasks, "noop", |number| before(number, 100))?;
+        let plan: Value = serde_json::from_slice(&std::fs::read(scratch.join("stream.json"))?)?;
         let server = Server::start(&waypost(), &scratch, &[])?;
         for id in ["warm", "alone", "together"] {
             server.post("/plans", &serde_json::json!({ "id": id, "plan": plan }))?;
@@ -128,25 +128,25 @@ fn listening(report: &mut Report, extent: &Extent) -> Result<()> {
         server.run_plan("warm")?;
         let seconds = server.run_plan("alone")?;
         quiet = quiet.max(peak_megabytes(server.process())?);
-        let listeners = Listeners::begin(&server, &scratch, extent.listeners)?;
+        let listeners = Listeners::begin(&server, &scratch, workload.listeners)?;
         let with = server.run_plan("together")?;
-        let heard = listeners.all_heard().with_context(|| format!("round {}", round + 1))?;
+        let delivery = listeners.wait_for_all().with_context(|| format!("round {}", round + 1))?;
         peak = peak.max(peak_megabytes(server.process())?);
         alone.push(seconds);
         together.push(with);
         slower.push(with / seconds);
-        rates.push(heard.events as f64 * extent.listeners as f64 / heard.seconds);
-        last.push(heard.seconds);
-        events = heard.events;
+        rates.push(delivery.events as f64 * workload.listeners as f64 / delivery.seconds);
+        last.push(delivery.seconds);
+        events = delivery.events;
     }
-    let (tasks, many) = (extent.tasks, extent.listeners);
-    report.note(&format!("serve, a plan of {tasks} tasks runs"), format!("{:.2} s", median(alone)));
+    let (tasks, many) = (workload.tasks, workload.listeners);
+    report.note(&format!("serve, run a plan of {tasks} tasks"), format!("{:.2} s", median(alone)));
     report.note(&format!("  while {many} listen"), format!("{:.2} s", median(together)));
-    report.note("  over the same alone", format!("{:.2} ×", median(slower)));
-    report.note(&format!("  each of {many} heard every event in order"), format!("{events} events"));
-    report.note("  the last of them heard the last, after the start", format!("{:.2} s", median(last)));
-    report.note("  events told to all of them together", rate(median(rates)));
-    report.note("  peak memory of the server with the plans, nobody listening", format!("{quiet:.0} MB"));
+    report.note("  relative to the same without listeners", format!("{:.2} ×", median(slower)));
+    report.note(&format!("  each of {many} received every event in order"), format!("{events} events"));
+    report.note("  from the start to the last event at the last listener", format!("{:.2} s", median(last)));
+    report.note("  events delivered to all listeners", rate(median(rates)));
+    report.note("  peak memory of the server without listeners", format!("{quiet:.0} MB"));
     report.at_most("  peak memory of the server", peak, MEMORY_MAX, "MB");
     Ok(())
 }
@@ -161,7 +161,7 @@ fn first_paint(report: &mut Report) -> Result<()> {
             let path = if path == "index.html" { "" } else { path };
             bytes += server.transferred(&format!("/{path}"), encoding)?;
         }
-        let what = format!("dashboard, first paint as it is sent ({encoding})");
+        let what = format!("dashboard, first paint transferred ({encoding})");
         report.at_most(&what, bytes as f64 / 1024.0, web::FIRST_PAINT_BYTES_MAX as f64 / 1024.0, "KB");
     }
     Ok(())
@@ -172,26 +172,13 @@ fn drawing(report: &mut Report) -> Result<()> {
     let figures = web::measured(&waypost())?;
     let figure = |name: &str| figures[name].as_f64().with_context(|| format!("no {name} in {figures}"));
     let shown = figure("thousand_drawn_ms")? / 1e3;
-    report.at_most("dashboard, 1,000 tasks are drawn after", shown, DRAWN_MAX, "s");
-    report.at_most("  a picture while it is moved, median", figure("thousand_frame_ms")?, FRAME_MAX, "ms");
-    report.note("  the longest of them", format!("{:.0} ms", figure("thousand_frame_max_ms")?));
-    report.note(
-        "  the longest time without an answer to the keys",
-        format!("{:.0} ms", figure("thousand_blocked_ms")?),
-    );
+    report.at_most("dashboard, time to draw 1,000 tasks", shown, DRAWN_MAX, "s");
+    report.at_most("  frame time while panning, median", figure("thousand_frame_ms")?, FRAME_MAX, "ms");
+    report.note("  longest frame", format!("{:.0} ms", figure("thousand_frame_max_ms")?));
+    report.note("  longest input delay", format!("{:.0} ms", figure("thousand_blocked_ms")?));
     let shown = figure("ten_thousand_shown_ms")? / 1e3;
-    report.at_most("dashboard, 10,000 tasks stand there by levels after", shown, 2.0 * DRAWN_MAX, "s");
-    report.note("  a level of it is drawn after", format!("{:.2} s", figure("ten_thousand_level_ms")? / 1e3));
-    report.at_most(
-        "  the longest time without an answer to the keys",
-        figure("ten_thousand_blocked_ms")?,
-        500.0,
-        "ms",
-    );
+    report.at_most("dashboard, time to show 10,000 tasks by level", shown, 2.0 * DRAWN_MAX, "s");
+    report.note("  time to draw one level", format!("{:.2} s", figure("ten_thousand_level_ms")? / 1e3));
+    report.at_most("  longest input delay", figure("ten_thousand_blocked_ms")?, 500.0, "ms");
     Ok(())
-}
-
-/// A store of a workspace.
-fn store_of(scratch: &Path) -> PathBuf {
-    scratch.join(".waypost/waypost.db")
 }

@@ -4,18 +4,19 @@
 //! Peers are measured from the moment when a fifth of their tasks is done, warm, until all are; ours from the write that makes
 //! a plan active until the plan is completed. Who waits for a figure looks at the store now and then; that counts for all.
 
-mod crew;
-mod ours;
+mod counting_proxy;
+mod cpu_time;
 mod peer;
 mod server;
-mod wire;
+mod waypost;
+mod workers;
 
 use anyhow::Result;
 
-use self::crew::{Cost, Delays};
-use self::ours::{Ours, SLOTS_EACH};
 use self::peer::Peer;
 use self::server::Server;
+use self::waypost::{SLOTS_EACH, Waypost};
+use self::workers::{Cost, Delays};
 use super::measure::{Report, median};
 use crate::python;
 
@@ -29,7 +30,7 @@ const TIMES_MORE: f64 = 5.0;
 const ROUND_TRIPS_MAX: f64 = 3.0;
 
 /// How much is measured.
-pub(super) struct Extent {
+pub(super) struct Workload {
     /// Tasks of a peer for each of its workers' numbers.
     peer_tasks: [usize; 3],
     own_tasks: usize,
@@ -40,7 +41,7 @@ pub(super) struct Extent {
     seconds: f64,
 }
 
-impl Extent {
+impl Workload {
     pub(super) const WHOLE: Self = Self {
         peer_tasks: [2_000, 4_000, 4_000],
         own_tasks: 20_000,
@@ -52,17 +53,17 @@ impl Extent {
         Self { peer_tasks: [1_000, 1_500, 2_000], own_tasks: 20_000, programs: 500, rounds: 1, seconds: 2.0 };
 }
 
-pub(super) fn run(report: &mut Report, extent: &Extent) -> Result<()> {
+pub(super) fn run(report: &mut Report, workload: &Workload) -> Result<()> {
     let python = python::with_packages("python-postgres", PACKAGES)?;
     let server = Server::start()?;
     let peers = [Peer::dbos(&python)?, Peer::procrastinate(&python)?];
     let mut best = Best::default();
     for (place, workers) in WORKERS.into_iter().enumerate() {
-        best = one_width(report, &server, &peers, extent, workers, extent.peer_tasks[place])?;
+        best = one_width(report, &server, &peers, workload, workers, workload.peer_tasks[place])?;
     }
-    several_plans(report, &server, extent)?;
-    wires(report, &server, &peers, extent)?;
-    delays(report, &server, &peers, extent, &best)
+    several_plans(report, &server, workload)?;
+    wires(report, &server, &peers, workload)?;
+    delays(report, &server, &peers, workload, &best)
 }
 
 /// Tasks a second with the largest number of workers.
@@ -77,20 +78,20 @@ fn one_width(
     report: &mut Report,
     server: &Server,
     peers: &[Peer; 2],
-    extent: &Extent,
+    workload: &Workload,
     workers: usize,
     tasks: usize,
 ) -> Result<Best> {
     let (mut own, mut theirs) = (Vec::new(), [Vec::new(), Vec::new()]);
-    for _ in 0..extent.rounds {
-        own.push(Ours::new(server)?.run(workers, &[extent.own_tasks], "noop")?);
+    for _ in 0..workload.rounds {
+        own.push(Waypost::new(server)?.run(workers, &[workload.own_tasks], "noop")?);
         for (peer, costs) in peers.iter().zip(&mut theirs) {
             costs.push(peer.run(server, workers, tasks)?);
         }
     }
     let words = |cost: &Cost| {
         let (rate, core) = (cost.per_second(), cost.per_core());
-        format!("{rate:.0}/s, {core:.0} a core, {:.3} commits each", cost.commits_each())
+        format!("{rate:.0}/s, {core:.0} per core, {:.3} commits per task", cost.commits_each())
     };
     let middle = |costs: &[Cost]| {
         let core = median(costs.iter().map(Cost::per_core).collect());
@@ -109,37 +110,37 @@ fn one_width(
     let (core, per_second) = middle(&own);
     best.ours = per_second;
     report.note(&at("waypost"), words(&own[own.len() / 2]));
-    let what = format!("  a core over the better of them, {workers} workers on one plan");
+    let what = format!("  per core, relative to the better of the two, {workers} workers on one plan");
     report.at_least(&what, core / better, TIMES_MORE, "×");
     Ok(best)
 }
 
 /// Workers that share several plans.
-fn several_plans(report: &mut Report, server: &Server, extent: &Extent) -> Result<()> {
+fn several_plans(report: &mut Report, server: &Server, workload: &Workload) -> Result<()> {
     const PLANS: usize = 8;
-    let cost = Ours::new(server)?.run(16, &[extent.own_tasks / PLANS; PLANS], "noop")?;
-    let words = format!("{:.0}/s, {:.0} a core", cost.per_second(), cost.per_core());
+    let cost = Waypost::new(server)?.run(16, &[workload.own_tasks / PLANS; PLANS], "noop")?;
+    let words = format!("{:.0}/s, {:.0} per core", cost.per_second(), cost.per_core());
     report.note("waypost, 16 workers on 8 plans: completions", words);
     Ok(())
 }
 
 /// What a task costs on the wire, counted between the workers and the server.
-fn wires(report: &mut Report, server: &Server, peers: &[Peer; 2], extent: &Extent) -> Result<()> {
+fn wires(report: &mut Report, server: &Server, peers: &[Peer; 2], workload: &Workload) -> Result<()> {
     for (executor, tasks, what) in
-        [("noop", extent.own_tasks, "no work"), ("true", extent.programs, "/bin/true")]
+        [("noop", workload.own_tasks, "no work"), ("true", workload.programs, "/bin/true")]
     {
-        let counted = Ours::new(server)?.counted(16, tasks, executor)?;
-        let what = format!("waypost, one plan, 16 workers, {what}: round trips a task");
+        let counted = Waypost::new(server)?.counted(16, tasks, executor)?;
+        let what = format!("waypost, one plan, 16 workers, {what}: round trips per task");
         report.at_most(&what, counted.trips_each(), ROUND_TRIPS_MAX, "");
-        report.note("  statements a task", format!("{:.3}", counted.statements_each()));
+        report.note("  statements per task", format!("{:.3}", counted.statements_each()));
     }
-    let few = Ours::new(server)?.with_slots(SLOTS_EACH).counted(16, extent.programs, "true")?;
+    let few = Waypost::new(server)?.with_slots(SLOTS_EACH).counted(16, workload.programs, "true")?;
     let words = format!("{:.2}, {:.1}", few.trips_each(), few.statements_each());
-    report.note("  the same with 4 slots for all 16: round trips, statements a task", words);
+    report.note("  same with 4 slots shared by all 16: round trips, statements per task", words);
     for peer in peers {
-        let counted = peer.counted(server, 16, extent.peer_tasks[0])?;
+        let counted = peer.counted(server, 16, workload.peer_tasks[0])?;
         let words = format!("{:.1}, {:.1}", counted.trips_each(), counted.statements_each());
-        report.note(&format!("{}, 16 workers: round trips, statements a task", peer.name), words);
+        report.note(&format!("{}, 16 workers: round trips, statements per task", peer.name), words);
     }
     Ok(())
 }
@@ -149,7 +150,7 @@ fn delays(
     report: &mut Report,
     server: &Server,
     peers: &[Peer; 2],
-    extent: &Extent,
+    workload: &Workload,
     best: &Best,
 ) -> Result<()> {
     const IDLE_PER_SECOND: f64 = 20.0;
@@ -158,11 +159,14 @@ fn delays(
         ("at half load", [best.ours / 2.0, best.peers[0] / 2.0, best.peers[1] / 2.0]),
     ] {
         let [own, theirs @ ..] = rates;
-        let found = Ours::new(server)?.delays(WORKERS_OF_DELAYS, own, extent.seconds)?;
-        report.note(&format!("waypost, 4 workers {load}: dispatch, median and p99"), found.words());
+        let found = Waypost::new(server)?.delays(WORKERS_OF_DELAYS, own, workload.seconds)?;
+        report.note(&format!("waypost, 4 workers {load}: dispatch, median and p99"), found.describe());
         for (peer, rate) in peers.iter().zip(theirs) {
-            let found: Delays = peer.delays(server, WORKERS_OF_DELAYS, rate, extent.seconds)?;
-            report.note(&format!("{}, 4 workers {load}: dispatch, median and p99", peer.name), found.words());
+            let found: Delays = peer.delays(server, WORKERS_OF_DELAYS, rate, workload.seconds)?;
+            report.note(
+                &format!("{}, 4 workers {load}: dispatch, median and p99", peer.name),
+                found.describe(),
+            );
         }
     }
     Ok(())

@@ -4,17 +4,17 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 use nix::sys::resource::{UsageWho, getrusage};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_testkit::layered;
 
 use super::measure::{Report, median};
-use crate::run::{output, workshop};
+use crate::exec::{cache_dir, output};
 use crate::test::binary;
 
 const RUNS: usize = 31;
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
-    let scratch = workshop().join("bench-process");
+    let scratch = cache_dir().join("bench-process");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -22,7 +22,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     let waypost = binary("release");
     let file = scratch.join("plan.json");
     let draft = layered(10_000, 3, 1_000, 7);
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
     let call = |arguments: &[&str]| {
         let mut command = Command::new(&waypost);
@@ -32,7 +32,7 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     output(&mut call(&["import", "--id", "big", &file.display().to_string()]))?;
 
     let nothing = cpu(|| Command::new("/bin/true"), RUNS)?;
-    report.note("a process that does nothing (/bin/true)", format!("{nothing:.2} ms"));
+    report.note("baseline: /bin/true", format!("{nothing:.2} ms"));
     let figures: [(&str, Vec<String>); 4] = [
         ("list", vec!["list".into()]),
         ("show", vec!["show".into(), "big".into()]),

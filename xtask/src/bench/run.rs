@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::json;
 
 use super::measure::{Bare, Report, median, peak_megabytes, timed};
-use crate::run::workshop;
+use crate::exec::cache_dir;
 use crate::test::binary;
 
 /// Processes of one measurement.
@@ -25,7 +25,7 @@ const WIDTH: usize = 2;
 
 /// An empty workspace whose configuration has an executor that runs `/bin/true`.
 pub(super) fn workspace(name: &str) -> Result<PathBuf> {
-    let scratch = workshop().join(name);
+    let scratch = cache_dir().join(name);
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
@@ -44,29 +44,42 @@ pub(super) fn run(report: &mut Report) -> Result<()> {
     let layers = |number: usize| (0..3).flat_map(|step| before(number, 100 + step)).collect();
     write(&scratch, "layered", PROCESSES, "true", layers)?;
 
-    let mut rounds = Rounds::default();
+    let mut rounds = Measurements::default();
     for _ in 0..ROUNDS {
         rounds.turn(&scratch)?;
     }
-    let Rounds { floors, talking, many, layered, alone, commits, chains, instants, instant_chains } = rounds;
-    report.note("a bare start of /bin/true, 2 at the same time", micros(median(floors)));
+    let Measurements { floors, talking, many, layered, alone, commits, chains, instants, instant_chains } =
+        rounds;
+    report.note("baseline: /bin/true, 2 in parallel", micros(median(floors)));
     report.note(
-        "  with its job on stdin, and stdout and stderr read: over that",
+        "  with stdin written, stdout and stderr read: relative to the baseline",
         format!("{:.2} ×", median(talking)),
     );
-    report.at_most("run, 10,000 independent /bin/true, 2 in flight: over that", median(many), 1.2, "×");
-    report.at_most("run, 100 layers of 100, 3 dependencies each: over that", median(layered), 1.2, "×");
+    report.at_most(
+        "run, 10,000 independent /bin/true, 2 in parallel: relative to the baseline",
+        median(many),
+        1.2,
+        "×",
+    );
+    report.at_most(
+        "run, 100 layers of 100, 3 dependencies each: relative to the baseline",
+        median(layered),
+        1.2,
+        "×",
+    );
     let (alone, commit, chain) = (median(alone), median(commits), median(chains));
-    report.note("a bare start of /bin/true, one after the other", micros(alone));
-    report.note("a bare SQLite commit of one row", micros(commit));
-    report.note("run, a chain of 1,000 /bin/true, each", micros(chain));
-    report.at_most("  over a start and a commit", chain / (alone + commit), 1.3, "×");
-    report
-        .note("  from an end to the next start, over a commit", format!("{:.1} ×", (chain - alone) / commit));
+    report.note("baseline: /bin/true, one at a time", micros(alone));
+    report.note("baseline: SQLite commit of one row", micros(commit));
+    report.note("run, a chain of 1,000 /bin/true, per task", micros(chain));
+    report.at_most("  relative to one start and one commit", chain / (alone + commit), 1.3, "×");
+    report.note(
+        "  from one end to the next start, relative to a commit",
+        format!("{:.1} ×", (chain - alone) / commit),
+    );
     report.at_least("run, durable completions of tasks without work", median(instants), 20_000.0, "/s");
     let next = median(instant_chains);
     report.at_most(
-        "run, tasks without work: from an end to the next start, over a commit",
+        "run, tasks without work: from one end to the next start, relative to a commit",
         next / commit,
         1.5,
         "×",
@@ -82,7 +95,7 @@ fn micros(seconds: f64) -> String {
 
 /// What was measured, turn by turn, so that whatever else the machine does hits all of it.
 #[derive(Default)]
-struct Rounds {
+struct Measurements {
     /// Seconds for one bare start, several at the same time.
     floors: Vec<f64>,
     /// Starts that are spoken to as the worker contract has it, with nothing recorded, over the bare ones.
@@ -100,7 +113,7 @@ struct Rounds {
     instant_chains: Vec<f64>,
 }
 
-impl Rounds {
+impl Measurements {
     fn turn(&mut self, scratch: &Path) -> Result<()> {
         let one = floor(PROCESSES, WIDTH, bare_start)?;
         let many = ours(scratch, "many")?;

@@ -9,17 +9,19 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Actor, Command as Order, Plan, PlanId, Timestamp};
-use waypost_dialects::{Dialect, Form};
+use waypost_formats::{Dialect, Form};
 use waypost_store::watch_file;
 use waypost_testkit::layered;
-use waypost_tui::app::{Answer, App, Loaded, Message, PlanKey, Screen, Settings, update};
+use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
 use waypost_tui::keys::Keys;
+use waypost_tui::messages::{Message, Reply};
+use waypost_tui::plan::{LoadedPlan, PlanKey};
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
-use waypost_tui::view;
 
 use super::measure::{Report, median, timed};
-use crate::run::{output, workshop};
+use crate::exec::{cache_dir, output};
 use crate::test::binary;
 
 /// Tasks of the plan.
@@ -29,15 +31,15 @@ const KEYS: usize = 300;
 /// Milliseconds of processor time that one key may cost.
 const BUDGET: f64 = 10.0;
 /// How long the program may take to draw its first screen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(super) fn run(report: &mut Report) -> Result<()> {
-    thinking(report)?;
+    update_and_draw(report)?;
     whole(report)
 }
 
-/// The thinking and the painting alone, without any terminal.
-fn thinking(report: &mut Report) -> Result<()> {
+/// Update and draw alone, without a terminal.
+fn update_and_draw(report: &mut Report) -> Result<()> {
     let (id, now) = (PlanId::new("big")?, Timestamp::from_micros(1_800_000_000_000_000));
     let mut plan = Plan::blank(id.clone());
     let create = Order::Create { draft: Box::new(layered(TASKS, 3, 1_000, 7)), approval_required: None };
@@ -53,20 +55,20 @@ fn thinking(report: &mut Report) -> Result<()> {
         let key = PlanKey { store: 0, id: id.clone() };
         let editor = Screen::Editor(Box::new(Editor::new(key.clone())));
         let (mut app, _) = App::new(settings, editor, now, (columns, rows));
-        let loaded = Ok(Box::new(Loaded::of(&plan)));
-        update(&mut app, Message::Answer(Answer::Plan { plan: key, loaded }));
+        let loaded = Ok(Box::new(LoadedPlan::of(&plan)));
+        update(&mut app, Message::Reply(Reply::Plan { plan: key, loaded }));
         let mut terminal = Terminal::new(TestBackend::new(columns, rows))?;
         let mut samples = Vec::new();
         for number in 0..KEYS {
             let code = if number % 3 == 0 { KeyCode::PageDown } else { KeyCode::Down };
             let (drawn, took) = timed(|| {
                 update(&mut app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-                terminal.draw(|frame| view::draw(&app, frame)).map(drop)
+                terminal.draw(|frame| render(&app, frame)).map(drop)
             });
             drawn?;
             samples.push(took.as_secs_f64() * 1e3);
         }
-        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: one key, thought and painted");
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: one key, update and draw");
         report.at_most(&what, median(samples), BUDGET, "ms");
     }
     Ok(())
@@ -74,14 +76,14 @@ fn thinking(report: &mut Report) -> Result<()> {
 
 /// The whole program in a terminal of tmux.
 fn whole(report: &mut Report) -> Result<()> {
-    let scratch = workshop().join("bench-tui");
+    let scratch = cache_dir().join("bench-tui");
     if scratch.exists() {
         std::fs::remove_dir_all(&scratch)?;
     }
     std::fs::create_dir_all(&scratch)?;
     let file = scratch.join("plan.json");
     let draft = layered(TASKS, 3, 1_000, 7);
-    std::fs::write(&file, waypost_dialects::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
+    std::fs::write(&file, waypost_formats::write(&draft, Dialect::Native, Form::AsRead)?.text)?;
     let store = format!("sqlite:{}", scratch.join("waypost.db").display());
     let waypost = binary("release");
     let file = file.display().to_string();
@@ -100,7 +102,7 @@ fn whole(report: &mut Report) -> Result<()> {
         let pane = Pane::open(&scratch, columns, rows, &line)?;
         let found = pane.scroll();
         pane.close();
-        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: processor time of one key, as a process");
+        let what = format!("tui, {TASKS} tasks, {columns}×{rows}: processor time of one key, whole process");
         report.at_most(&what, found?, BUDGET, "ms");
     }
     Ok(())
@@ -137,15 +139,15 @@ impl<'a> Pane<'a> {
             before = cpu_milliseconds(process)?.max(before);
         }
         let spent = self.at_rest(process)? - begun;
-        ensure!(spent > 0.0, "the keys were not heard");
+        ensure!(spent > 0.0, "the program did not react to the keys");
         Ok(spent / KEYS as f64)
     }
 
     fn wait_for(&self, text: &str) -> Result<()> {
         let begun = Instant::now();
         while !self.tmux(&["capture-pane", "-p"])?.contains(text) {
-            if begun.elapsed() > PATIENCE {
-                bail!("the program shows no {text:?} within {PATIENCE:?}");
+            if begun.elapsed() > START_TIMEOUT {
+                bail!("the screen did not show {text:?} within {START_TIMEOUT:?}");
             }
             pause(self.scratch)?;
         }

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use super::Place;
 use super::server::Server;
+use super::workspace::Workspace;
+use crate::exec::output;
 use crate::npm::Packages;
-use crate::run::output;
 
 const SKIPS: &str = include_str!("conformance-skips.yml");
 const BEARER: &str = include_str!("bearer.mjs");
@@ -18,23 +18,23 @@ pub(super) fn run(packages: &Packages, waypost: &Path) -> Result<()> {
     let known = scenarios(&output(packages.run("conformance").args(["list", "--server"]))?);
     let skips = skips()?;
     if let Some(gone) = skips.iter().find(|skip| !known.contains(skip)) {
-        bail!("conformance-skips.yml lists {gone}, and the suite has no such scenario: take it out");
+        bail!("conformance-skips.yml lists {gone}, which the suite does not have: remove it");
     }
-    let place = Place::empty("conformance")?;
-    let server = Server::start(waypost, &place, &["native"], &["conformance"])?;
+    let workspace = Workspace::empty("conformance")?;
+    let server = Server::start(waypost, &workspace, &["native"], &["conformance"])?;
     let bearer = packages.home().join("bearer.mjs");
     std::fs::write(&bearer, BEARER)?;
-    let listed = place.write("skips.yml", SKIPS)?;
+    let listed = workspace.write("skips.yml", SKIPS)?;
     let mut suite = packages.node();
     suite.arg("--import").arg(&bearer).arg(packages.program("conformance"));
-    place.enter(&mut suite);
+    workspace.enter(&mut suite);
     suite.args(["server", "--suite", "all", "--url", server.url(), "--expected-failures"]).arg(listed);
     suite.env("WAYPOST_TOKEN", &server.tokens()[0]);
     let begin = Instant::now();
-    let said = suite.output().context("cannot start the conformance suite")?;
-    if !said.status.success() {
-        println!("{}{}", String::from_utf8_lossy(&said.stdout), String::from_utf8_lossy(&said.stderr));
-        bail!("the conformance suite failed; scenarios that cannot apply belong into conformance-skips.yml");
+    let output = suite.output().context("cannot start the conformance suite")?;
+    if !output.status.success() {
+        println!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        bail!("the conformance suite failed; list scenarios that cannot apply in conformance-skips.yml");
     }
     let (applies, all) = (known.len() - skips.len(), known.len());
     let seconds = begin.elapsed().as_secs_f64();

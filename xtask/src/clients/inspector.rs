@@ -7,9 +7,9 @@ use std::time::Instant;
 use anyhow::{Context, Result, anyhow, bail};
 use serde_json::{Value, json};
 
-use super::Place;
+use super::workspace::Workspace;
+use crate::exec::output;
 use crate::npm::Packages;
-use crate::run::output;
 
 /// What is looked at of a set of tools: a call that makes a plan, and one that reads it.
 struct Set {
@@ -31,7 +31,7 @@ fn sets() -> Vec<Set> {
     vec![
         Set {
             name: "native",
-            tools: &crate::hosts::TOOLS,
+            tools: &crate::agent_hosts::TOOLS,
             make: (
                 "plan_create",
                 json!({ "title": TITLE, "tasks": ["Look", { "description": "Say", "depends_on": ["t1"] }] }),
@@ -97,7 +97,7 @@ pub(super) fn run(packages: &Packages, waypost: &Path) -> Result<()> {
         let checks = sets().into_iter().map(|set| scope.spawn(move || check(packages, waypost, &set)));
         let checks: Vec<_> = checks.collect();
         for check in checks {
-            check.join().map_err(|_| anyhow!("a check of the Inspector panicked"))??;
+            check.join().map_err(|_| anyhow!("an Inspector check panicked"))??;
         }
         Ok(())
     })?;
@@ -106,15 +106,15 @@ pub(super) fn run(packages: &Packages, waypost: &Path) -> Result<()> {
 }
 
 fn check(packages: &Packages, waypost: &Path, set: &Set) -> Result<()> {
-    let place = Place::empty(&format!("inspector-{}", set.name))?;
-    let inspector = Inspector { packages, waypost, place: &place, toolset: set.name };
-    inspector.check(set).with_context(|| format!("the Inspector with the toolset {}", set.name))
+    let workspace = Workspace::empty(&format!("inspector-{}", set.name))?;
+    let inspector = Inspector { packages, waypost, workspace: &workspace, toolset: set.name };
+    inspector.check(set).with_context(|| format!("MCP Inspector, toolset {}", set.name))
 }
 
 struct Inspector<'a> {
     packages: &'a Packages,
     waypost: &'a Path,
-    place: &'a Place,
+    workspace: &'a Workspace,
     toolset: &'a str,
 }
 
@@ -153,9 +153,9 @@ impl Inspector<'_> {
         let text =
             read.pointer("/contents/0/text").and_then(Value::as_str).context("resources/read: no text")?;
         let plan: Value =
-            serde_json::from_str(text).with_context(|| format!("{address} is no JSON: {text}"))?;
+            serde_json::from_str(text).with_context(|| format!("{address} is not JSON: {text}"))?;
         if plan["title"] != TITLE {
-            bail!("{address} has another title: {plan}");
+            bail!("{address} has the wrong title: {plan}");
         }
         Ok(())
     }
@@ -190,9 +190,9 @@ impl Inspector<'_> {
 
     fn ask(&self, method: &str, options: &[&str]) -> Result<Value> {
         let mut command: Command = self.packages.run("inspector");
-        self.place.enter(&mut command);
+        self.workspace.enter(&mut command);
         command.args(["--cli", "--format", "json", "--method", method]).args(options).arg("--cwd");
-        command.arg(&self.place.workspace).arg("--").arg(self.waypost);
+        command.arg(&self.workspace.folder).arg("--").arg(self.waypost);
         command.args(["mcp", "--toolset", self.toolset, "--agent", "inspector"]);
         let answer: Value = serde_json::from_str(&output(&mut command)?)?;
         Ok(answer["result"].clone())

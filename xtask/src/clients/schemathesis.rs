@@ -5,10 +5,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::Place;
 use super::server::Server;
+use super::workspace::Workspace;
+use crate::exec::{must, program};
 use crate::python;
-use crate::run::{must, program};
 
 const PACKAGES: &[&str] = &["schemathesis==4.32.5"];
 /// How long it may look for something.
@@ -18,17 +18,17 @@ const EXAMPLES_MAX: &str = "25";
 
 pub(super) fn run(waypost: &Path) -> Result<()> {
     let python = python::with_packages("python-schemathesis", PACKAGES)?;
-    let place = Place::empty("schemathesis")?;
-    let server = Server::start(waypost, &place, &["native"], &["tester"])?;
+    let workspace = Workspace::empty("schemathesis")?;
+    let server = Server::start(waypost, &workspace, &["native"], &["tester"])?;
     let site = server.url().trim_end_matches("/mcp");
     let token = server.tokens().first().context("no token")?;
     let mut send = program(python.with_file_name("schemathesis"));
-    place.enter(&mut send);
+    workspace.enter(&mut send);
     send.arg("run").arg(format!("{site}/api/v1/openapi.json"));
     send.args(["--header", &format!("Authorization: Bearer {token}")]);
     // Streams do not end by themselves.
     send.args(["--exclude-path", "/api/v1/events", "--exclude-path-regex", "/log$"]);
     send.args(["--checks", "not_a_server_error", "--max-examples", EXAMPLES_MAX, "--max-time", SECONDS_MAX]);
     send.args(["--request-timeout", "10", "--no-color"]);
-    must("the API bears what Schemathesis sends", &mut send)
+    must("fuzz the HTTP API (Schemathesis)", &mut send)
 }

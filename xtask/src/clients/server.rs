@@ -6,9 +6,9 @@ use std::process::{Child, Command};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use super::Place;
-use crate::run::output;
-use crate::serving;
+use super::workspace::Workspace;
+use crate::exec::output;
+use crate::server;
 
 /// A server that ends with this.
 pub(super) struct Server {
@@ -19,10 +19,15 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts one with these sets of tools, for these agents.
-    pub(super) fn start(waypost: &Path, place: &Place, toolsets: &[&str], agents: &[&str]) -> Result<Self> {
+    pub(super) fn start(
+        waypost: &Path,
+        workspace: &Workspace,
+        toolsets: &[&str],
+        agents: &[&str],
+    ) -> Result<Self> {
         let waypost = || {
             let mut command = Command::new(waypost);
-            place.enter(&mut command);
+            workspace.enter(&mut command);
             command
         };
         let mut tokens = Vec::new();
@@ -36,7 +41,7 @@ impl Server {
         let mut serve = waypost();
         serve.args(["--json", "serve", "--listen", "127.0.0.1:0", "--toolset", &toolsets.join(",")]);
         let (child, url) =
-            serving::start(&mut serve, &place.workspace, |said| Some(said["url"].as_str()?.to_owned()))?;
+            server::start(&mut serve, &workspace.folder, |said| Some(said["url"].as_str()?.to_owned()))?;
         Ok(Self { child, url, tokens })
     }
 

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inside, Marks, Plan, Verdict};
+use super::Plan;
+use super::changes::{Marks, Noted};
+use super::slot::{Inside, Verdict};
 use crate::{Event, Phase, Status, TaskId, Timestamp};
 
 /// Something that followed from events and that no event says by itself.
@@ -128,17 +130,6 @@ impl Consequence {
     }
 }
 
-/// What has changed while somebody wanted to know; a task may stand in a list more than once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Noted {
-    /// Tasks, and what they were before each change.
-    pub(super) statuses: Vec<(u32, Status)>,
-    /// Tasks that came into the ready set, or left it.
-    pub(super) readiness: Vec<u32>,
-    /// Tasks that began or ceased to ask a person.
-    pub(super) asking: Vec<u32>,
-}
-
 impl Plan {
     /// The same as [`Plan::advance`] for whoever wants to hear what followed. They always come in the same order.
     pub fn advance_telling(&mut self, events: &[Event], at: Timestamp) -> Vec<Consequence> {
@@ -253,4 +244,12 @@ fn change_of_phase(before: Phase, after: Phase) -> Option<Consequence> {
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => None,
     }
+}
+
+/// The names of all events, derived ones included, in alphabetical order.
+pub fn event_kinds() -> Vec<&'static str> {
+    let mut kinds: Vec<&str> = Event::KINDS.into_iter().chain(Consequence::KINDS).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    kinds
 }

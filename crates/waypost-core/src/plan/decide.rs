@@ -5,7 +5,8 @@ mod edit;
 mod graph;
 mod question;
 
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::slot::{Inside, NONE, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
     TaskId, Timestamp, When, Wrong, limits,
@@ -15,6 +16,13 @@ use crate::{
 const NAMES_MAX: usize = 20;
 
 type Decision = Result<Vec<Event>, Refusal>;
+
+/// When whoever takes a task begins to work on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    Now,
+    Later,
+}
 
 impl Plan {
     /// Says which events follow when `by` asks for `command` at `at`. No events: it is as asked already.
@@ -73,13 +81,17 @@ impl Plan {
                 Phase::Active => Ok(Vec::new()),
                 phase => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
             },
-            Command::StartTask { task, worker } => self.decide_start(by, at, task, worker),
+            Command::StartTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Now),
+            Command::QueueTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Later),
+            Command::RecordStart { task, attempt, started_at } => {
+                self.decide_record_start(by, at, task, *attempt, *started_at)
+            }
             Command::ReportProgress { task, attempt, progress } => {
                 let number = self.number(task)?;
-                self.is_latest_attempt(number, *attempt)?;
                 within("bytes of the progress", progress.len(), limits::TEXT_BYTES_MAX, task)?;
                 match self.slot(number).status {
                     Status::Running => {
+                        self.speaks_for(by, number, *attempt)?;
                         Ok(vec![Event::TaskProgressed { task: task.clone(), progress: progress.clone() }])
                     }
                     status => Err(self.wrong_status(number, status, "reported on")),

@@ -28,7 +28,7 @@ fn every_command_stands_in_one_of_the_tables() {
     let mut names: Vec<&str> = commands.map(|(_, _, command)| command.name()).collect();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), 33, "{names:?}");
+    assert_eq!(names.len(), 35, "{names:?}");
 }
 
 /// What a command did, in a cell's few characters.
@@ -90,6 +90,7 @@ enum Stand {
     Ready,
     Reported,
     Asking,
+    Queued,
     Running,
     Done,
     Failed,
@@ -99,11 +100,12 @@ enum Stand {
 }
 
 impl Stand {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Blocked,
         Self::Ready,
         Self::Reported,
         Self::Asking,
+        Self::Queued,
         Self::Running,
         Self::Done,
         Self::Failed,
@@ -118,6 +120,7 @@ impl Stand {
             Self::Ready => "ready",
             Self::Reported => "reported",
             Self::Asking => "asking",
+            Self::Queued => "queued",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -144,6 +147,7 @@ impl Stand {
             Self::Ready
             | Self::Reported
             | Self::Asking
+            | Self::Queued
             | Self::Running
             | Self::Done
             | Self::Failed
@@ -154,6 +158,9 @@ impl Stand {
         }
         match self {
             Self::Blocked | Self::Ready | Self::SkippedAlong => {}
+            Self::Queued => {
+                desk.does(ask::queue("x"));
+            }
             Self::Running => {
                 desk.does(ask::start("x"));
             }
@@ -223,7 +230,13 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
     vec![
         ("`start_task`", worker(), ask::start("x")),
         ("`start_task`, by an agent", agent(), ask::start("x")),
-        ("`report_progress`", worker(), Command::ReportProgress { task: id("x"), attempt, progress }),
+        ("`queue_task`", worker(), ask::queue("x")),
+        ("`record_start`", worker(), Command::RecordStart { task: id("x"), attempt, started_at: at(50) }),
+        (
+            "`report_progress`",
+            worker(),
+            Command::ReportProgress { task: id("x"), attempt: Some(attempt), progress },
+        ),
         ("`finish_task` done, by whoever runs it", worker(), finish_attempt(attempt, done())),
         ("`finish_task` failed, by whoever runs it", worker(), finish_attempt(attempt, failed())),
         ("`finish_task` skipped, by whoever runs it", worker(), finish_attempt(attempt, skipped())),
@@ -279,6 +292,8 @@ fn add_below(parent: &str) -> Command {
 fn is_about_a_task(command: &Command) -> bool {
     match command {
         Command::StartTask { .. }
+        | Command::QueueTask { .. }
+        | Command::RecordStart { .. }
         | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }

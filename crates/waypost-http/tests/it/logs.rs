@@ -67,7 +67,7 @@ fn at_work() -> (Desk, std::path::PathBuf) {
     desk.post("/plans/p/actions/start", &json!({})).ok();
     desk.post("/plans/p/tasks/a/actions/claim", &json!({})).ok();
     let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("a").unwrap());
-    let path = waypost_engine::log_path(&desk.folder.path().join("logs"), &plan, &task, 1);
+    let path = waypost_store::log_path(&desk.folder.path().join("logs"), &plan, &task, 1);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     (desk, path)
 }

@@ -1,13 +1,12 @@
-//! What a writer is told who knew an older version: who wrote since, which versions, and how much differs. Nothing was
-//! written then.
+//! Version conflicts: who wrote since, which versions, and how much differs. Nothing was written.
 
 use serde_json::{Value, json};
 use waypost_core::{DiffStat, Plan, PlanId};
 use waypost_store::{Conflict, Entry};
 
-use super::name::Known;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::name::KnownVersion;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Versions that an answer names.
 const VERSIONS_NAMED_MAX: usize = 20;
@@ -16,17 +15,17 @@ const VERSIONS_NAMED_MAX: usize = 20;
 const RETRY: &str = "re-read the plan and retry";
 
 /// A conflict, in docker-agent's words and with what changed since.
-pub(super) fn refused(
+pub(super) fn version_conflict(
     call: &Call,
     name: &str,
-    known: Known,
+    known: KnownVersion,
     conflict: &Conflict,
-) -> Result<Refused, Refused> {
+) -> Result<ToolError, ToolError> {
     if !(1..conflict.current).contains(&known.version) {
         // A version that never was: there is nothing to compare with.
         return Ok(mismatch(name, known, conflict.current, RETRY));
     }
-    let entries = call.workspace.plans.history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
+    let entries = call.workspace.plans().history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
     let stat = DiffStat::of(&conflict.differences);
     let mut since = writers(&entries);
     let named = entries.last().map_or(known.version, |last| last.version);
@@ -47,25 +46,25 @@ pub(super) fn refused(
 pub(super) fn absent(
     call: &Call,
     name: &str,
-    known: Known,
+    known: KnownVersion,
     deleted: Option<&PlanId>,
-) -> Result<Refused, Refused> {
+) -> Result<ToolError, ToolError> {
     let mut hint = RETRY.to_owned();
     if let Some(id) = deleted {
-        let version = call.workspace.plans.look(id, Plan::version)?;
-        let last = call.workspace.plans.history(id, version.saturating_sub(1), 1)?;
+        let version = call.workspace.plans().look(id, Plan::version)?;
+        let last = call.workspace.plans().history(id, version.saturating_sub(1), 1)?;
         let by = last.first().map(|entry| format!(" by {}", entry.actor)).unwrap_or_default();
         hint.push_str(&format!(". It was deleted{by} in version {version}"));
     }
     Ok(mismatch(name, known, 0, &hint))
 }
 
-fn mismatch(name: &str, known: Known, current: u64, hint: &str) -> Refused {
-    let Known { version, word } = known;
+fn mismatch(name: &str, known: KnownVersion, current: u64, hint: &str) -> ToolError {
+    let KnownVersion { version, word } = known;
     let message = format!(
         "version conflict on plan {name:?}: last_known_{word} {version} does not match current {word} {current}"
     );
-    Refused::new(message, hint)
+    ToolError::new(message, hint)
         .with_fact("code", "conflict")
         .with_fact("last_known_version", version)
         .with_fact("version", current)

@@ -1,6 +1,6 @@
 use waypost_core::{Command, Digest, Outcome, TaskSpec};
+use waypost_llm::token_estimate::estimate;
 use waypost_planner::digest::{LIST_MAX, SUMMARY_WORDS_MAX};
-use waypost_planner::tokens::estimate;
 use waypost_planner::{Digested, Digesting, Fidelity, GaveUp, Manner, NoDigest, Repair};
 use waypost_testkit::{id, plan_of};
 

@@ -1,5 +1,5 @@
+use waypost_llm::token_estimate::estimate_ask;
 use waypost_planner::budget::ANSWER_TOKENS_MIN;
-use waypost_planner::tokens::estimate_ask;
 use waypost_planner::{Ask, Bound, Broken, Budget, Generate, Limits, Manner, Price, Spent, Wanted};
 
 fn ask() -> Ask {

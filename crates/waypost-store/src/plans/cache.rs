@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
 
-use super::kept::{Kept, keep};
-use crate::record::{Entry, Pruned, Wait};
+use super::recent_versions::{Kept, keep};
+use crate::rows::{Entry, Pruned, Wait};
 use crate::store::{Read, StoreError};
 
 /// Plans that a process keeps in memory at the most.

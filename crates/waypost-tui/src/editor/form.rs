@@ -1,10 +1,10 @@
-//! The form of one task: what its author says of it, typed and chosen. Changes nothing before it is kept.
+//! The form of one task. Changes nothing before it is accepted.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
 
-use crate::input::Input;
 use crate::keys::{Action, Keys, Place};
+use crate::text_input::TextInput;
 
 /// The fields, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,53 +32,46 @@ impl Field {
         }
     }
 
-    /// What can be done in it, for the line below the form.
+    /// The line below the form.
     pub(crate) fn help(self) -> &'static str {
         match self {
             Self::Description | Self::Notes => "Alt-Enter: new line · Ctrl-E: $EDITOR",
-            Self::Complexity => "←/→: another",
+            Self::Complexity => "←/→: change",
             Self::DependsOn => "Space: choose tasks",
-            Self::Tools => "names with commas in between; a hint for whoever does it",
-            Self::Skip => "Space: yes or no",
+            Self::Tools => "names, separated by commas; a hint for the worker",
+            Self::Skip => "Space: toggle",
         }
     }
 }
 
-/// Whose form it is.
+/// What the form edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A task that is there.
+    /// An existing task.
     Task(TaskId),
-    /// A new one, behind another.
+    /// A new task, after this one.
     New(Option<TaskId>),
 }
 
-/// The form.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) target: Target,
     pub(crate) before: TaskSpec,
-    pub(crate) description: Input,
-    pub(crate) notes: Input,
+    pub(crate) description: TextInput,
+    pub(crate) notes: TextInput,
     pub(crate) complexity: Option<Complexity>,
     pub(crate) depends_on: Vec<Dependency>,
-    pub(crate) tools: Input,
+    pub(crate) tools: TextInput,
     pub(crate) skip: bool,
     pub(crate) focus: Field,
 }
 
-/// What a key did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is still open.
     Open,
-    /// Keep what was typed.
     Kept,
-    /// Leave the task as it was.
     Discarded,
-    /// Choose tasks to depend on.
     Choose,
-    /// The field in `$EDITOR`.
     External,
 }
 
@@ -87,18 +80,18 @@ impl Form {
         Self {
             target,
             before: spec.clone(),
-            description: Input::lines(spec.description.clone()),
-            notes: Input::lines(spec.notes.clone()),
+            description: TextInput::lines(spec.description.clone()),
+            notes: TextInput::lines(spec.notes.clone()),
             complexity: spec.complexity,
             depends_on: spec.depends_on.clone(),
-            tools: Input::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
+            tools: TextInput::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
             skip: spec.skip,
             focus: Field::Description,
         }
     }
 
-    /// The text that has the keys, if the field is one.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+    /// The focused field, if it is a text.
+    pub(crate) fn input(&mut self) -> Option<&mut TextInput> {
         match self.focus {
             Field::Description => Some(&mut self.description),
             Field::Notes => Some(&mut self.notes),
@@ -175,14 +168,14 @@ impl Form {
     pub(crate) fn set_text(&mut self, text: &str) {
         if let Some(input) = self.input() {
             *input = if input.has_many_lines() {
-                Input::lines(text.trim_end())
+                TextInput::lines(text.trim_end())
             } else {
-                Input::line(text.trim_end())
+                TextInput::line(text.trim_end())
             };
         }
     }
 
-    /// The task as the form says.
+    /// The task with the values of the form.
     pub(crate) fn spec(&self) -> TaskSpec {
         let names: Vec<String> = self
             .tools
@@ -206,7 +199,6 @@ impl Form {
         }
     }
 
-    /// Whether something in it is not as it was.
     pub(crate) fn is_changed(&self) -> bool {
         self.spec() != self.before
     }

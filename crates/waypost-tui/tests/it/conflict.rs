@@ -1,5 +1,5 @@
 use waypost_core::{Command, Dependency, PlanId, TaskChanges, Where};
-use waypost_tui::app::{Effect, Message};
+use waypost_tui::messages::{Effect, Message};
 
 use crate::{World, example, golden};
 
@@ -8,7 +8,7 @@ fn describe(task: &str, description: &str) -> Command {
     Command::ReviseTask { task: waypost_testkit::id(task), changes: Box::new(changes) }
 }
 
-fn heard(world: &mut World, version: u64) {
+fn notify_written(world: &mut World, version: u64) {
     world.send(Message::Written { store: 0, plans: vec![(PlanId::new("plan-1").unwrap(), version)] });
 }
 
@@ -55,7 +55,7 @@ fn without_edits_what_others_write_is_shown_at_once() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert!(world.screen().contains("Theirs") && world.screen().contains("v2"), "{}", world.screen());
     assert!(world.screen().contains("Tasks 2/8"), "the selection stays");
 }
@@ -65,8 +65,8 @@ fn with_edits_what_others_write_is_said_and_nothing_is_taken_away() {
     let mut world = World::editor(example(), (80, 24));
     world.press("space");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
-    assert!(world.screen().contains("v2 is in the store"), "{}", world.screen());
+    notify_written(&mut world, version);
+    assert!(world.screen().contains("v2 in the store"), "{}", world.screen());
     assert!(!world.screen().contains("Theirs"));
 }
 
@@ -79,7 +79,7 @@ fn edits_go_on_while_the_plan_runs() {
         task: waypost_testkit::id("t1"),
         worker: "w".to_owned(),
     }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert_eq!(world.lines_with("◐").len(), 1, "where it stands is shown:\n{}", world.screen());
     world.press("s");
     assert!(world.screen().contains("saved as version 4"), "and is no conflict:\n{}", world.screen());
@@ -110,9 +110,9 @@ fn what_others_write_while_a_form_is_open_is_no_more_lost_than_what_is_typed() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text(" mine");
     let version = world.somebody_writes(vec![notes("t1", "THEIR NOTES")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("enter s");
-    assert!(world.screen().contains("Somebody else changed this plan"), "{}", world.screen());
+    assert!(world.screen().contains("This plan changed while you were editing"), "{}", world.screen());
     world.press("r s");
     let task = &world.stored().tasks[0].spec;
     assert_eq!(
@@ -133,7 +133,7 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
         Command::ReviseTask { task: waypost_testkit::id("t4"), changes: Box::new(changes) },
         add("new", "Theirs", Where::First),
     ]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.type_text("t3a").press("tab enter s r s");
     let stored = world.stored();
     let task = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t4").unwrap().spec;
@@ -146,7 +146,7 @@ fn a_new_task_stands_behind_the_task_that_was_selected_whatever_others_add() {
     world.press("down n").type_text("Mine");
     let version =
         world.somebody_writes(vec![add("x1", "Theirs", Where::First), add("x2", "Theirs", Where::First)]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("enter s r s");
     let stored = world.stored();
     let at = stored.tasks.iter().position(|task| task.spec.description == "Mine").unwrap();
@@ -158,7 +158,7 @@ fn a_form_that_is_closed_without_a_change_shows_what_others_wrote() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text(" mine");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert!(!world.screen().contains("Theirs"), "{}", world.screen());
     world.press("esc");
     assert!(world.screen().contains("Theirs") && world.screen().contains("v2"), "{}", world.screen());
@@ -171,15 +171,15 @@ fn my_new_task_gets_another_id_where_others_took_its_own() {
     // Another of mine is a part of it, and waits for it.
     world.press("n").type_text("And its part").press("enter >");
     world.press("a").type_text("t5").press("tab enter");
-    world.somebody_writes(vec![add("t9", "their task", Where::Last)]);
+    world.somebody_writes(vec![add("t7", "their task", Where::Last)]);
     world.press("s r");
-    assert!(world.screen().contains("your new task t9 is t11 now: they made a t9 too"), "{}", world.screen());
+    assert!(world.screen().contains("your new task t7 is t9 now: they added a t7 too"), "{}", world.screen());
     world.press("b s");
     let stored = world.stored();
-    assert_eq!(described(&stored, "t9"), "their task");
-    assert_eq!(described(&stored, "t11"), "My important new task");
-    let part = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t10").unwrap().spec;
-    assert_eq!(part.parent, Some(waypost_testkit::id("t11")));
+    assert_eq!(described(&stored, "t7"), "their task");
+    assert_eq!(described(&stored, "t9"), "My important new task");
+    let part = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t8").unwrap().spec;
+    assert_eq!(part.parent, Some(waypost_testkit::id("t9")));
 }
 
 #[test]
@@ -188,7 +188,7 @@ fn a_task_that_i_edited_and_others_deleted_is_back_and_named() {
     world.press("end enter").type_text(" in French").press("enter");
     world.somebody_writes(vec![remove("t6")]);
     world.press("s r");
-    assert!(world.screen().contains("t6 is back with your edits"), "{}", world.screen());
+    assert!(world.screen().contains("t6 is restored with your edits"), "{}", world.screen());
     world.press("b s");
     assert_eq!(described(&world.stored(), "t6"), "Update the documentation in French");
 }
@@ -227,7 +227,7 @@ fn what_both_changed_is_shown_page_by_page_in_a_small_terminal() {
         seen.push_str(&world.screen());
     }
     for task in tasks {
-        assert!(seen.contains(&format!("{task}: both changed its description")), "{task}\n{seen}");
+        assert!(seen.contains(&format!("{task}: both changed description")), "{task}\n{seen}");
     }
 }
 
@@ -240,7 +240,11 @@ fn tasks_that_others_put_into_one_that_i_deleted_stay() {
     part.depends_on.clear();
     world.somebody_writes(vec![Command::AddTasks { tasks: vec![part], place: Where::Last }]);
     world.press("s r");
-    assert!(world.screen().contains("x1 is no longer a part of t3, which is deleted"), "{}", world.screen());
+    assert!(
+        world.screen().contains("x1 is no longer a subtask of t3, which is deleted"),
+        "{}",
+        world.screen()
+    );
     world.press("b s");
     let ids: Vec<String> = world.stored().tasks.iter().map(|task| task.spec.id.to_string()).collect();
     assert_eq!(ids, ["t1", "t2", "x1", "t4", "t5", "t6"]);
@@ -291,11 +295,11 @@ fn edits_that_are_made_while_others_are_being_saved_stand_on_what_a_third_wrote(
     let answers: Vec<_> = effects.into_iter().map(|effect| world.done(effect).unwrap()).collect();
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
     // The news of it is there before the answer.
-    heard(&mut world, version);
-    answers.into_iter().for_each(|answer| world.send(Message::Answer(answer)));
+    notify_written(&mut world, version);
+    answers.into_iter().for_each(|answer| world.send(Message::Reply(answer)));
     world.press("s r s");
     let stored = world.stored();
-    assert_eq!((described(&stored, "t9"), described(&stored, "t2")), ("Mine", "Theirs"));
+    assert_eq!((described(&stored, "t7"), described(&stored, "t2")), ("Mine", "Theirs"));
     assert_eq!(stored.tasks.len(), 9, "my new task is there once");
     assert!(stored.tasks[8].spec.skip);
 }
@@ -316,7 +320,7 @@ fn a_question_waits_until_nobody_types() {
     world.somebody_writes(vec![describe("t2", "Theirs")]);
     in_one_burst(&mut world, "s down down enter");
     world.type_text("drdr").press("enter");
-    assert!(world.screen().contains("Somebody else changed this plan"), "{}", world.screen());
+    assert!(world.screen().contains("This plan changed while you were editing"), "{}", world.screen());
     assert!(world.screen().contains("Implement tokensdrdr"), "{}", world.screen());
 }
 
@@ -325,7 +329,7 @@ fn a_deletion_takes_what_was_asked_about_and_nothing_else() {
     let mut world = World::editor(example(), (80, 24));
     world.press("d");
     let version = world.somebody_writes(vec![remove("t1")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("d");
     assert!(world.screen().contains("t1 is no longer in the plan"), "{}", world.screen());
     assert!(!world.screen().contains("●"), "{}", world.screen());
@@ -338,7 +342,7 @@ fn a_deletion_asks_again_when_more_would_go_with_it() {
     let mut more = waypost_testkit::task("x1", &["t1"]);
     more.description = "Theirs".to_owned();
     let version = world.somebody_writes(vec![Command::AddTasks { tasks: vec![more], place: Where::Last }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("d");
     assert!(
         world.screen().contains("Delete t1?") && world.screen().contains("  x1  Theirs"),
@@ -346,7 +350,7 @@ fn a_deletion_asks_again_when_more_would_go_with_it() {
         world.screen()
     );
     world.press("d");
-    assert!(world.screen().contains("t1 is deleted"), "{}", world.screen());
+    assert!(world.screen().contains("deleted t1"), "{}", world.screen());
 }
 
 #[test]
@@ -358,7 +362,7 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
         task: waypost_testkit::id("t1"),
         worker: "w".to_owned(),
     }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("u");
     assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
     world.press("ctrl+r");

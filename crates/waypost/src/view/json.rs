@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Plan, Task, Timestamp};
-use waypost_engine::{task_row, whole_task};
+use waypost_service::{task_row, whole_task};
 use waypost_store::Head;
 use waypost_text::truncate_bytes;
 

@@ -46,8 +46,8 @@ impl Session {
     pub(super) fn start(command: &mut Command, log: &Path) -> Result<Self> {
         let log = std::fs::File::create(log)?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log).spawn()?;
-        let input = child.stdin.take().context("no input")?;
-        let output = BufReader::new(child.stdout.take().context("no output")?);
+        let input = child.stdin.take().context("no standard input")?;
+        let output = BufReader::new(child.stdout.take().context("no standard output")?);
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
@@ -107,7 +107,7 @@ impl Session {
         self.send(&json!({ "jsonrpc": "2.0", "id": self.number, "method": method, "params": params }))?;
         loop {
             let line = self.lines.recv_timeout(Duration::from_secs(ANSWER_SECONDS_MAX));
-            let line = line.with_context(|| format!("no answer to {method}"))?;
+            let line = line.with_context(|| format!("no response to {method}"))?;
             // Some servers write more than the protocol on their output.
             let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
             if message["id"] == self.number && message["method"].is_null() {

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use waypost_core::{Actor, Command as Order, PlanChanges, PlanId};
 use waypost_store::{Durability, Head, Plans, Query, Sort, SqliteStore, WriteRequest};
 
-use super::store_of;
+use super::server::store_path;
 
 /// The process of it; it ends with this.
 pub(super) struct Floor {
@@ -28,13 +28,13 @@ impl Floor {
     /// On the store of a workspace.
     pub(super) fn start(scratch: &Path) -> Result<Self> {
         let mut own = Command::new(std::env::current_exe()?);
-        own.args(["bench", "http-floor"]).arg(store_of(scratch));
+        own.args(["bench", "http-floor"]).arg(store_path(scratch));
         let mut child = own.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
         let mut address = String::new();
-        BufReader::new(child.stdout.take().context("no output")?).read_line(&mut address)?;
+        BufReader::new(child.stdout.take().context("no standard output")?).read_line(&mut address)?;
         if address.trim().is_empty() {
             let _gone = child.kill();
-            bail!("the bare server did not say where it listens");
+            bail!("the baseline server did not report its address");
         }
         Ok(Self { child, address: address.trim().to_owned() })
     }
@@ -67,8 +67,8 @@ pub(in crate::bench) fn serve(store: &str) -> Result<()> {
     })
 }
 
-/// Does something that may wait for the store, where waiting holds up nobody else.
-async fn aside(
+/// Runs store access on the blocking thread pool.
+async fn run_blocking(
     work: impl FnOnce() -> Result<Value> + Send + 'static,
 ) -> Result<Json<Value>, axum::response::Response> {
     let failed =
@@ -80,7 +80,7 @@ async fn aside(
 type Answer = Result<Json<Value>, axum::response::Response>;
 
 async fn list(State(plans): State<Arc<Plans>>) -> Answer {
-    aside(move || {
+    run_blocking(move || {
         let query = Query { sort: Sort::Updated, limit: 50, ..Query::default() };
         let page = plans.heads(&query)?;
         Ok(json!({ "plans": page.items, "total": page.total, "next": page.next }))
@@ -89,7 +89,7 @@ async fn list(State(plans): State<Arc<Plans>>) -> Answer {
 }
 
 async fn one(State(plans): State<Arc<Plans>>, Named(id): Named<String>) -> Answer {
-    aside(move || Ok(plans.look(&PlanId::new(id)?, |plan| json!(Head::of(plan)))?)).await
+    run_blocking(move || Ok(plans.look(&PlanId::new(id)?, |plan| json!(Head::of(plan)))?)).await
 }
 
 async fn revise(
@@ -97,7 +97,7 @@ async fn revise(
     Named(id): Named<String>,
     Json(body): Json<Value>,
 ) -> Answer {
-    aside(move || {
+    run_blocking(move || {
         let status = body["status"].as_str().map(str::to_owned);
         let changes = PlanChanges { status, ..PlanChanges::default() };
         let request = WriteRequest {

@@ -1,4 +1,4 @@
-//! Many who listen to the events of a server at the same time. What each hears is held against what the log has.
+//! Many concurrent listeners to a server's event stream. The events each receives are compared with the log.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,20 +14,19 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use waypost_store::{Cursor, Durability, EVENTS_MAX, EventFilter, Plans, SqliteStore};
 
-use super::server::Server;
-use super::store_of;
+use super::server::{Server, store_path};
 
-/// How long it may take until the last of them has heard everything.
-const HEAR_SECONDS_MAX: u64 = 300;
+/// How long delivery to the last listener may take.
+const DELIVERY_SECONDS_MAX: u64 = 300;
 
 /// Places of events in the log, in their order, as one number, and how many they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Heard {
+struct EventDigest {
     events: u64,
     sum: u64,
 }
 
-impl Heard {
+impl EventDigest {
     const NOTHING: Self = Self { events: 0, sum: 0xcbf2_9ce4_8422_2325 };
 
     fn add(&mut self, place: &[u8]) {
@@ -38,10 +37,10 @@ impl Heard {
     }
 }
 
-/// What all of them heard.
-pub(super) struct AllHeard {
+/// What was delivered to all of them.
+pub(super) struct Delivery {
     pub(super) events: u64,
-    /// From when they listened until the last of them had heard the last event.
+    /// From the start until the last listener received the last event.
     pub(super) seconds: f64,
 }
 
@@ -52,13 +51,14 @@ pub(super) struct Listeners {
     began: Instant,
     /// Where the last event of all is, once that is known.
     end: watch::Sender<Option<String>>,
-    each: Vec<JoinHandle<Result<Heard>>>,
+    each: Vec<JoinHandle<Result<EventDigest>>>,
 }
 
 impl Listeners {
-    /// Begins; each of them is heard by the server when this returns.
+    /// Connects all listeners; each is subscribed when this returns.
     pub(super) fn begin(server: &Server, scratch: &Path, count: usize) -> Result<Self> {
-        let plans = Arc::new(Plans::new(Arc::new(SqliteStore::open(&store_of(scratch), Durability::Full)?)));
+        let plans =
+            Arc::new(Plans::new(Arc::new(SqliteStore::open(&store_path(scratch), Durability::Full)?)));
         let begin = Cursor::after(plans.latest()?);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let (end, _) = watch::channel(None);
@@ -72,81 +72,82 @@ impl Listeners {
                 runtime.spawn(one)
             })
             .collect();
-        let bound = Duration::from_secs(HEAR_SECONDS_MAX);
+        let bound = Duration::from_secs(DELIVERY_SECONDS_MAX);
         let greeted =
             async { tokio::time::timeout(bound, all.wait_for(|found| *found == count)).await.is_ok() };
         if !runtime.block_on(greeted) {
-            bail!("only {} of {count} listeners were let in", *all.borrow());
+            bail!("only {} of {count} listeners could connect", *all.borrow());
         }
         Ok(Self { runtime, plans, begin, began: Instant::now(), end, each })
     }
 
-    /// Waits until each has heard all that the log has by now; an error if one heard something else.
-    pub(super) fn all_heard(self) -> Result<AllHeard> {
+    /// Waits until each has received all events that the log has now; an error if one received others.
+    pub(super) fn wait_for_all(self) -> Result<Delivery> {
         let Self { runtime, plans, begin, began, end, each } = self;
         let (expected, last) = expected(&plans, begin)?;
         end.send_replace(Some(last));
-        let bound = Duration::from_secs(HEAR_SECONDS_MAX);
+        let bound = Duration::from_secs(DELIVERY_SECONDS_MAX);
         runtime.block_on(async {
             for (number, one) in each.into_iter().enumerate() {
-                let heard =
-                    tokio::time::timeout(bound, one).await.context("a listener heard too little")???;
-                if heard != expected {
-                    bail!("listener {number} heard {heard:?}, and the log has {expected:?}");
+                let digest = tokio::time::timeout(bound, one)
+                    .await
+                    .context("a listener did not receive every event")???;
+                if digest != expected {
+                    bail!("listener {number} received {digest:?}, but the log has {expected:?}");
                 }
             }
             Ok(())
         })?;
-        Ok(AllHeard { events: expected.events, seconds: began.elapsed().as_secs_f64() })
+        Ok(Delivery { events: expected.events, seconds: began.elapsed().as_secs_f64() })
     }
 }
 
 /// What the log has from there on, and where its last event is.
-fn expected(plans: &Plans, begin: Cursor) -> Result<(Heard, String)> {
-    let (mut heard, mut cursor, mut last) = (Heard::NOTHING, begin, String::new());
+fn expected(plans: &Plans, begin: Cursor) -> Result<(EventDigest, String)> {
+    let (mut digest, mut cursor, mut last) = (EventDigest::NOTHING, begin, String::new());
     loop {
         let page = plans.events(cursor, &EventFilter::default(), EVENTS_MAX)?;
         cursor = page.cursor;
         for event in page.events {
             last = event.cursor().to_string();
-            heard.add(last.as_bytes());
+            digest.add(last.as_bytes());
         }
         if !page.more {
-            return Ok((heard, last));
+            return Ok((digest, last));
         }
     }
 }
 
-/// Hears everything up to the event at `end`.
+/// Receives every event up to the one at `end`.
 async fn listen(
     url: String,
     bearer: String,
     listening: Arc<watch::Sender<usize>>,
     mut end: watch::Receiver<Option<String>>,
-) -> Result<Heard> {
+) -> Result<EventDigest> {
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let request = hyper::Request::get(url).header("authorization", bearer).body(Full::new(Bytes::new()))?;
     let response = client.request(request).await?;
     if response.status() != 200 {
-        bail!("a listener was answered {}", response.status());
+        bail!("a listener got HTTP status {}", response.status());
     }
     listening.send_modify(|count| *count += 1);
     let mut body = response.into_body();
-    let (mut heard, mut rest, mut last) = (Heard::NOTHING, Vec::new(), String::new());
+    let (mut digest, mut rest, mut last) = (EventDigest::NOTHING, Vec::new(), String::new());
     loop {
         if end.borrow().as_deref() == Some(last.as_str()) {
-            return Ok(heard);
+            return Ok(digest);
         }
         let frame = tokio::select! {
             frame = body.frame() => frame,
             _known = end.changed() => continue,
         };
-        let frame = frame.with_context(|| format!("a stream ended after {} events", heard.events))??;
+        let frame = frame.with_context(|| format!("a stream ended after {} events", digest.events))??;
         rest.extend_from_slice(&frame.into_data().unwrap_or_default());
         let mut from = 0;
         while let Some(length) = rest[from..].iter().position(|&byte| byte == b'\n') {
             if let Some(place) = rest[from..from + length].strip_prefix(b"id: ") {
-                heard.add(place);
+                digest.add(place);
                 last = String::from_utf8_lossy(place).into_owned();
             }
             from += length + 1;

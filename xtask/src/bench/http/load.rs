@@ -4,19 +4,19 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use crate::run::{must, output, program};
+use crate::apt;
+use crate::exec::{output, program};
 
 /// Connections that ask at the same time.
 const CONNECTIONS: &str = "16";
 
-/// Sees to it that there is a `wrk`.
+/// Installs `wrk` if it is missing.
 pub(super) fn wrk() -> Result<()> {
     // It has no option that does nothing and succeeds: to be found is enough.
     if program("wrk").arg("--version").output().is_ok() {
         return Ok(());
     }
-    must("install wrk", program("apt-get").args(["install", "-y", "--no-install-recommends", "wrk"]))
-        .context("the measurements over HTTP need wrk: install wrk")
+    apt::install(&["wrk"]).context("the HTTP benchmarks need wrk")
 }
 
 /// The same request again and again, or what a script says.
@@ -41,12 +41,12 @@ impl Load<'_> {
             std::fs::write(&file, script)?;
             wrk.arg("-s").arg(file);
         }
-        let told = output(wrk.arg(&self.url))?;
-        let line = |start: &str| told.lines().find_map(|line| line.trim().strip_prefix(start));
+        let printed = output(wrk.arg(&self.url))?;
+        let line = |start: &str| printed.lines().find_map(|line| line.trim().strip_prefix(start));
         if let Some(wrong) = line("Non-2xx or 3xx responses:").or_else(|| line("Socket errors:")) {
-            bail!("{} of the answers of {} were none:{wrong}\n{told}", "some", self.url);
+            bail!("{}: failed requests:{wrong}\n{printed}", self.url);
         }
-        let found = line("Requests/sec:").with_context(|| format!("wrk says no figure: {told}"))?;
+        let found = line("Requests/sec:").with_context(|| format!("wrk printed no rate: {printed}"))?;
         Ok(found.trim().parse()?)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
-use crate::serving;
+use crate::server;
 
 /// How long a plan may run.
 const RUN_SECONDS_MAX: u64 = 300;
@@ -37,7 +37,7 @@ impl Server {
         let mut serve = Command::new(waypost);
         serve.current_dir(workspace).env_clear().env("HOME", workspace);
         serve.args(["--json", "--as", "person:bench", "serve", "--listen", "127.0.0.1:0"]).args(options);
-        let (child, (address, token)) = serving::start(&mut serve, workspace, |said| {
+        let (child, (address, token)) = server::start(&mut serve, workspace, |said| {
             let (_, token) = said["login"].as_str()?.split_once("token=")?;
             Some((said["address"].as_str()?.to_owned(), token.to_owned()))
         })?;
@@ -71,9 +71,13 @@ impl Server {
         let mut whole = Vec::new();
         stream.read_to_end(&mut whole)?;
         let end =
-            whole.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without a head")?;
+            whole.windows(4).position(|four| four == b"\r\n\r\n").context("response without a header")?;
         let head = String::from_utf8_lossy(&whole[..end]).into_owned();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).context("no status")?;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok())
+            .context("response without a status")?;
         let chunked = head.to_ascii_lowercase().contains("transfer-encoding: chunked");
         let body = whole.split_off(end + 4);
         Ok(Answer { status, body: if chunked { whole_of(&body)? } else { body } })
@@ -83,7 +87,7 @@ impl Server {
         let answer = self.ask(head, body)?;
         let text = String::from_utf8_lossy(&answer.body);
         if !(200..300).contains(&answer.status) {
-            bail!("{} answered {}: {text}", head.lines().next().unwrap_or_default(), answer.status);
+            bail!("{} returned {}: {text}", head.lines().next().unwrap_or_default(), answer.status);
         }
         Ok(serde_json::from_str(&text)?)
     }
@@ -108,7 +112,7 @@ impl Server {
                 "active" if begin.elapsed().as_secs() < RUN_SECONDS_MAX => {
                     let _waited = self.silence.recv_timeout(LOOK);
                 }
-                _ => bail!("plan {plan} did not run to its end: {found}"),
+                _ => bail!("plan {plan} did not complete: {found}"),
             }
         }
     }
@@ -118,23 +122,28 @@ impl Server {
         let head = format!("GET {path} HTTP/1.1\r\nAccept: text/html\r\nAccept-Encoding: {encoding}\r\n");
         let answer = self.ask(&head, "")?;
         if answer.status != 200 {
-            bail!("{path} answered {}", answer.status);
+            bail!("{path} returned {}", answer.status);
         }
         Ok(answer.body.len())
     }
+}
+
+/// The store of a workspace.
+pub(super) fn store_path(workspace: &Path) -> PathBuf {
+    workspace.join(".waypost/waypost.db")
 }
 
 /// A body that came in pieces.
 fn whole_of(mut pieces: &[u8]) -> Result<Vec<u8>> {
     let mut whole = Vec::new();
     loop {
-        let end = pieces.windows(2).position(|two| two == b"\r\n").context("a piece without its size")?;
+        let end = pieces.windows(2).position(|two| two == b"\r\n").context("chunk without a size")?;
         let size = usize::from_str_radix(std::str::from_utf8(&pieces[..end])?.trim(), 16)?;
         let from = end + 2;
         if size == 0 {
             return Ok(whole);
         }
-        whole.extend_from_slice(pieces.get(from..from + size).context("a piece that is too short")?);
+        whole.extend_from_slice(pieces.get(from..from + size).context("truncated chunk")?);
         pieces = &pieces[from + size + 2..];
     }
 }

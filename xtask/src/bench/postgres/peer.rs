@@ -7,10 +7,10 @@ use std::process::Command;
 use anyhow::Result;
 use waypost_testkit::postgres::PostgresDatabase;
 
-use super::crew::{Cost, Crew, Delays, Mark, Voices, until_number};
-use super::server::{Asker, Server};
-use super::wire::{Counted, Wire};
-use crate::run::{output, workshop};
+use super::counting_proxy::{Counted, CountingProxy};
+use super::server::{Psql, Server};
+use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, until_number};
+use crate::exec::{cache_dir, output};
 
 const DBOS: &str = include_str!("dbos_peer.py");
 const PROCRASTINATE: &str = include_str!("procrastinate_peer.py");
@@ -42,7 +42,7 @@ impl Peer {
     }
 
     fn new(name: &'static str, file: &str, text: &str, python: &Path, done: &'static str) -> Result<Self> {
-        let folder = workshop().join("bench-postgres");
+        let folder = cache_dir().join("bench-postgres");
         std::fs::create_dir_all(&folder)?;
         let script = folder.join(file);
         std::fs::write(&script, text)?;
@@ -53,7 +53,7 @@ impl Peer {
         let mut command = Command::new(&self.python);
         // The scheme that all of their libraries know.
         let url = url.replacen("postgres://", "postgresql://", 1);
-        command.arg(&self.script).args([verb, &url]).env_clear().env("HOME", workshop());
+        command.arg(&self.script).args([verb, &url]).env_clear().env("HOME", cache_dir());
         command
     }
 
@@ -69,51 +69,51 @@ impl Peer {
         Ok(database)
     }
 
-    fn workers(&self, url: &str, workers: usize, voices: Voices) -> Result<Crew> {
+    fn workers(&self, url: &str, workers: usize, stdout: Stdout) -> Result<WorkerProcesses> {
         let command = |number: usize| {
             let mut command = self.command("work", url);
             command.arg(format!("worker{number}"));
             command
         };
-        Crew::start((0..workers).map(command), voices)
+        WorkerProcesses::start((0..workers).map(command), stdout)
     }
 
     /// What tasks cost with so many workers once they are warm.
     pub(super) fn run(&self, server: &Server, workers: usize, tasks: usize) -> Result<Cost> {
         let database = self.prepare(server, tasks)?;
-        let mut asker = Asker::new(database.url())?;
-        let crew = self.workers(database.url(), workers, Voices::Ignored)?;
-        let before = until_number(&mut asker, self.done, tasks as f64 * WARM)?;
-        let begin = Mark::now(server, &crew, &mut asker)?;
-        let after = until_number(&mut asker, self.done, tasks as f64)?;
-        Ok(begin.cost(after - before, &Mark::now(server, &crew, &mut asker)?))
+        let mut psql = Psql::new(database.url())?;
+        let workers = self.workers(database.url(), workers, Stdout::Discarded)?;
+        let before = until_number(&mut psql, self.done, tasks as f64 * WARM)?;
+        let begin = Mark::now(server, &workers, &mut psql)?;
+        let after = until_number(&mut psql, self.done, tasks as f64)?;
+        Ok(begin.cost(after - before, &Mark::now(server, &workers, &mut psql)?))
     }
 
     /// What goes over the wire for so many tasks.
     pub(super) fn counted(&self, server: &Server, workers: usize, tasks: usize) -> Result<Counted> {
         let database = self.prepare(server, tasks)?;
-        let wire = Wire::to(server.port())?;
-        let mut asker = Asker::new(database.url())?;
-        let crew = self.workers(&wire.url(database.url()), workers, Voices::Ignored)?;
-        let before = until_number(&mut asker, self.done, tasks as f64 * WARM)?;
-        let begin = wire.count();
-        let after = until_number(&mut asker, self.done, tasks as f64)?;
-        let counted = wire.count().since(begin, after - before);
-        drop(crew);
+        let proxy = CountingProxy::to(server.port())?;
+        let mut psql = Psql::new(database.url())?;
+        let workers = self.workers(&proxy.url(database.url()), workers, Stdout::Discarded)?;
+        let before = until_number(&mut psql, self.done, tasks as f64 * WARM)?;
+        let begin = proxy.count();
+        let after = until_number(&mut psql, self.done, tasks as f64)?;
+        let counted = proxy.count().since(begin, after - before);
+        drop(workers);
         Ok(counted)
     }
 
     /// How long tasks wait for their start when so many come in a second.
     pub(super) fn delays(&self, server: &Server, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
         let database = self.prepare(server, 0)?;
-        let mut asker = Asker::new(database.url())?;
-        let crew = self.workers(database.url(), workers, Voices::Heard)?;
-        crew.settle()?;
+        let mut psql = Psql::new(database.url())?;
+        let workers = self.workers(database.url(), workers, Stdout::Captured)?;
+        workers.settle()?;
         let mut trickle = self.command("trickle", database.url());
         let sent = output(trickle.args([rate.to_string(), seconds.to_string()]))?;
-        until_number(&mut asker, self.done, sent.trim().parse()?)?;
+        until_number(&mut psql, self.done, sent.trim().parse()?)?;
         let mut delays: Vec<f64> = Vec::new();
-        for line in crew.dismiss()? {
+        for line in workers.dismiss()? {
             if line.starts_with('[') {
                 delays.extend(serde_json::from_str::<Vec<f64>>(&line)?);
             }

@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result};
 use waypost_testkit::postgres::{PostgresDatabase, PostgresServer, folder_of_programs};
 
-use super::crew::used_seconds;
+use super::cpu_time::used_seconds;
 use crate::postgres;
 
 /// With its defaults: what was committed is on the disk.
@@ -20,7 +20,7 @@ impl Server {
         let server = postgres::server()?;
         // Written in the cluster's folder, which is another user's: asked for, not read.
         let pids = server.database().sql("SELECT pg_read_file('postmaster.pid')");
-        let main = pids.first().context("the server has no process")?.trim().parse()?;
+        let main = pids.first().context("no process id in postmaster.pid")?.trim().parse()?;
         Ok(Self { server, main })
     }
 
@@ -45,13 +45,13 @@ impl Server {
 }
 
 /// One connection by which a figure is looked at now and then, at little cost.
-pub(super) struct Asker {
+pub(super) struct Psql {
     child: Child,
     stdin: ChildStdin,
     stdout: BufReader<ChildStdout>,
 }
 
-impl Asker {
+impl Psql {
     pub(super) fn new(url: &str) -> Result<Self> {
         let folder = folder_of_programs().context("no PostgreSQL")?;
         let mut psql = Command::new(folder.join("psql"));
@@ -68,7 +68,7 @@ impl Asker {
         self.stdin.flush()?;
         let mut line = String::new();
         self.stdout.read_line(&mut line)?;
-        line.trim().parse().with_context(|| format!("{query} answered {line:?}"))
+        line.trim().parse().with_context(|| format!("{query} returned {line:?}"))
     }
 
     /// Commits in this database so far.
@@ -77,7 +77,7 @@ impl Asker {
     }
 }
 
-impl Drop for Asker {
+impl Drop for Psql {
     fn drop(&mut self) {
         let _gone = self.child.kill();
         let _waited = self.child.wait();

@@ -318,7 +318,11 @@ impl World {
             115..117 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);
-                (worker(), Command::ReportProgress { task, attempt, progress: "half".into() })
+                if self.seconds.is_multiple_of(2) {
+                    let started_at = at(self.seconds.saturating_sub(1));
+                    return (Actor::worker("w"), Command::RecordStart { task, attempt, started_at });
+                }
+                (worker(), Command::ReportProgress { task, attempt: Some(attempt), progress: "half".into() })
             }
             117 if self.dice.chance(30) => {
                 let (task, call) =
@@ -401,6 +405,10 @@ impl World {
         } else {
             self.dice.pick(&ready).clone()
         };
+        // By the clock, not by the dice: what else comes up stays as it is.
+        if self.seconds.is_multiple_of(2) {
+            return Command::QueueTask { task, worker: "w".into() };
+        }
         Command::StartTask { task, worker: "w".into() }
     }
 

@@ -45,7 +45,7 @@ fn the_example_of_the_document_goes_as_it_says() {
     assert_eq!(words, ["completed", "completed", "in_progress", "pending"]);
     assert_eq!(status["steps"][0]["result"], found);
     let draft = world.plans.look(&PlanId::new(plan).unwrap(), waypost_core::Plan::to_draft).unwrap();
-    let shown = waypost_dialects::render_plan_command(&draft);
+    let shown = waypost_formats::render_plan_command(&draft);
     assert!(shown.ends_with("  [>] step_3: Add unit tests for new module\n  [ ] step_4: Update imports in dependent files\n\nProgress: 2/4 (50%)\n"), "{shown}");
     set(&main, "step_3", "completed");
     let last = set(&main, "step_4", "completed").value;

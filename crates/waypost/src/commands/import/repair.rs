@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use waypost_core::{Dependency, Draft, Place, Problem, Task, Wrong, validate};
-use waypost_dialects::Reading;
+use waypost_formats::Reading;
 
 /// Whether dropping something would put it right.
 pub(super) fn can_repair(problem: &Problem) -> bool {

@@ -1,0 +1,32 @@
+//! What the operator allows and wishes: queues, executors, retries, leases, limits, the approval policy.
+//!
+//! Pure: the caller reads files and the environment and passes text in. Every key is described in
+//! `docs/configuration.md`; an unknown one is an error with its file, its line and the nearest name.
+
+mod address;
+mod env_overrides;
+mod execution_env;
+mod executor;
+mod input_schema;
+mod layer;
+mod load;
+mod models;
+mod parse;
+mod problem;
+mod referenced_files;
+mod resolve;
+mod settings;
+mod template;
+
+pub use address::{ip_address, is_address, is_this_machine};
+pub use execution_env::Surroundings;
+pub use executor::*;
+pub use input_schema::{Shape, VIOLATIONS_MAX};
+pub use layer::{Layer, Origin, ReadFile};
+pub use models::*;
+pub use parse::{PROMPT_MARK, todo_store};
+pub use problem::{BadConfig, ConfigProblem, nearest};
+pub use referenced_files::{FileRole, NamedFile};
+pub use resolve::{Means, inputs, resolve, resolve_check};
+pub use settings::*;
+pub use template::Template;

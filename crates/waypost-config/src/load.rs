@@ -1,0 +1,113 @@
+//! Loads a configuration: the defaults, then each file over the ones before it, then the environment.
+
+use std::cell::RefCell;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::env_overrides as environment;
+use crate::executor::{Prompt, Worker};
+use crate::layer::{Layer, ReadFile};
+use crate::models::{ENVIRONMENT_MODELS, Planner};
+use crate::parse::{self as file, agents, jaato_todo as todo};
+use crate::problem::{BadConfig, ConfigProblem, nearest};
+use crate::settings::{Config, Executor};
+
+impl Config {
+    /// The same as [`Config::load_with`], for configurations that name no other files.
+    pub fn load<'a>(
+        layers: &[Layer],
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Self, BadConfig> {
+        Self::load_with(layers, variables, &|_| Err(io::Error::other("no files can be read here")))
+    }
+
+    /// The defaults, then each layer over the ones before it, then the environment. Reports everything that is wrong.
+    pub fn load_with<'a>(
+        layers: &[Layer],
+        variables: impl IntoIterator<Item = (&'a str, &'a str)>,
+        read: ReadFile<'_>,
+    ) -> Result<Self, BadConfig> {
+        let mut config = Self::default();
+        let mut problems = Vec::new();
+        let variables: Vec<(&str, &str)> = variables.into_iter().collect();
+        let read_from: RefCell<Vec<PathBuf>> = RefCell::default();
+        let noting = |path: &Path| {
+            read_from.borrow_mut().push(path.to_owned());
+            read(path)
+        };
+        for layer in layers {
+            read_from.borrow_mut().push(PathBuf::from(&layer.name));
+            match layer.name.ends_with(".json") {
+                true => todo::apply(&mut config, &layer.name, &layer.text, &variables, &mut problems),
+                false => file::apply(&mut config, layer, &noting, &variables, &mut problems),
+            }
+        }
+        config.read_from = read_from.into_inner();
+        environment::models(&mut config, &variables);
+        for (name, value) in variables {
+            environment::apply(&mut config, name, value, &mut problems);
+        }
+        if problems.is_empty() {
+            problems.extend(config.unknown_models());
+        }
+        if problems.is_empty() && config.heartbeat_seconds >= config.lease_seconds {
+            problems.push(ConfigProblem {
+                place: "lease".to_owned(),
+                line: None,
+                what: format!(
+                    "a sign of life every {} s is too seldom for a lease of {} s",
+                    config.heartbeat_seconds, config.lease_seconds
+                ),
+                hint: "make heartbeat_seconds a third of seconds, or less".to_owned(),
+            });
+        }
+        if let Some(name) =
+            config.default_executor.as_ref().filter(|name| !config.executors.contains_key(*name))
+            && problems.is_empty()
+        {
+            let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
+            problems.push(ConfigProblem {
+                place: "default_executor".to_owned(),
+                line: None,
+                what: format!("no executor is called {name}"),
+                hint: format!("name one of {}", names.join(", ")),
+            });
+        }
+        if problems.is_empty() { Ok(config) } else { Err(BadConfig { problems }) }
+    }
+
+    /// The models that `[planner]` names and that nobody has described. A key of the environment that is not set here may be set
+    /// where the planner is used, so its name is known.
+    fn unknown_models(&self) -> Vec<ConfigProblem> {
+        let Planner { planner, checker, digester, fallback, .. } = &self.planner;
+        let named = planner.iter().chain(checker).chain(digester).chain(fallback);
+        let is_known =
+            |name: &&String| self.models.contains_key(*name) || ENVIRONMENT_MODELS.contains(&name.as_str());
+        let names = || self.models.keys().map(String::as_str).chain(ENVIRONMENT_MODELS);
+        let problem = |name: &String| ConfigProblem {
+            place: "planner".to_owned(),
+            line: None,
+            what: format!("no model is called {name}"),
+            hint: match nearest(name, names()) {
+                Some(near) => format!("did you mean {near}?"),
+                None => format!("describe it in [models.{name}]"),
+            },
+        };
+        named.filter(|name| !is_known(name)).map(problem).collect()
+    }
+
+    /// Reads the prompts that stand in files of the workspace, by way of `read`.
+    pub fn read_prompts(&mut self, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<(), BadConfig> {
+        let mut problems = Vec::new();
+        for executor in self.executors.values_mut() {
+            if let Executor::Worker(Worker::Agent(agent)) = executor {
+                if let Prompt::File { file, .. } = &agent.prompt {
+                    self.read_from.push(PathBuf::from(file));
+                }
+                problems.extend(agents::read_prompt(&mut Arc::make_mut(agent).prompt, read));
+            }
+        }
+        if problems.is_empty() { Ok(()) } else { Err(BadConfig { problems }) }
+    }
+}

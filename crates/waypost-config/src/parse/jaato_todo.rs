@@ -1,0 +1,255 @@
+//! jaato's `todo.json`, in the form of its documents (flat) and that of its program (nested): reporters and storage that have
+//! a meaning here become ours, and every other key is named.
+
+use serde_json::{Map, Value};
+
+use crate::address::is_address;
+use crate::executor::Header;
+use crate::parse::values::stays_inside;
+use crate::problem::ConfigProblem;
+use crate::settings::{Config, Report, Reporter, Webhook};
+
+/// The name that its reporter has among ours.
+const NAME: &str = "todo";
+/// The variable that holds the token of its webhook.
+const TOKEN_VARIABLE: &str = "TODO_WEBHOOK_TOKEN";
+/// Keys that change only what jaato itself shows or how it finds its files.
+const MEANINGLESS: [&str; 4] = ["display", "config_path", "agent_name", "storage_use_directory"];
+
+/// Takes its reporter over, unless there is one of that name already.
+pub(crate) fn apply(
+    config: &mut Config,
+    file: &str,
+    text: &str,
+    variables: &[(&str, &str)],
+    problems: &mut Vec<ConfigProblem>,
+) {
+    let mut todo = Todo { file, problems };
+    let Some(fields) = todo.fields(text) else { return };
+    let token = variables.iter().find(|(name, value)| *name == TOKEN_VARIABLE && !value.is_empty());
+    if let Some(report) = todo.report(&fields, token.map(|(_, value)| *value)) {
+        config.reporters.entry(NAME.to_owned()).or_insert(Reporter { report, events: Vec::new() });
+    }
+    todo.storage(&fields);
+    for key in MEANINGLESS.iter().filter(|key| fields.contains_key(**key)) {
+        config.ignored.push(format!("{file}: `{key}` has no meaning here"));
+    }
+    if fields.get("storage").is_some_and(|storage| storage.get("use_directory").is_some()) {
+        config.ignored.push(format!("{file}: `storage.use_directory` has no meaning here"));
+    }
+    if storage_of(&fields).is_some_and(|(kind, _)| kind == "memory") {
+        let why = "plans are kept in the store of the workspace; --store memory: forgets them";
+        config.ignored.push(format!("{file}: storage `memory` has no meaning for single commands: {why}"));
+    }
+}
+
+/// The store that the storage of a `todo.json` stands for, relative to the workspace: nothing where that is the
+/// workspace's own.
+pub fn todo_store(text: &str) -> Option<String> {
+    let fields: Map<String, Value> = serde_json::from_str(text).ok()?;
+    let (kind, path) = storage_of(&fields)?;
+    let path = path.filter(|path| stays_inside(path))?;
+    // Ours is a folder, where jaato has one file.
+    matches!(kind, "file" | "hybrid").then(|| path.strip_suffix(".json").unwrap_or(path).to_owned())
+}
+
+/// Its kind of storage, and where that is.
+fn storage_of(fields: &Map<String, Value>) -> Option<(&str, Option<&str>)> {
+    let nested = fields.get("storage");
+    let nested = |name: &str| nested?.get(name)?.as_str();
+    let flat = |name: &str| fields.get(name)?.as_str();
+    let kind = nested("type").or_else(|| flat("storage_type"))?;
+    Some((kind, nested("path").or_else(|| flat("storage_path"))))
+}
+
+struct Todo<'a> {
+    file: &'a str,
+    problems: &'a mut Vec<ConfigProblem>,
+}
+
+impl Todo<'_> {
+    fn wrong(&mut self, what: impl Into<String>, hint: impl Into<String>) {
+        let place = self.file.to_owned();
+        self.problems.push(ConfigProblem { place, line: None, what: what.into(), hint: hint.into() });
+    }
+
+    fn fields(&mut self, text: &str) -> Option<Map<String, Value>> {
+        let fields = match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => fields,
+            Ok(_) => {
+                self.wrong("it holds no object", "write { \"reporter\": { … } }");
+                return None;
+            }
+            Err(error) => {
+                let what = format!("it is no JSON: {error}");
+                self.problems.push(ConfigProblem {
+                    place: self.file.to_owned(),
+                    line: Some(error.line()),
+                    what,
+                    hint: "correct the file there".to_owned(),
+                });
+                return None;
+            }
+        };
+        let known = [
+            "version",
+            "reporter",
+            "storage",
+            "reporter_type",
+            "reporter_config",
+            "storage_type",
+            "storage_path",
+        ];
+        for key in
+            fields.keys().filter(|key| !known.contains(&key.as_str()) && !MEANINGLESS.contains(&key.as_str()))
+        {
+            self.wrong(
+                format!("`{key}` is no key of a todo.json"),
+                format!("it can be {}", known.join(", ")),
+            );
+        }
+        let version = fields.get("version").map(|version| version.to_string().trim_matches('"').to_owned());
+        if let Some(version) = version.filter(|version| !["1", "1.0"].contains(&version.as_str())) {
+            self.wrong(format!("`version` is {version}, and only 1.0 is known"), "write \"1.0\"");
+        }
+        Some(fields)
+    }
+
+    /// Keys of its reporter, by the name that each is called by, flat or nested.
+    fn report(&mut self, fields: &Map<String, Value>, token: Option<&str>) -> Option<Report> {
+        let (at, kind, more) = match (fields.get("reporter"), fields.get("reporter_type")) {
+            (Some(Value::Object(nested)), _) => ("reporter", nested.get("type"), Some(nested)),
+            (Some(_), _) => {
+                self.wrong(
+                    "`reporter` is no object",
+                    "write { \"type\": \"webhook\", \"endpoint\": \"https://…\" }",
+                );
+                return None;
+            }
+            (None, flat) => match fields.get("reporter_config") {
+                Some(Value::Object(more)) => ("reporter_config", flat, Some(more)),
+                Some(_) => {
+                    self.wrong("`reporter_config` is no object", "write { \"url\": \"https://…\" }");
+                    return None;
+                }
+                None => ("reporter_config", flat, None),
+            },
+        };
+        let empty = Map::new();
+        let more = more.unwrap_or(&empty);
+        match kind.map(|kind| kind.as_str().unwrap_or_default()) {
+            None => None,
+            Some("console") => Some(Report::Console),
+            Some("webhook") => self.webhook(at, more, token),
+            Some("file") => self.file(at, more),
+            Some(other) => {
+                let what = format!("the type of `{at}` is {other:?}");
+                self.wrong(what, "it can be console, file or webhook");
+                None
+            }
+        }
+    }
+
+    fn known_keys(&mut self, at: &str, more: &Map<String, Value>, known: &[&str]) {
+        for key in
+            more.keys().filter(|key| *key != "type" && *key != "timeout" && !known.contains(&key.as_str()))
+        {
+            self.wrong(
+                format!("`{at}.{key}` cannot be taken over"),
+                format!("it can have {}", known.join(", ")),
+            );
+        }
+    }
+
+    fn file(&mut self, at: &str, more: &Map<String, Value>) -> Option<Report> {
+        self.known_keys(at, more, &["path"]);
+        match more.get("path").and_then(Value::as_str) {
+            Some(path) if !path.is_empty() && stays_inside(path) => {
+                Some(Report::File { path: path.to_owned() })
+            }
+            Some(path) => {
+                let what = format!("`{at}.path` names {path:?}, outside of the workspace");
+                self.wrong(what, "name a file of the workspace, relative to it");
+                None
+            }
+            None => {
+                self.wrong(format!("`{at}` has no `path`"), "for example \"path\": \"events.jsonl\"");
+                None
+            }
+        }
+    }
+
+    fn webhook(&mut self, at: &str, more: &Map<String, Value>, token: Option<&str>) -> Option<Report> {
+        self.known_keys(at, more, &["url", "endpoint", "headers", "auth_token", "timeout"]);
+        let url = more.get("url").or_else(|| more.get("endpoint")).and_then(Value::as_str);
+        let Some(url) = url.filter(|url| is_address(url)) else {
+            // Not repeated: there may be a password in it.
+            let hint = "it begins with http:// or https:// and names a host";
+            self.wrong(format!("`{at}` has no `url` that can be used"), hint);
+            return None;
+        };
+        let mut webhook = Webhook::to(Header::Text(url.to_owned()));
+        match more.get("headers") {
+            None => {}
+            Some(Value::Object(headers)) => {
+                for (name, value) in headers {
+                    if name.eq_ignore_ascii_case("content-type") {
+                        continue;
+                    }
+                    match self.header(name, value) {
+                        Some(text) => webhook.headers.push((name.clone(), Header::Text(text))),
+                        None => self.wrong(format!("`{at}.headers.{name}` cannot be sent"), "correct it"),
+                    }
+                }
+            }
+            Some(_) => {
+                self.wrong(format!("`{at}.headers` is no object"), "write { \"X-Service\": \"jaato\" }")
+            }
+        }
+        let token = more.get("auth_token").and_then(Value::as_str).or(token);
+        let is_there = webhook.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
+        if let Some(token) = token.filter(|_| !is_there) {
+            webhook.headers.push(("Authorization".to_owned(), Header::Text(format!("Bearer {token}"))));
+        }
+        match more.get("timeout").map(Value::as_f64) {
+            None => {}
+            Some(Some(seconds)) if (0.0..=3_600.0).contains(&seconds) && seconds > 0.0 => {
+                webhook.timeout_seconds = seconds.ceil() as u32;
+            }
+            Some(_) => {
+                self.wrong(format!("`{at}.timeout` is no number of seconds up to 3600"), "for example 10")
+            }
+        }
+        Some(Report::Webhook(webhook))
+    }
+
+    /// The value of a header, if it can be one.
+    fn header(&self, name: &str, value: &Value) -> Option<String> {
+        let is_name = http::header::HeaderName::from_bytes(name.as_bytes()).is_ok();
+        let text = value.as_str().filter(|text| http::header::HeaderValue::from_str(text).is_ok());
+        text.filter(|_| is_name).map(str::to_owned)
+    }
+
+    fn storage(&mut self, fields: &Map<String, Value>) {
+        if fields.get("storage").is_some_and(|storage| !storage.is_object()) {
+            return self
+                .wrong("`storage` is no object", "write { \"type\": \"file\", \"path\": \"plans.json\" }");
+        }
+        let Some((kind, path)) = storage_of(fields) else { return };
+        let at = if fields.contains_key("storage") { "storage.path" } else { "storage_path" };
+        match (kind, path) {
+            ("memory", _) => {}
+            ("file" | "hybrid", Some(path)) if !path.is_empty() && stays_inside(path) => {}
+            ("file" | "hybrid", Some(path)) => {
+                let what = format!("`{at}` names {path:?}, outside of the workspace");
+                self.wrong(what, "name a place in the workspace, or say --store file:DIR");
+            }
+            ("file" | "hybrid", None) => {
+                self.wrong(format!("storage {kind:?} needs `{at}`"), "for example \"plans.json\"");
+            }
+            (other, _) => {
+                self.wrong(format!("storage has the type {other:?}"), "it can be memory, file or hybrid");
+            }
+        }
+    }
+}

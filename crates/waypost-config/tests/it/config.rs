@@ -1,0 +1,474 @@
+//! Text in, configuration or everything that is wrong with it out.
+
+use waypost_config::{ApprovalPolicy, Executor, Header, Report, Secret, Webhook, Worker, todo_store};
+use waypost_config::{Config, Layer, Origin};
+
+fn layer(origin: Origin, text: &str) -> Layer {
+    let name = match origin {
+        Origin::User => "user.toml",
+        Origin::Workspace => ".waypost/config.toml",
+        Origin::Named => "named.toml",
+    };
+    Layer { origin, name: name.to_owned(), text: text.to_owned() }
+}
+
+fn load(text: &str) -> Result<Config, Vec<String>> {
+    Config::load(&[layer(Origin::Workspace, text)], [])
+        .map_err(|bad| bad.problems.iter().map(|problem| format!("{problem} ({})", problem.hint)).collect())
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    assert_eq!(load(text).map(|_| ()).err().unwrap_or_default(), expected);
+}
+
+#[test]
+fn an_empty_file_changes_nothing() {
+    let read_from = vec![".waypost/config.toml".into()];
+    assert_eq!(load("").unwrap(), Config { read_from, ..Config::default() });
+}
+
+#[test]
+fn a_check_is_a_program_and_nothing_else() {
+    let config = load("[checks.tests]\ncommand = [\"make\", \"test\"]\n").unwrap();
+    let Worker::Process(tests) = &config.checks["tests"] else { panic!("{config:?}") };
+    assert_eq!(tests.command, ["make", "test"]);
+    assert!(!config.executors.contains_key("tests"), "work cannot name it");
+    check(
+        "[checks.tests]\nkind = \"noop\"\n",
+        &[
+            ".waypost/config.toml:1: checks.tests has no `command` (for example command = [\"make\", \"test\"])",
+            ".waypost/config.toml:2: `checks.tests.kind` is no key of the configuration (it can be shell, command, directory, environment, timeout_seconds, secrets)",
+        ],
+    );
+}
+
+#[test]
+fn unknown_keys_are_named_with_file_line_and_the_nearest_name() {
+    check(
+        "[queues.default]\nconcurency = 3\nconcurrency = 2\n\n[retri]\nattempts = 2\n",
+        &[
+            ".waypost/config.toml:2: `queues.default.concurency` is no key of the configuration (did you mean `concurrency`?)",
+            ".waypost/config.toml:5: `retri` is no key of the configuration (did you mean `retry`?)",
+        ],
+    );
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once() {
+    check(
+        "approval = \"sometimes\"\n[queues.default]\nconcurrency = 0\n[executors.a]\nkind = \"proces\"\n[executors.b]\nkind = \"process\"\n[executors.c]\nkind = \"process\"\ncommand = [\"true\"]\ndirectory = \"../up\"\n[executors.d]\nkind = \"process\"\nshell = true\ncommand = [\"a\", \"b\"]\n",
+        &[
+            ".waypost/config.toml:1: `approval` is \"sometimes\", and can be work, all or never (for example approval = \"work\")",
+            ".waypost/config.toml:3: `queues.default.concurrency` is 0, and must be a whole number from 1 to 1000 (correct the value)",
+            ".waypost/config.toml:5: executors.a has the unknown kind \"proces\" (did you mean process?)",
+            ".waypost/config.toml:6: executors.b has no `command` (for example command = [\"make\", \"test\"])",
+            ".waypost/config.toml:11: executors.c would start in \"../up\", outside of the workspace (name a folder of the workspace, relative to it)",
+            ".waypost/config.toml:15: executors.d has `shell = true` and 2 words (write the whole line as one text in the list)",
+        ],
+    );
+    let broken = load("a = \n").unwrap_err();
+    assert!(broken[0].starts_with(".waypost/config.toml:1: "), "{broken:?}");
+}
+
+#[test]
+fn the_workspace_stands_over_the_user_and_the_environment_over_both() {
+    let user = "[queues.default]\nconcurrency = 8\n[queues.slow]\nconcurrency = 1\n[retry]\nattempts = 3\n";
+    let workspace = "[queues.default]\nconcurrency = 2\n";
+    let layers = [layer(Origin::User, user), layer(Origin::Workspace, workspace)];
+    let config = Config::load(&layers, []).unwrap();
+    assert_eq!((config.queues["default"].concurrency, config.queues["slow"].concurrency), (2, 1));
+    assert_eq!(config.retry.attempts, 3);
+    let variables =
+        [("WAYPOST_QUEUES_DEFAULT_CONCURRENCY", "5"), ("WAYPOST_RETRY_ATTEMPTS", ""), ("PATH", "x")];
+    let config = Config::load(&layers, variables).unwrap();
+    assert_eq!((config.queues["default"].concurrency, config.retry.attempts), (5, 3));
+    let bad = Config::load(&layers, [("WAYPOST_LEASE_SECONDS", "soon")]).unwrap_err();
+    assert_eq!(
+        bad.problems[0].to_string(),
+        "WAYPOST_LEASE_SECONDS: \"soon\" is not a whole number from 2 to 8640000"
+    );
+}
+
+#[test]
+fn approval_can_be_a_table_and_a_workspace_can_only_close_the_door_at_the_client() {
+    let config = load("[approval]\npolicy = \"all\"\nelicitation = false\n").unwrap();
+    assert_eq!((config.approval, config.elicitation), (ApprovalPolicy::All, false));
+    assert!(Config::default().elicitation);
+    let closed = layer(Origin::User, "[approval]\nelicitation = false\n");
+    let opens = layer(Origin::Workspace, "[approval]\nelicitation = true\n");
+    let problems = Config::load(&[closed, opens], []).unwrap_err().problems;
+    let said: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let lets = "`approval.elicitation` = true lets approve where the user's own configuration does not";
+    assert_eq!(said, [format!(".waypost/config.toml:2: {lets}")]);
+    check(
+        "[approval]\nelicit = true\n",
+        &[
+            ".waypost/config.toml:2: `approval.elicit` is no key of the configuration (it can be policy, elicitation)",
+        ],
+    );
+}
+
+#[test]
+fn a_workspace_can_ask_for_more_approval_and_not_for_less() {
+    check(
+        "approval = \"never\"",
+        &[
+            ".waypost/config.toml:1: `approval` = \"never\" asks for less approval than the user's own configuration (write it into the user's configuration, or take it out here)",
+        ],
+    );
+    assert_eq!(load("approval = \"all\"").unwrap().approval, ApprovalPolicy::All);
+    let never = Config::load(&[layer(Origin::User, "approval = \"never\"")], []).unwrap();
+    assert_eq!(never.approval, ApprovalPolicy::Never);
+    // No variable opens the gate.
+    let config = Config::load(&[], [("WAYPOST_APPROVAL", "never")]).unwrap();
+    assert_eq!(config.approval, ApprovalPolicy::Work);
+}
+
+#[test]
+fn workers_and_secrets_are_read() {
+    let text = "[executors.dispatch]\nkind = \"dispatch\"\ntarget = \"local\"\n[executors.dispatch.workers.edit]\ncommand = [\"sh\", \"edit.sh\"]\nsecrets.TOKEN = { variable = \"MY_TOKEN\" }\nsecrets.KEY = { file = \"key.txt\" }\ntimeout_seconds = 5\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["dispatch"] else { panic!("{config:?}") };
+    let Worker::Process(edit) = &workers["edit"] else { panic!("{workers:?}") };
+    assert_eq!(edit.command, ["sh", "edit.sh"]);
+    assert_eq!(edit.secrets.len(), 2);
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"fargate\"\n",
+        &[
+            ".waypost/config.toml:3: executors.d has the unknown target \"fargate\" (it can be local, container, kubernetes, slurm)",
+            ".waypost/config.toml:1: executors.d has no workers (add [executors.d.workers.NAME] with a `command`)",
+        ],
+    );
+    check(
+        "[executors.p]\nkind = \"process\"\ncommand = [\"x\"]\nsecrets.TOKEN = { value = \"hunter2\" }\n",
+        &[
+            ".waypost/config.toml:4: executors.p.secrets.TOKEN needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
+            ".waypost/config.toml:4: `executors.p.secrets.TOKEN.value` is no key of the configuration (it can be variable, file)",
+        ],
+    );
+}
+
+#[test]
+fn the_default_executor_must_be_one() {
+    assert_eq!(load("default_executor = \"noop\"").unwrap().default_executor.as_deref(), Some("noop"));
+    // A workspace can take the user's word back.
+    let layers = [
+        layer(Origin::User, "default_executor = \"noop\""),
+        layer(Origin::Workspace, "default_executor = \"\""),
+    ];
+    assert_eq!(Config::load(&layers, []).unwrap().default_executor, None);
+    check(
+        "default_executor = \"nop\"",
+        &["default_executor: no executor is called nop (name one of human, noop)"],
+    );
+}
+
+#[test]
+fn reporters_are_read_and_their_mistakes_are_named() {
+    let text = "[reporters.log]\nkind = \"file\"\npath = \"events.jsonl\"\nevents = [\"task_failed\"]\n[reporters.chat]\nkind = \"command\"\ncommand = [\"notify\"]\n";
+    let config = load(text).unwrap();
+    assert_eq!(config.reporters["log"].events, ["task_failed"]);
+    check(
+        "[reporters.a]\nkind = \"telegraph\"\n[reporters.b]\nkind = \"file\"\npath = \"../up\"\n[reporters.c]\nkind = \"command\"\n[reporters.d]\nkind = \"console\"\nevents = [\"task_faild\"]\n[reporters.e]\nkind = \"file\"\n",
+        &[
+            ".waypost/config.toml:2: reporters.a has the unknown kind \"telegraph\" (it can be console, file, command, webhook)",
+            ".waypost/config.toml:5: reporters.b would write \"../up\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:6: reporters.c has no `command` (for example command = [\"notify-send\", \"waypost\"])",
+            ".waypost/config.toml:10: `reporters.d.events` names \"task_faild\", and nothing is told under that name (did you mean task_failed?)",
+            ".waypost/config.toml:11: reporters.e has no `path` (for example path = \"events.jsonl\")",
+        ],
+    );
+}
+
+#[test]
+fn agents_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.a]\nkind = \"agent\"\nagent = \"codex\"\npermission_mode = \"workspace-write\"\n";
+    let config = load(text).unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    let words = "codex exec --color never --skip-git-repo-check --sandbox workspace-write -";
+    assert_eq!(agent.process.command.join(" "), words);
+    let config = load("[executors.a]\nkind = \"agent\"\nagent = \"gemini\"\nmodel = \"pro\"\n").unwrap();
+    let Executor::Worker(Worker::Agent(agent)) = &config.executors["a"] else { panic!("{config:?}") };
+    assert_eq!(agent.process.command.join(" "), "gemini --output-format json --model pro");
+    check(
+        "[executors.a]\nkind = \"agent\"\nagent = \"cladue\"\n[executors.b]\nkind = \"agent\"\ncommand = [\"x\"]\nmodel = \"m\"\nprompt = \"{{descriptio}}\"\n[executors.c]\nkind = \"agent\"\ncommand = [\"x\"]\nprompt_to = \"argument\"\n[executors.d]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"../t.md\"\nauthor = \"me\"\n[executors.e]\nkind = \"agent\"\nagent = \"codex\"\nallowed_tools = [\"x\"]\npermision_mode = \"x\"\n",
+        &[
+            ".waypost/config.toml:3: executors.a has the unknown agent \"cladue\" (did you mean claude?; any other agent is called by its `command` alone)",
+            ".waypost/config.toml:7: executors.b has `model`, and nobody knows how this command is told so (write the flags into `command`, or name an `agent`)",
+            ".waypost/config.toml:8: executors.b.prompt: {{descriptio}} is no place of a prompt (did you mean {{description}}?)",
+            ".waypost/config.toml:11: executors.c has `prompt_to` = \"argument\", and no argument is for it (write {prompt} as one word of `command`)",
+            ".waypost/config.toml:16: executors.d has its template in \"../t.md\", outside of the workspace (name a file of the workspace, relative to it)",
+            ".waypost/config.toml:17: executors.d has the author \"me\" (write it as \"Name <name@example.org>\")",
+            ".waypost/config.toml:21: executors.e has `allowed_tools`, and codex has no such list (use `permission_mode`, which is codex's sandbox)",
+            ".waypost/config.toml:22: `executors.e.permision_mode` is no key of the configuration (did you mean `permission_mode`?)",
+        ],
+    );
+}
+
+#[test]
+fn a_prompt_in_a_file_is_read_and_checked() {
+    let text = "\n[executors.a]\nkind = \"agent\"\ncommand = [\"x\"]\ntemplate = \"t.md\"\n";
+    let wrong = |answer: fn(&str) -> std::io::Result<String>| {
+        let mut config = load(text).unwrap();
+        let bad = config.read_prompts(&answer).map(|()| config);
+        bad.map_err(|bad| format!("{} ({})", bad.problems[0], bad.problems[0].hint))
+    };
+    assert_eq!(
+        wrong(|_| Ok("one\ntwo {{goals}}".to_owned())).unwrap_err(),
+        "t.md:2: {{goals}} is no place of a prompt (did you mean {{goal}}?)"
+    );
+    assert_eq!(
+        wrong(|file| Err(std::io::Error::other(format!("no {file}")))).unwrap_err(),
+        ".waypost/config.toml:5: the template \"t.md\" cannot be read: no t.md (name a file of the workspace, relative to it)"
+    );
+    assert!(wrong(|_| Ok("{{goal}}".to_owned())).is_ok());
+}
+
+#[test]
+fn http_workers_are_read_and_their_mistakes_are_named() {
+    check(
+        "[executors.h]\nkind = \"http\"\nurl = \"https://me:secret@work.example.org/\"\nmethod = \"PSOT\"\nheaders.Host = \"x\"\nheaders.X-A = 3\nheaders.X-B = { value = \"x\" }\ntries = 0\ncallback = \"x\"\n[executors.i]\nkind = \"http\"\n",
+        &[
+            ".waypost/config.toml:4: executors.h has the method \"PSOT\" (it can be POST, PUT)",
+            ".waypost/config.toml:5: executors.h.headers.Host is set by Waypost itself (take it out)",
+            ".waypost/config.toml:6: executors.h.headers.X-A has a value that no header can have (write a text, or where a secret is read: { variable = \"NAME\" } or { file = \"PATH\" })",
+            ".waypost/config.toml:7: executors.h.headers.X-B needs either `variable` or `file` (write { variable = \"NAME\" } or { file = \"PATH\" }; a value never stands here)",
+            ".waypost/config.toml:7: `executors.h.headers.X-B.value` is no key of the configuration (it can be variable, file)",
+            ".waypost/config.toml:8: `executors.h.tries` is 0, and must be a whole number from 1 to 20 (correct the value)",
+            ".waypost/config.toml:3: executors.h has a `url` that cannot be used (it begins with http:// or https:// and names a host; a password goes into `headers`)",
+            ".waypost/config.toml:9: `executors.h.callback` is no key of the configuration (it can be kind, url, method, headers, hmac, tries, poll_seconds, timeout_seconds)",
+            ".waypost/config.toml:10: executors.i has no `url` (for example url = \"https://work.example.org/jobs\")",
+        ],
+    );
+}
+
+#[test]
+fn containers_and_jobs_of_a_cluster_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.d]\nkind = \"dispatch\"\n[executors.d.workers.here]\ncommand = [\"x\"]\n[executors.d.workers.there]\ntarget = \"kubernetes\"\nimage = \"i\"\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["d"] else { panic!("{config:?}") };
+    assert!(
+        matches!(workers["here"], Worker::Process(_)) && matches!(workers["there"], Worker::Kubernetes(_))
+    );
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"container\"\n[executors.d.workers.a]\nengine = \"dokcer\"\nmounts = [{ source = \"../x\", target = \"/x\" }, { source = \"x\", target = \"/x,readonly=false\" }, { source = \"x\" }]\nnetwork = \"--privileged\"\nmemmory = \"1g\"\n[executors.d.workers.b]\ntarget = \"kubernetes\"\nimage = \"i\"\nlimits.cpu = 2\nsecrets.T = { variable = \"X\" }\n",
+        &[
+            ".waypost/config.toml:4: executors.d.workers.a has no `image` (for example image = \"registry.example.org/worker:1\")",
+            ".waypost/config.toml:5: executors.d.workers.a has the unknown engine \"dokcer\" (did you mean docker?)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"../x\", outside of the workspace (name something in the workspace, relative to it)",
+            ".waypost/config.toml:6: executors.d.workers.a would mount \"x\" at \"/x,readonly=false\" (write a full path, and no comma or quote in either)",
+            ".waypost/config.toml:6: a mount of executors.d.workers.a needs `source` and `target` (for example { source = \"src\", target = \"/src\" })",
+            ".waypost/config.toml:7: executors.d.workers.a has `network` = \"--privileged\" (write a name without spaces that does not begin with -)",
+            ".waypost/config.toml:8: `executors.d.workers.a.memmory` is no key of the configuration (did you mean `memory`?)",
+            ".waypost/config.toml:12: `executors.d.workers.b.limits.cpu` must be a text (write it in quotes)",
+            ".waypost/config.toml:13: executors.d.workers.b.secrets.T needs `secret` and `key` (write { secret = \"NAME\", key = \"KEY\" }: a Secret of the cluster and a key in it)",
+            ".waypost/config.toml:13: `executors.d.workers.b.secrets.T.variable` is no key of the configuration (it can be secret, key)",
+        ],
+    );
+}
+
+#[test]
+fn jobs_of_slurm_are_read_and_their_mistakes_are_named() {
+    let text = "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurm\"\n[executors.d.workers.a]\ncommand = [\"x\", \"y\"]\n[executors.d.workers.b]\ncommand = [\"x\"]\nfolder = \"/shared/waypost\"\npartition = \"gpu\"\naccount = \"lab\"\nqos = \"high\"\ncpus = 4\nmemory = \"8G\"\ngpus = \"a100:2\"\ngres = \"lustre:1\"\ntime_minutes = 30\nnice = 100\narray_max = 50\noptions = [\"--constraint=a100\", \"--exclusive\"]\nenvironment = [\"LANG\"]\ntimeout_seconds = 60\n";
+    let config = load(text).unwrap();
+    let Executor::Dispatch(workers) = &config.executors["d"] else { panic!("{config:?}") };
+    let (Worker::Slurm(plain), Worker::Slurm(full)) = (&workers["a"], &workers["b"]) else {
+        panic!("{workers:?}")
+    };
+    assert_eq!((plain.folder.as_str(), plain.array_max, plain.nice), (".waypost/slurm", 200, 0));
+    assert_eq!(plain.process.environment, ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ"]);
+    assert_eq!((full.folder.as_str(), full.array_max, full.nice), ("/shared/waypost", 50, 100));
+    assert_eq!((full.cpus, full.time_minutes, full.gpus.as_deref()), (Some(4), Some(30), Some("a100:2")));
+    assert_eq!(full.options, ["--constraint=a100", "--exclusive"]);
+    assert_eq!(workers["b"].timeout_seconds(), Some(60));
+    check(
+        "[executors.d]\nkind = \"dispatch\"\ntarget = \"slurn\"\n[executors.d.workers.a]\ntarget = \"slurm\"\nfolder = \"../x\"\npartition = \"--wrap=x\"\narray_max = 5000\noptions = [\"--wrap=rm\", \"--constrain=x\", \"-J x\"]\nparttition = \"x\"\n",
+        &[
+            ".waypost/config.toml:3: executors.d has the unknown target \"slurn\" (did you mean slurm?)",
+            ".waypost/config.toml:4: executors.d.workers.a has no `command` (for example command = [\"make\", \"test\"])",
+            ".waypost/config.toml:6: executors.d.workers.a has `folder` = \"../x\" (name a folder of the workspace, or write the full path of one that all nodes see)",
+            ".waypost/config.toml:8: `executors.d.workers.a.array_max` is 5000, and must be a whole number from 1 to 1000 (correct the value)",
+            ".waypost/config.toml:7: executors.d.workers.a has `partition` = \"--wrap=x\" (write a name without spaces that does not begin with -)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"--wrap=rm\", which cannot stand there (it can be acctg-freq, batch, begin, cluster-constraint, constraint, contiguous, core-spec, cores-per-socket, cpu-freq, cpus-per-gpu, deadline, distribution, exclude, exclusive, gpu-bind, gpu-freq, gres-flags, hint, licenses, mem-per-cpu, mem-per-gpu, nodelist, reservation, switches, tmp, wckey)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"--constrain=x\", which cannot stand there (did you mean constraint?)",
+            ".waypost/config.toml:9: executors.d.workers.a has the option \"-J x\", which cannot stand there (write each as one text, for example \"--constraint=a100\")",
+            ".waypost/config.toml:10: `executors.d.workers.a.parttition` is no key of the configuration (did you mean `partition`?)",
+        ],
+    );
+}
+
+fn text(words: &str) -> Header {
+    Header::Text(words.to_owned())
+}
+
+#[test]
+fn a_webhook_is_read_with_its_secrets_by_name() {
+    let config = load(
+        "[reporters.hook]\nkind = \"webhook\"\nurl = { variable = \"HOOK\" }\nheaders.X-Team = \"a\"\nheaders.Authorization = { file = \"token\" }\nhmac = { variable = \"KEY\" }\nevents = [\"task_unblocked\"]\nattempts = 3\nbackoff_seconds = 2\nbackoff_seconds_max = 9\ntimeout_seconds = 4\n",
+    )
+    .unwrap();
+    let reporter = &config.reporters["hook"];
+    assert_eq!(reporter.events, ["task_unblocked"]);
+    let variable = |name: &str| Secret::Variable(name.to_owned());
+    let expected = Webhook {
+        url: Header::Secret(variable("HOOK")),
+        headers: vec![
+            ("Authorization".to_owned(), Header::Secret(Secret::File("token".to_owned()))),
+            ("X-Team".to_owned(), text("a")),
+        ],
+        hmac: Some(variable("KEY")),
+        timeout_seconds: 4,
+        attempts: 3,
+        backoff_seconds: 2,
+        backoff_seconds_max: 9,
+    };
+    let Report::Webhook(webhook) = &reporter.report else { panic!("{reporter:?}") };
+    let mut webhook = webhook.clone();
+    webhook.headers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    assert_eq!(webhook, expected);
+    check(
+        "[reporters.a]\nkind = \"webhook\"\n[reporters.b]\nkind = \"webhook\"\nurl = \"https://u:hunter2@example.org\"\n[reporters.c]\nkind = \"webhook\"\nurl = \"https://example.org\"\nevents = [\"task_don\"]\nsecret = \"x\"\n",
+        &[
+            ".waypost/config.toml:1: reporters.a has no `url` (for example url = \"https://chat.example.org/hooks/waypost\")",
+            ".waypost/config.toml:5: reporters.b has a `url` that cannot be used (it begins with http:// or https:// and names a host; one that is secret is read from { variable = \"NAME\" })",
+            ".waypost/config.toml:9: `reporters.c.events` names \"task_don\", and nothing is told under that name (did you mean task_done?)",
+            ".waypost/config.toml:10: `reporters.c.secret` is no key of the configuration (it can be kind, events, url, headers, hmac, timeout_seconds, attempts, backoff_seconds, backoff_seconds_max)",
+        ],
+    );
+}
+
+fn todo(text: &str) -> Result<Config, Vec<String>> {
+    let layer = Layer { origin: Origin::Workspace, name: "todo.json".to_owned(), text: text.to_owned() };
+    Config::load(&[layer], [("TODO_WEBHOOK_TOKEN", "t0ken")])
+        .map_err(|bad| bad.problems.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn a_todo_json_is_read_flat_and_nested() {
+    let flat = r#"{ "reporter_type": "webhook", "reporter_config": { "url": "https://x/y",
+        "headers": { "Authorization": "Bearer token" } }, "storage_type": "file", "storage_path": ".jaato/plans.json" }"#;
+    let webhook = |text: &str| match &todo(text).unwrap().reporters["todo"].report {
+        Report::Webhook(webhook) => webhook.clone(),
+        other => panic!("{other:?}"),
+    };
+    let mut expected = Webhook::to(text("https://x/y"));
+    expected.headers = vec![("Authorization".to_owned(), text("Bearer token"))];
+    assert_eq!(webhook(flat), expected);
+    assert_eq!(todo_store(flat).as_deref(), Some(".jaato/plans"));
+    let nested = r#"{ "version": "1.0", "reporter": { "type": "webhook", "endpoint": "https://x/y", "timeout": 10,
+        "headers": { "X-Service": "jaato" } }, "storage": { "type": "hybrid", "path": "plans.json", "use_directory": false },
+        "display": { "colors": true } }"#;
+    expected.headers =
+        vec![("X-Service".to_owned(), text("jaato")), ("Authorization".to_owned(), text("Bearer t0ken"))];
+    assert_eq!(webhook(nested), expected);
+    assert_eq!(todo_store(nested).as_deref(), Some("plans"));
+    let ignored = todo(nested).unwrap().ignored;
+    assert!(
+        ignored[0].contains("`display`") && ignored[1].contains("`storage.use_directory`"),
+        "{ignored:?}"
+    );
+    let file = todo(r#"{ "reporter_type": "file", "reporter_config": { "path": "plans.log" } }"#).unwrap();
+    assert_eq!(file.reporters["todo"].report, Report::File { path: "plans.log".to_owned() });
+    let console =
+        todo(r#"{ "reporter": { "type": "console", "timeout": 10 }, "storage": { "type": "memory" } }"#);
+    let console = console.unwrap();
+    assert_eq!(console.reporters["todo"].report, Report::Console);
+    assert!(console.ignored[0].contains("storage `memory`"), "{:?}", console.ignored);
+    assert_eq!(todo_store(r#"{ "storage_type": "memory" }"#), None);
+}
+
+#[test]
+fn a_configuration_may_name_a_todo_json_elsewhere() {
+    let todo = r#"{ "reporter_type": "console", "storage_type": "file", "storage_path": "plans.json" }"#;
+    let read = |path: &std::path::Path| match path.to_str() {
+        Some(".waypost/../.jaato/todo.json") => Ok(todo.to_owned()),
+        _ => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    let load = |file: &str| {
+        let text = format!("[compat]\ntodo = {file:?}\n");
+        Config::load_with(&[layer(Origin::Workspace, &text)], [], &read)
+    };
+    let config = load("../.jaato/todo.json").unwrap();
+    assert_eq!(config.reporters["todo"].report, Report::Console);
+    assert!(config.ignored[0].contains("its storage is not used"), "{:?}", config.ignored);
+    let problem = load("nowhere.json").unwrap_err().problems[0].to_string();
+    assert!(
+        problem.starts_with(".waypost/config.toml:2: `compat.todo`: \"nowhere.json\" cannot be read"),
+        "{problem}"
+    );
+}
+
+#[test]
+fn what_of_a_todo_json_cannot_be_taken_over_is_named() {
+    let wrong = |text: &str| todo(text).unwrap_err();
+    let input = r#"{ "version": "2", "reporter": { "type": "smoke", "timeout": -1, "headers": [] },
+        "storage": { "type": "file", "use_directory": "x" }, "colours": 1 }"#;
+    assert_eq!(
+        wrong(input),
+        [
+            "todo.json: `colours` is no key of a todo.json",
+            "todo.json: `version` is 2, and only 1.0 is known",
+            "todo.json: the type of `reporter` is \"smoke\"",
+            "todo.json: storage \"file\" needs `storage.path`",
+        ]
+    );
+    assert_eq!(
+        wrong(
+            r#"{ "reporter": { "type": "webhook", "endpoint": "https://x", "timeout": -1, "headers": [], "retries": 3 } }"#
+        ),
+        [
+            "todo.json: `reporter.retries` cannot be taken over",
+            "todo.json: `reporter.headers` is no object",
+            "todo.json: `reporter.timeout` is no number of seconds up to 3600",
+        ]
+    );
+    assert_eq!(
+        wrong(
+            r#"{ "reporter": { "type": "file", "base_path": "/var/log" }, "storage_type": "file", "storage_path": "../up.json" }"#
+        ),
+        [
+            "todo.json: `reporter.base_path` cannot be taken over",
+            "todo.json: `reporter` has no `path`",
+            "todo.json: `storage_path` names \"../up.json\", outside of the workspace",
+        ]
+    );
+    assert_eq!(wrong("[]"), ["todo.json: it holds no object"]);
+}
+
+#[test]
+fn the_sample_configurations_of_jaato_are_read() {
+    let Some(folder) = waypost_testkit::observed_data().map(|data| data.join("jaato")) else {
+        println!("the observed data is not here");
+        return;
+    };
+    let sample = std::fs::read_to_string(folder.join("todo.example.json")).unwrap();
+    assert_eq!(todo(&sample).unwrap().reporters["todo"].report, Report::Console);
+    let cases = std::fs::read_to_string(folder.join("config_cases.json")).unwrap();
+    let cases: serde_json::Value = serde_json::from_str(&cases).unwrap();
+    assert!(todo(&cases["nested_is_read"].to_string()).is_ok());
+    let errors = todo(&cases["errors_for"]["input"].to_string()).unwrap_err();
+    assert!(errors.len() >= 3, "{errors:?}");
+}
+
+#[test]
+fn keys_of_the_terminal_are_kept_with_their_place_and_a_later_file_replaces_them_one_by_one() {
+    let user = "[tui]\nmouse = false\n[tui.keys]\neditor.save = \"w\"\nanywhere.quit = [\"q\", \"ctrl+q\"]\n";
+    let workspace = "[tui.keys.editor]\nsave = []\n";
+    let layers = [layer(Origin::User, user), layer(Origin::Workspace, workspace)];
+    let tui = Config::load(&layers, []).unwrap().tui;
+    let found =
+        tui.keys.iter().map(|one| format!("{}:{} {} = {:?}", one.place, one.line, one.action, one.keys));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        ["user.toml:5 anywhere.quit = [\"q\", \"ctrl+q\"]", ".waypost/config.toml:2 editor.save = []"]
+    );
+    assert!(!tui.mouse && Config::default().tui.mouse);
+    check(
+        "[tui]\nmose = true\n[tui.keys]\neditor.save = 3\n",
+        &[
+            ".waypost/config.toml:4: `tui.keys.editor.save` must be a key or a list of keys (for example editor.save = [\"s\", \"ctrl+s\"])",
+            ".waypost/config.toml:2: `tui.mose` is no key of the configuration (did you mean `mouse`?)",
+        ],
+    );
+}

@@ -1,0 +1,200 @@
+//! What a worker writes to its standard error: kept per attempt, bounded, without secrets.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use crate::outcome::AttemptKey;
+
+/// Bytes of a line; a longer one is broken.
+const LINE_BYTES_MAX: usize = 64 * 1024;
+/// What a line begins with that says how far the worker is.
+const PROGRESS_MARK: &str = "waypost:progress ";
+/// What a line begins with that asks a person.
+const QUESTION_MARK: &str = "waypost:question";
+/// Bytes of the latest lines that are remembered.
+const TAIL_BYTES_MAX: usize = 16 * 1024;
+/// Secrets that are shorter would blacken everything.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// Replaces every secret in a text.
+pub fn without_secrets(text: &str, secrets: &[String]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN) {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), "***");
+        }
+    }
+    text
+}
+
+/// The log of one attempt. Its file is made when there is something to write.
+pub(super) struct Log<'a> {
+    logs: &'a Path,
+    key: &'a AttemptKey,
+    file: Option<BufWriter<File>>,
+    broken: bool,
+    bytes_left: u64,
+    line: Vec<u8>,
+    /// The last line that says anything, for the message of a failure.
+    pub(super) last: String,
+    last_is_ours: bool,
+    /// The latest word about how far the worker is.
+    pub(super) progress: Option<String>,
+    /// What the worker asks a person: the latest question counts.
+    pub(super) question: Option<String>,
+    /// The latest lines since [`Log::begin`].
+    pub(super) tail: String,
+}
+
+impl<'a> Log<'a> {
+    pub(super) fn new(logs: &'a Path, key: &'a AttemptKey, bytes_max: u64) -> Self {
+        let (last, line) = (String::new(), Vec::new());
+        let (progress, question, tail) = (None, None, String::new());
+        let (file, broken, bytes_left) = (None, false, bytes_max);
+        Self {
+            logs,
+            key,
+            file,
+            broken,
+            bytes_left,
+            line,
+            last,
+            last_is_ours: false,
+            progress,
+            question,
+            tail,
+        }
+    }
+
+    /// Another program begins to write.
+    pub(super) fn begin(&mut self) {
+        self.last.clear();
+        self.last_is_ours = false;
+        self.tail.clear();
+        self.question = None;
+    }
+
+    pub(super) fn take(&mut self, bytes: &[u8], secrets: &[String]) {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.ends_with(b"\n") || self.line.len() >= LINE_BYTES_MAX {
+                self.end_line(secrets);
+            }
+        }
+    }
+
+    /// A line of our own. What the worker said last stays what it said last.
+    pub(super) fn say(&mut self, line: &str, secrets: &[String]) {
+        self.finish(secrets);
+        let workers = std::mem::take(&mut self.last);
+        let was_ours = std::mem::replace(&mut self.last_is_ours, true);
+        self.take(format!("{line}\n").as_bytes(), secrets);
+        if !was_ours && !workers.is_empty() {
+            (self.last, self.last_is_ours) = (workers, false);
+        } else {
+            self.last_is_ours = true;
+        }
+    }
+
+    /// Writes out what there is.
+    pub(super) fn finish(&mut self, secrets: &[String]) {
+        if !self.line.is_empty() {
+            self.line.push(b'\n');
+            self.end_line(secrets);
+        }
+        if let Some(file) = &mut self.file {
+            let _lost = file.flush();
+        }
+    }
+
+    fn end_line(&mut self, secrets: &[String]) {
+        let line = std::mem::take(&mut self.line);
+        let line = without_secrets(&String::from_utf8_lossy(&line), secrets);
+        let said = line.trim_end();
+        if let Some(progress) = said.strip_prefix(PROGRESS_MARK) {
+            self.progress = Some(progress.trim().to_owned());
+        } else if let Some(question) = question_in(said) {
+            self.question = Some(question.to_owned());
+        } else if !said.is_empty() {
+            (self.last, self.last_is_ours) = (said.to_owned(), false);
+        }
+        self.tail.push_str(&line);
+        if self.tail.len() > TAIL_BYTES_MAX * 2 {
+            self.tail = waypost_text::tail_bytes(&self.tail, TAIL_BYTES_MAX).to_owned();
+        }
+        self.put(&line);
+    }
+
+    fn put(&mut self, line: &str) {
+        if self.broken || self.bytes_left == 0 {
+            return;
+        }
+        let cut = line.len() as u64 > self.bytes_left;
+        let text = if cut { "(the log goes on from here, and no more of it is kept)\n" } else { line };
+        self.bytes_left = if cut { 0 } else { self.bytes_left - line.len() as u64 };
+        // A log that cannot be written does not fail the work that it is of.
+        self.broken = self.write(text).is_err();
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        if self.file.is_none() {
+            let path = waypost_store::log_path(self.logs, &self.key.plan, &self.key.task, self.key.attempt);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            self.file = Some(BufWriter::new(File::create(path)?));
+        }
+        match &mut self.file {
+            Some(file) => file.write_all(text.as_bytes()).and_then(|()| file.flush()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a line asks, when it is a question.
+fn question_in(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix(QUESTION_MARK)?;
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then(|| rest.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_core::{PlanId, TaskId};
+    use waypost_store::log_file_name as file_name;
+
+    use super::*;
+
+    #[test]
+    fn what_we_note_is_not_taken_for_the_last_word_of_a_worker() {
+        let folder = std::env::temp_dir().join(format!("waypost-log-{}", std::process::id()));
+        let key = AttemptKey::new(&PlanId::new("p").unwrap(), &TaskId::new("a").unwrap(), 1);
+        let mut log = Log::new(&folder, &key, 1_000);
+        log.say("waypost: job 1", &[]);
+        log.say("waypost: job 1 is on node1", &[]);
+        assert_eq!(log.last, "waypost: job 1 is on node1", "nobody else has said anything");
+        log.take(b"on fire\n", &[]);
+        log.say("waypost: job 1 is on node2", &[]);
+        assert_eq!(log.last, "on fire");
+        log.take(b"out\n", &[]);
+        assert_eq!(log.last, "out");
+        let _gone = fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn no_id_of_a_task_leads_out_of_the_folder() {
+        for (task, expected) in [
+            ("build-api", "build-api"),
+            ("../../etc/passwd", "%2e.%2f..%2fetc%2fpasswd"),
+            ("a/b", "a%2fb"),
+            (".hidden", "%2ehidden"),
+            ("v1.2", "v1.2"),
+        ] {
+            let name = file_name(task);
+            assert!(!name.contains('/') && !name.starts_with('.'), "{name}");
+            assert_eq!(name, expected);
+        }
+        let long = file_name(&"é".repeat(128));
+        assert!(long.len() < 230, "{long}");
+    }
+}

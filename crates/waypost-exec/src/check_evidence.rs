@@ -1,0 +1,187 @@
+//! What counts as proof: how a check's end becomes evidence, and of what. Runs nothing.
+
+use ring::digest::SHA256;
+use serde_json::json;
+use waypost_core::{Answer, Ask, Evidence, Json, Outcome, Report, Task, Work, limits};
+use waypost_text::{head_bytes, tail_bytes};
+
+use crate::outcome::Ending;
+
+/// Attempts that a task for agents and people gets when its check fails and nobody said how often.
+pub const CHECK_ATTEMPTS: u32 = 3;
+/// Bytes of what a check said that its outcome repeats.
+const SAID_BYTES_MAX: usize = 1_000;
+/// Bytes of a description and of a result that a question repeats.
+const QUOTED_BYTES_MAX: usize = 500;
+/// The field in which a question of ours says that it is a check, and of which attempt.
+const CHECK_MARK: &str = "check";
+
+/// What whoever did the work says came of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claim {
+    pub result: Option<String>,
+    pub output: Option<Json>,
+}
+
+impl From<&Report> for Claim {
+    fn from(report: &Report) -> Self {
+        Self { result: report.result.clone(), output: report.output.clone() }
+    }
+}
+
+/// The sum of what is checked: the check itself, the result and the output, each object in the order of its keys.
+fn digest(check: &Work, claim: &Claim) -> String {
+    let mut checked = json!({
+        "check": { "executor": check.executor, "inputs": check.inputs.value() },
+        "output": claim.output.as_ref().map(Json::value),
+        "result": claim.result,
+    });
+    checked.sort_all_objects();
+    let sum = ring::digest::digest(&SHA256, checked.to_string().as_bytes());
+    let hex: String = sum.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{hex}")
+}
+
+fn evidence(check: &Work, claim: &Claim, worker: &str, passed: bool, outcome: &str) -> Evidence {
+    Evidence {
+        passed,
+        check: check.executor.clone(),
+        worker: worker.to_owned(),
+        at: None,
+        outcome: head_bytes(outcome, SAID_BYTES_MAX).to_owned(),
+        output: None,
+        log_tail: None,
+        digest: digest(check, claim),
+    }
+}
+
+/// How an attempt ends whose check ended so. One that could not decide leaves the claim as it is: it is checked again.
+pub fn judged(
+    check: &Work,
+    claim: Claim,
+    is_reported: bool,
+    worker: &str,
+    found: Ending,
+    log: &str,
+) -> Ending {
+    let log_tail =
+        Some(tail_bytes(log, limits::EVIDENCE_LOG_BYTES_MAX).to_owned()).filter(|tail| !tail.is_empty());
+    let proved = |passed, outcome: &str, output: Option<Json>| {
+        let output = output.filter(|json| json.as_str().len() <= limits::EVIDENCE_OUTPUT_BYTES_MAX);
+        let found = evidence(check, &claim, worker, passed, outcome);
+        Box::new(Evidence { output, log_tail: log_tail.clone(), ..found })
+    };
+    match found {
+        Ending::Done { result, output } => {
+            let outcome = result.map_or_else(|| "it passed".to_owned(), |said| format!("it passed: {said}"));
+            let evidence = proved(true, &outcome, output);
+            Ending::Checked { result: claim.result, output: claim.output, error: None, evidence }
+        }
+        Ending::Failed { error } => {
+            let evidence = proved(false, &error, None);
+            let error = Some(format!("the check: {error}"));
+            Ending::Checked { result: claim.result, output: claim.output, error, evidence }
+        }
+        // The work is done and need not be done again: it is reported, and the next attempt makes the check alone.
+        Ending::TryAgain { .. } | Ending::Asked(_) if !is_reported => {
+            Ending::Done { result: claim.result, output: claim.output }
+        }
+        Ending::TryAgain { error } => Ending::TryAgain { error: format!("the check: {error}") },
+        found @ (Ending::Asked(_) | Ending::Checked { .. }) => found,
+    }
+}
+
+/// The evidence of a check that asks for nothing.
+pub fn of_nothing(check: &Work, claim: &Claim, worker: &str) -> Evidence {
+    evidence(check, claim, worker, true, "nothing was to be checked")
+}
+
+/// The end of an attempt whose check asks for nothing.
+pub fn passed_at_once(check: &Work, claim: Claim, worker: &str) -> Ending {
+    let evidence = Box::new(of_nothing(check, &claim, worker));
+    Ending::Checked { result: claim.result, output: claim.output, error: None, evidence }
+}
+
+/// What a check by a person comes to.
+pub enum Verdict {
+    /// The person is yet to be asked this.
+    Ask(Ask),
+    /// The person has answered.
+    Outcome(Outcome),
+}
+
+/// What a person who is the check of a reported task is asked, or what their answer means.
+pub fn by_person(task: &Task, check: &Work, report: &Report) -> Verdict {
+    let mark = |attempt: u32| Json::of(&json!({ CHECK_MARK: attempt }));
+    // The answer to what was asked last, in the latest attempt; an older one was about something else.
+    let answer = task.state.answers().last().filter(|answer| answer.state == Some(mark(task.state.attempt)));
+    let Some(Answer { answer, by, .. }) = answer else {
+        let quoted = |text: &str| head_bytes(text, QUOTED_BYTES_MAX).to_owned();
+        let mut text = format!("Is {} done? {}", task.spec.id, quoted(&task.spec.description));
+        text = format!("{}\nReported by {}", text.trim_end(), report.by);
+        if let Some(result) = &report.result {
+            text = format!("{text}: {}", quoted(result));
+        }
+        text = format!("{text}\nAnswer yes, or say what is missing.");
+        let text = head_bytes(&text, limits::QUESTION_BYTES_MAX).to_owned();
+        return Verdict::Ask(Ask {
+            text,
+            choices: Vec::new(),
+            state: Some(mark(task.state.attempt.saturating_add(1))),
+        });
+    };
+    let passed = matches!(answer.to_lowercase().as_str(), "yes" | "y");
+    let said = format!("{by} answered: {answer}");
+    let evidence = Some(Box::new(evidence(check, &report.into(), &by.to_string(), passed, &said)));
+    Verdict::Outcome(if passed {
+        Outcome::Done { result: None, output: None, evidence }
+    } else {
+        Outcome::Failed { error: format!("the check: {said}"), evidence }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(inputs: serde_json::Value) -> Work {
+        Work { executor: "test".to_owned(), inputs: Json::of(&inputs), shape: None }
+    }
+
+    #[test]
+    fn a_digest_is_of_what_was_checked_and_not_of_how_it_was_written() {
+        let claim = |output: serde_json::Value| Claim { result: None, output: Some(Json::of(&output)) };
+        let a = digest(&check(json!({ "a": 1, "b": { "c": 2, "d": 3 } })), &claim(json!({ "x": 1, "y": 2 })));
+        let b = digest(&check(json!({ "b": { "d": 3, "c": 2 }, "a": 1 })), &claim(json!({ "y": 2, "x": 1 })));
+        assert_eq!(a, b);
+        assert!(a.starts_with("sha256:") && a.len() == 7 + 64, "{a}");
+        assert_ne!(a, digest(&check(json!({})), &claim(json!({ "x": 1, "y": 2 }))));
+        assert_ne!(a, digest(&check(json!({ "a": 1, "b": { "c": 2, "d": 3 } })), &claim(json!({ "x": 2 }))));
+        let nothing = digest(&check(json!({})), &Claim::default());
+        assert_eq!(nothing, "sha256:d9cecea1ce806c6df11ab3200d172457b45376cb00a710e1b6601d81945f7597");
+    }
+
+    #[test]
+    fn a_long_log_is_cut_at_its_beginning_and_a_large_output_is_not_kept() {
+        let log = "é".repeat(limits::EVIDENCE_LOG_BYTES_MAX);
+        let output = Json::of(&"x".repeat(limits::EVIDENCE_OUTPUT_BYTES_MAX));
+        let found = Ending::Done { result: None, output: Some(output) };
+        let ending = judged(&check(json!({})), Claim::default(), true, "w", found, &log);
+        let Ending::Checked { evidence, error: None, .. } = ending else { panic!("{ending:?}") };
+        let tail = evidence.log_tail.unwrap_or_default();
+        assert!(
+            tail.len() <= limits::EVIDENCE_LOG_BYTES_MAX && tail.len() > limits::EVIDENCE_LOG_BYTES_MAX - 2
+        );
+        assert_eq!((evidence.passed, evidence.output), (true, None));
+    }
+
+    #[test]
+    fn a_check_that_cannot_decide_leaves_the_claim_to_be_checked_again() {
+        let claim = || Claim { result: Some("fine".to_owned()), output: None };
+        let later = || Ending::TryAgain { error: "busy".to_owned() };
+        let first = judged(&check(json!({})), claim(), false, "w", later(), "");
+        assert_eq!(first, Ending::Done { result: Some("fine".to_owned()), output: None });
+        let again = judged(&check(json!({})), claim(), true, "w", later(), "");
+        assert_eq!(again, Ending::TryAgain { error: "the check: busy".to_owned() });
+    }
+}

@@ -1,0 +1,251 @@
+//! Workers that are containers: docker or podman starts one for each attempt, and it keeps to the contract of a program.
+//!
+//! The engine's program is our child, the container is not. So a note of each container lies beside the vigil of its run
+//! for as long as it may exist, and whoever takes the work of a dead run over ends what the notes name.
+
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::attempt::{Attempt, done, inside};
+use super::process::{self, Program};
+use super::resource_name;
+use crate::liveness_lock;
+use crate::outcome::Ending;
+use waypost_config::Surroundings;
+use waypost_config::{Config, Container, Executor, Process, Worker};
+
+/// What an engine's program sees of our environment: where its daemon, its storage and its settings are.
+const ENVIRONMENT: [&str; 17] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "TMPDIR",
+    "XDG_RUNTIME_DIR",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "DOCKER_CONFIG",
+    "DOCKER_CONTEXT",
+    "DOCKER_TLS_VERIFY",
+    "DOCKER_CERT_PATH",
+    "CONTAINER_HOST",
+    "CONTAINERS_CONF",
+    "CONTAINERS_STORAGE_CONF",
+    "REGISTRY_AUTH_FILE",
+];
+/// Engines that are looked for, in this order.
+const ENGINES: [&str; 2] = ["docker", "podman"];
+/// The exit code by which an engine says that it failed itself.
+const EXIT_ENGINE_FAILED: i32 = 125;
+
+pub(super) fn run(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Ending {
+    started(attempt, container, input).unwrap_or_else(|error| Ending::Failed { error })
+}
+
+fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Result<Ending, String> {
+    let engine = engine(attempt.around, container)?;
+    let name = resource_name::name(&attempt.job.key);
+    if attempt.job.key.attempt > 1 {
+        end_earlier(attempt, &engine)?;
+    }
+    let environment = ENVIRONMENT.iter().map(|name| (*name).to_owned());
+    let process = Process {
+        command: command(attempt, container, &engine, &name)?,
+        shell: false,
+        directory: String::new(),
+        environment: environment.chain(container.environment.iter().cloned()).collect(),
+        secrets: container.secrets.clone(),
+        timeout_seconds: None,
+    };
+    let note = Note::write(attempt, &engine, &name)?;
+    let directory = inside(&attempt.around.workspace, "")?;
+    let spoken = process::follow(attempt, &Program { process: &process, directory, input });
+    // An engine's program that ended by itself has waited for its container; one that was killed has not.
+    let alone = match &spoken {
+        Ok(spoken) => spoken.status.signal().is_some(),
+        Err(_) => true,
+    };
+    if !alone || end(&note.engine, &name) {
+        note.take_away();
+    }
+    let spoken = spoken?;
+    if spoken.status.code() == Some(EXIT_ENGINE_FAILED) {
+        let error =
+            format!("no container of {} could be started; its log has the engine's words", container.image);
+        return Ok(Ending::Failed { error });
+    }
+    Ok(process::judged(attempt, &spoken)
+        .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)))
+}
+
+/// The program that starts containers, with its full path.
+fn engine(around: &Surroundings, container: &Container) -> Result<String, String> {
+    let path = around.variables.get("PATH").map(String::as_str).unwrap_or_default();
+    let find = |name: &str| {
+        let places = path.split(':').filter(|folder| folder.starts_with('/'));
+        places.map(|folder| Path::new(folder).join(name)).find(|program| program.is_file())
+    };
+    let found = match &container.engine {
+        Some(engine) if engine.starts_with('/') => Some(PathBuf::from(engine)),
+        Some(engine) => find(engine),
+        None => ENGINES.iter().find_map(|name| find(name)),
+    };
+    let wanted = container.engine.as_deref().unwrap_or("docker or podman");
+    let found = found.ok_or_else(|| format!("{wanted} is not in the PATH"))?;
+    found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is no text"))
+}
+
+/// The whole command line. Values of variables never stand in it.
+fn command(
+    attempt: &Attempt<'_>,
+    container: &Container,
+    engine: &str,
+    name: &str,
+) -> Result<Vec<String>, String> {
+    let key = &attempt.job.key;
+    let mut words: Vec<String> = [engine, "run", "--rm", "--interactive", "--name", name]
+        .iter()
+        .map(|word| (*word).to_owned())
+        .collect();
+    let mut flag = |flag: &str, value: String| words.extend([flag.to_owned(), value]);
+    for (label, value) in labels(attempt) {
+        flag("--label", format!("{label}={value}"));
+    }
+    flag("--label", format!("waypost.attempt={}", key.attempt));
+    flag("--security-opt", "no-new-privileges".to_owned());
+    flag("--network", container.network.clone());
+    for mount in &container.mounts {
+        let source = inside(&attempt.around.workspace, &mount.source)?;
+        let source = source.to_str().filter(|path| !path.contains([',', '"']));
+        let source = source.ok_or_else(|| format!("{:?} has a path that cannot be mounted", mount.source))?;
+        let access = if mount.write { "" } else { ",readonly" };
+        flag("--mount", format!("type=bind,source={source},target={}{access}", mount.target));
+    }
+    let pids = container.pids.map(|pids| pids.to_string());
+    for (name, value) in [
+        ("--workdir", &container.workdir),
+        ("--memory", &container.memory),
+        ("--cpus", &container.cpus),
+        ("--pids-limit", &pids),
+        ("--user", &container.user),
+    ] {
+        if let Some(value) = value {
+            flag(name, value.clone());
+        }
+    }
+    let own = attempt.job.variables().into_iter().map(|(name, _)| name.to_owned());
+    let names = container.environment.iter().chain(container.secrets.keys()).cloned();
+    for name in names.chain(own) {
+        flag("--env", name);
+    }
+    if container.init {
+        words.push("--init".to_owned());
+    }
+    words.push(container.image.clone());
+    words.extend(container.command.iter().cloned());
+    Ok(words)
+}
+
+/// The labels by which the containers of a task are found.
+fn labels(attempt: &Attempt<'_>) -> [(&'static str, String); 2] {
+    let key = &attempt.job.key;
+    [("waypost.plan", key.plan.to_string()), ("waypost.task", key.task.to_string())]
+}
+
+/// Ends what earlier attempts of the task have left, whoever made them.
+fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
+    let workspace = attempt.around.workspace.clone();
+    let mut words = vec![engine.to_owned(), "ps".to_owned(), "--all".to_owned(), "--quiet".to_owned()];
+    for (label, value) in labels(attempt) {
+        words.extend(["--filter".to_owned(), format!("label={label}={value}")]);
+    }
+    let unknown = |error| format!("the containers of earlier attempts could not be looked for ({error})");
+    let found = process::told_by(attempt, words, &ENVIRONMENT, &workspace).map_err(unknown)?;
+    for id in found.lines() {
+        let words = [engine, "rm", "--force", id].map(str::to_owned).to_vec();
+        process::told_by(attempt, words, &ENVIRONMENT, &workspace).map_err(|error| {
+            format!("the container {id} of an earlier attempt could not be ended ({error})")
+        })?;
+    }
+    Ok(())
+}
+
+/// Ends a container and takes it away. Whether none is left.
+fn end(engine: &str, name: &str) -> bool {
+    let quiet =
+        |words: &[&str]| Command::new(engine).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    // podman's `rm --force` asks first and waits for ten seconds.
+    let _may_be_gone = quiet(&["kill", name]);
+    let _may_be_gone = quiet(&["rm", "--force", name]);
+    let filter = format!("name=^{name}$");
+    quiet(&["ps", "--all", "--quiet", "--filter", &filter])
+        .is_ok_and(|left| left.status.success() && left.stdout.trim_ascii().is_empty())
+}
+
+/// Says that a container may exist, for as long as it may.
+struct Note {
+    path: PathBuf,
+    engine: String,
+}
+
+impl Note {
+    fn write(attempt: &Attempt<'_>, engine: &str, name: &str) -> Result<Self, String> {
+        let folder = notes(&attempt.around.logs.with_file_name("runs"), &attempt.around.worker);
+        let path = folder.join(name);
+        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&path, engine));
+        written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+        Ok(Self { path, engine: engine.to_owned() })
+    }
+
+    fn take_away(&self) {
+        let _gone = fs::remove_file(&self.path);
+        // Only the last one can take the folder away.
+        let _others = self.path.parent().map(fs::remove_dir);
+    }
+}
+
+/// The folder with the notes of a run.
+fn notes(runs: &Path, worker: &str) -> PathBuf {
+    liveness_lock::path(runs, worker).with_extension("containers")
+}
+
+/// All programs that the configuration lets start containers.
+pub fn engines(config: &Config, around: &Surroundings) -> Vec<String> {
+    let workers = config.executors.values().flat_map(|executor| match executor {
+        Executor::Dispatch(workers) => workers.values().collect(),
+        Executor::Worker(worker) => vec![worker],
+        Executor::Noop | Executor::Human => Vec::new(),
+    });
+    let mut engines: Vec<String> = Vec::new();
+    for worker in workers {
+        if let Worker::Container(container) = worker
+            && let Ok(engine) = engine(around, container)
+            && !engines.contains(&engine)
+        {
+            engines.push(engine);
+        }
+    }
+    engines
+}
+
+/// Ends the containers that a dead run has left. Whether none is left. A note lies where agents may write, so it is
+/// believed only where the configuration has the engine that it names.
+pub fn end_left_behind(runs: &Path, worker: &str, engines: &[String]) -> bool {
+    let folder = notes(runs, worker);
+    let Ok(entries) = fs::read_dir(&folder) else { return true };
+    let mut none_left = true;
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        let engine = fs::read_to_string(&path).unwrap_or_default();
+        // An empty one was not written to its end, and its container was never asked for.
+        if engine.is_empty() || engines.contains(&engine) && end(&engine, name) {
+            Note { path: path.clone(), engine }.take_away();
+        } else {
+            none_left = false;
+        }
+    }
+    none_left
+}

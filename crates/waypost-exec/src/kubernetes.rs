@@ -1,0 +1,96 @@
+//! Workers that are Jobs of a Kubernetes cluster, one for each attempt.
+//!
+//! The name of a Job follows from its attempt, so making it twice is noticed; a Job of an earlier attempt that still runs
+//! (because the run that made it died) is followed instead of making another.
+
+mod cluster;
+mod manifest;
+mod watch;
+
+use k8s_openapi::api::batch::v1::Job as ClusterJob;
+
+use super::attempt::{Attempt, done};
+use super::remote::{self, Stop, Trouble};
+use super::resource_name;
+use crate::outcome::Ending;
+use cluster::Cluster;
+use watch::{Followed, wait_until_gone};
+use waypost_config::Kubernetes;
+
+pub(super) fn run(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Ending {
+    let job = match manifest::job(attempt, kubernetes, told.trim_end()) {
+        Ok(job) => job,
+        Err(error) => return Ending::Failed { error },
+    };
+    let ending = remote::run(attempt, |attempt, stop| work(attempt, kubernetes, job, stop));
+    attempt.log.finish(&[]);
+    ending
+}
+
+async fn work(attempt: &mut Attempt<'_>, kubernetes: &Kubernetes, job: ClusterJob, mut stop: Stop) -> Ending {
+    let stopped = |what: &str| Ending::Failed { error: format!("it was stopped; {what}") };
+    let mut name = None;
+    let cluster = match Cluster::connect(attempt, kubernetes).await {
+        Ok(cluster) => cluster,
+        Err(error) => return Ending::Failed { error },
+    };
+    let ending = {
+        let work = followed(attempt, &cluster, &job, &mut name);
+        tokio::select! {
+            biased;
+            ending = work => Some(ending),
+            () = stop.asked() => None,
+        }
+    };
+    // The Job may have been made by a request that was given up, so its name counts from the beginning.
+    let name = name.unwrap_or_else(|| resource_name::name(&attempt.job.key));
+    match ending {
+        // What may still run is left for the next attempt, which follows it.
+        Some(Err(trouble @ Trouble::NotNow(_))) => trouble.into(),
+        Some(ending) => {
+            if let Err(Trouble::Refused(error) | Trouble::NotNow(error)) = cluster.delete(&name).await {
+                attempt.log.say(&format!("waypost: Job {name} was left: {error}"), &[]);
+            }
+            ending.unwrap_or_else(Ending::from)
+        }
+        None => {
+            let gone = async {
+                cluster.delete(&name).await?;
+                wait_until_gone(&cluster.pods, &name).await
+            };
+            tokio::select! {
+                gone = gone => match gone {
+                    Ok(()) => stopped(&format!("its Job {name} was deleted")),
+                    Err(Trouble::Refused(error) | Trouble::NotNow(error)) => {
+                        stopped(&format!("its Job {name} may still run: {error}"))
+                    }
+                },
+                () = stop.killed() => stopped(&format!("its Job {name} may not have ended yet")),
+            }
+        }
+    }
+}
+
+/// Makes or finds the Job, follows it to its end, and reads what came of it.
+async fn followed(
+    attempt: &mut Attempt<'_>,
+    cluster: &Cluster,
+    job: &ClusterJob,
+    name: &mut Option<String>,
+) -> Result<Ending, Trouble> {
+    let found = match cluster.adopted(attempt).await? {
+        Some(found) => found,
+        None => cluster.create(attempt, job).await?,
+    };
+    *name = Some(found.clone());
+    let Followed { ended, pod, output, too_much } = watch::follow(attempt, cluster, &found).await?;
+    if let Some(ending) = manifest::judged(&found, &ended, pod.as_ref(), &attempt.log.last) {
+        return Ok(ending);
+    }
+    if too_much {
+        let bytes = attempt.job.output_bytes_max;
+        return Ok(Ending::Failed { error: format!("its output has more than {bytes} bytes") });
+    }
+    let message = pod.as_ref().and_then(manifest::terminated).and_then(|end| end.message.clone());
+    Ok(done(&output.or(message).unwrap_or_default(), &[]))
+}

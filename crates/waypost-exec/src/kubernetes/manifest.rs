@@ -1,0 +1,227 @@
+//! A Job as the cluster is told of it, and what its end means. Pure: no connection.
+
+use k8s_openapi::api::batch::v1::Job as ClusterJob;
+use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
+use serde_json::{Map, Value, json};
+
+use crate::attempt::Attempt;
+use crate::attempt_spec::idempotency_key;
+use crate::outcome::{AttemptKey, Ending};
+use crate::process::EXIT_TRY_AGAIN;
+use crate::resource_name::{name, sum};
+use waypost_config::Kubernetes;
+
+/// Bytes of the object that a worker reads. It travels as an annotation, of which a cluster takes 256 KiB in all.
+const JOB_BYTES_MAX: usize = 240 * 1024;
+/// The file in which a worker finds it.
+const JOB_FILE: &str = "job.json";
+/// The folder of that file.
+const JOB_FOLDER: &str = "/waypost";
+/// Characters of the value of a label.
+const LABEL_CHARS_MAX: usize = 63;
+/// The container in the pod.
+pub(super) const CONTAINER: &str = "worker";
+/// The annotation that says which attempt a Job is of.
+const KEY_ANNOTATION: &str = "waypost/idempotency-key";
+const JOB_ANNOTATION: &str = "waypost/job";
+/// Reasons for which a pod that never ended by itself went away.
+const TAKEN_AWAY: [&str; 5] = ["Evicted", "NodeLost", "NodeAffinity", "Preempting", "Shutdown"];
+
+/// A text as the value of a label; one that cannot stand there is cut and told apart by a sum.
+pub(super) fn label(text: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+    if text.len() <= LABEL_CHARS_MAX
+        && text.chars().all(fits)
+        && ends(text.chars().next())
+        && ends(text.chars().last())
+    {
+        return text.to_owned();
+    }
+    let plain: String = text.chars().map(|c| if fits(c) { c } else { '-' }).take(40).collect();
+    let plain = plain.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    let gap = if plain.is_empty() { "" } else { "-" };
+    format!("{plain}{gap}{}", sum(text))
+}
+
+/// The labels by which all Jobs of a task are found.
+pub(super) fn selector(key: &AttemptKey) -> String {
+    format!("waypost/plan={},waypost/task={}", label(key.plan.as_str()), label(key.task.as_str()))
+}
+
+/// The number of the attempt that a Job is of, if it is one of this task: labels are cut, the annotation is not.
+pub(super) fn attempt_of(job: &ClusterJob, key: &AttemptKey) -> Option<u32> {
+    let said = job.metadata.annotations.as_ref()?.get(KEY_ANNOTATION)?;
+    said.strip_prefix(&format!("{}/{}/", key.plan, key.task))?.parse().ok()
+}
+
+/// The Job of an attempt.
+pub(super) fn job(attempt: &Attempt<'_>, kubernetes: &Kubernetes, told: &str) -> Result<ClusterJob, String> {
+    if told.len() > JOB_BYTES_MAX {
+        let bytes = told.len();
+        return Err(format!(
+            "what the worker is told has {bytes} bytes, and at most {JOB_BYTES_MAX} reach a pod: pass large inputs and outputs by reference"
+        ));
+    }
+    let key = &attempt.job.key;
+    let labels = json!({
+        "app.kubernetes.io/managed-by": "waypost",
+        "waypost/plan": label(key.plan.as_str()),
+        "waypost/task": label(key.task.as_str()),
+        "waypost/attempt": key.attempt.to_string(),
+        "waypost/run": label(&attempt.around.worker),
+    });
+    let mut container = json!({
+        "name": CONTAINER,
+        "image": kubernetes.image,
+        "env": environment(attempt, kubernetes),
+        "resources": { "requests": kubernetes.requests, "limits": kubernetes.limits },
+        "volumeMounts": [{ "name": "waypost", "mountPath": JOB_FOLDER, "readOnly": true }],
+        "terminationMessagePolicy": "File",
+    });
+    if !kubernetes.command.is_empty() {
+        container["command"] = json!(kubernetes.command);
+    }
+    let field = format!("metadata.annotations['{JOB_ANNOTATION}']");
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        "containers": [container],
+        "volumes": [{ "name": "waypost", "downwardAPI": { "items": [
+            { "path": JOB_FILE, "fieldRef": { "fieldPath": field } },
+        ] } }],
+    });
+    if let Some(account) = &kubernetes.service_account {
+        pod["serviceAccountName"] = json!(account);
+    }
+    if !kubernetes.pull_secrets.is_empty() {
+        let names: Vec<Value> = kubernetes.pull_secrets.iter().map(|name| json!({ "name": name })).collect();
+        pod["imagePullSecrets"] = json!(names);
+    }
+    let mut spec = json!({
+        "backoffLimit": 0,
+        "ttlSecondsAfterFinished": kubernetes.ttl_seconds,
+        "template": {
+            "metadata": { "labels": labels, "annotations": { JOB_ANNOTATION: told } },
+            "spec": pod,
+        },
+    });
+    if let Some(seconds) = attempt.job.timeout_seconds {
+        spec["activeDeadlineSeconds"] = json!(seconds);
+    }
+    let whole = json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name(key),
+            "labels": labels,
+            "annotations": { KEY_ANNOTATION: idempotency_key(key) },
+        },
+        "spec": spec,
+    });
+    serde_json::from_value(whole).map_err(|error| format!("the Job cannot be described: {error}"))
+}
+
+fn environment(attempt: &Attempt<'_>, kubernetes: &Kubernetes) -> Vec<Value> {
+    let mut variables = Map::new();
+    for (name, value) in &kubernetes.variables {
+        variables.insert(name.clone(), json!({ "name": name, "value": value }));
+    }
+    for (name, (secret, key)) in &kubernetes.secrets {
+        let from = json!({ "secretKeyRef": { "name": secret, "key": key } });
+        variables.insert(name.clone(), json!({ "name": name, "valueFrom": from }));
+    }
+    for (name, value) in attempt.job.variables() {
+        variables.insert(name.to_owned(), json!({ "name": name, "value": value }));
+    }
+    let file = format!("{JOB_FOLDER}/{JOB_FILE}");
+    variables.insert("WAYPOST_JOB_FILE".to_owned(), json!({ "name": "WAYPOST_JOB_FILE", "value": file }));
+    variables.into_iter().map(|(_, variable)| variable).collect()
+}
+
+/// How a Job ended, as the cluster says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Complete,
+    Failed { reason: String, message: String },
+}
+
+/// How a Job ended; nothing while it goes on.
+pub(super) fn ended(job: &ClusterJob) -> Option<Ended> {
+    let conditions = job.status.as_ref()?.conditions.as_ref()?;
+    let mut holding = conditions.iter().filter(|condition| condition.status == "True");
+    holding.find_map(|condition| match condition.type_.as_str() {
+        "Complete" => Some(Ended::Complete),
+        "Failed" => Some(Ended::Failed {
+            reason: condition.reason.clone().unwrap_or_default(),
+            message: condition.message.clone().unwrap_or_default(),
+        }),
+        _ => None,
+    })
+}
+
+/// How the container of a pod ended; nothing while it has not.
+pub(super) fn terminated(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    statuses.first()?.state.as_ref()?.terminated.as_ref()
+}
+
+/// Whether the container of a pod has begun, so that it has a log.
+pub(super) fn has_begun(pod: &Pod) -> bool {
+    let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
+    let state = statuses.and_then(|statuses| statuses.first()?.state.as_ref());
+    state.is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+}
+
+/// What a pod that has not begun waits for, where that needs somebody's attention.
+pub(super) fn waits_for(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let waiting = statuses.first()?.state.as_ref()?.waiting.as_ref()?;
+    let reason = waiting.reason.as_deref().filter(|&reason| reason != "ContainerCreating")?;
+    Some(match waiting.message.as_deref() {
+        Some(message) => format!("{reason}: {message}"),
+        None => reason.to_owned(),
+    })
+}
+
+/// What the end of a Job and of its pod mean; nothing where the output counts.
+pub(super) fn judged(name: &str, ended: &Ended, pod: Option<&Pod>, last_line: &str) -> Option<Ending> {
+    let said = if last_line.is_empty() { String::new() } else { format!(": {last_line}") };
+    let code = pod.and_then(terminated).map(|terminated| terminated.exit_code);
+    let pod_reason = pod.and_then(|pod| pod.status.as_ref()?.reason.clone()).unwrap_or_default();
+    match (ended, code) {
+        (Ended::Complete, _) => None,
+        (Ended::Failed { reason, .. }, _) if reason == "DeadlineExceeded" => {
+            Some(Ending::Failed { error: format!("Job {name} took longer than its timeout{said}") })
+        }
+        (Ended::Failed { .. }, Some(EXIT_TRY_AGAIN)) => {
+            Some(Ending::TryAgain { error: format!("it asked to be tried again{said}") })
+        }
+        (Ended::Failed { .. }, _) if TAKEN_AWAY.contains(&pod_reason.as_str()) => {
+            Some(Ending::TryAgain { error: format!("the cluster took its pod away ({pod_reason})") })
+        }
+        (Ended::Failed { .. }, Some(code)) => {
+            let why = pod.and_then(terminated).and_then(|terminated| terminated.reason.clone());
+            let why = why.filter(|why| why != "Error").map(|why| format!(" ({why})")).unwrap_or_default();
+            Some(Ending::Failed { error: format!("it ended with exit code {code}{why}{said}") })
+        }
+        (Ended::Failed { reason, message }, None) => {
+            let error = format!("Job {name} failed and nothing is left of its pod ({reason}: {message})");
+            Some(Ending::TryAgain { error })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_such_as_a_cluster_takes() {
+        for text in ["build", "Build API/v2", "é", "-", &"x".repeat(120)] {
+            let label = label(text);
+            assert!(label.len() <= 63 && label.starts_with(|c: char| c.is_ascii_alphanumeric()), "{label}");
+        }
+        assert_eq!(label("build.api-2"), "build.api-2");
+        assert_ne!(label("a/b"), label("a b"));
+    }
+}

@@ -1,0 +1,273 @@
+//! Follows a Job to its end: what becomes of it and of its pod by watching, and its log while it is written.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::{AsyncReadExt, StreamExt};
+use k8s_openapi::api::batch::v1::Job as ClusterJob;
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
+use kube::api::{ListParams, LogParams, WatchEvent, WatchParams};
+use tokio::sync::mpsc;
+
+use super::cluster::{BACKOFF_SECONDS, Cluster, TRIES_MAX, ask, trouble};
+use super::manifest::{self, CONTAINER, Ended};
+use crate::attempt::Attempt;
+use crate::remote::Trouble;
+
+/// What a line of a pod's log begins with that holds the output.
+const OUTPUT_MARK: &[u8] = b"waypost:output ";
+/// Seconds that the log gets to come to its end after the Job has.
+const LOG_SECONDS_MAX: u64 = 10;
+/// Pieces of a log that wait to be taken.
+const PIECES_MAX: usize = 64;
+
+/// What came of a Job.
+pub(super) struct Followed {
+    pub(super) ended: Ended,
+    pub(super) pod: Option<Pod>,
+    pub(super) output: Option<String>,
+    pub(super) too_much: bool,
+}
+
+/// What the pod of a Job lets us know while it works.
+enum News {
+    Log(Vec<u8>),
+    Waits(String),
+}
+
+/// The pods of a Job.
+fn pods_of(name: &str) -> String {
+    format!("batch.kubernetes.io/job-name={name}")
+}
+
+pub(super) async fn follow(
+    attempt: &mut Attempt<'_>,
+    cluster: &Cluster,
+    name: &str,
+) -> Result<Followed, Trouble> {
+    let (sender, mut news) = mpsc::channel(PIECES_MAX);
+    let mut taken = Taken::new(attempt.job.output_bytes_max);
+    let mut log_is_whole = None;
+    let ended = {
+        let mut end = pin!(wait_for_end(&cluster.jobs, name));
+        let mut pod = pin!(tell_of_pod(&cluster.pods, name, sender));
+        let ended = loop {
+            tokio::select! {
+                biased;
+                Some(news) = news.recv() => taken.take(attempt, news),
+                whole = &mut pod, if log_is_whole.is_none() => log_is_whole = Some(whole),
+                ended = &mut end => break ended?,
+            }
+        };
+        let late = tokio::time::sleep(Duration::from_secs(LOG_SECONDS_MAX));
+        let mut late = pin!(late);
+        loop {
+            tokio::select! {
+                biased;
+                Some(news) = news.recv() => taken.take(attempt, news),
+                whole = &mut pod, if log_is_whole.is_none() => log_is_whole = Some(whole),
+                () = &mut late, if log_is_whole.is_none() => break,
+                else => break,
+            }
+        }
+        ended
+    };
+    let all = ListParams::default().labels(&pods_of(name));
+    let pod = ask("list pods", async || cluster.pods.list(&all).await).await?.items.into_iter().next();
+    if log_is_whole != Some(true)
+        && let Some(pod) = pod.as_ref().and_then(|pod| pod.metadata.name.as_deref())
+    {
+        // The connection broke on the way: what is there now is all of it, from its beginning.
+        taken = Taken::new(attempt.job.output_bytes_max);
+        attempt.log.say("waypost: the log from its beginning:", &[]);
+        let text = ask("read a log", async || cluster.pods.logs(pod, &log_of_worker(false)).await).await?;
+        taken.take(attempt, News::Log(text.into_bytes()));
+    }
+    taken.end_line();
+    attempt.log.finish(&[]);
+    let Taken { output, too_much, .. } = taken;
+    Ok(Followed { ended, pod, output, too_much })
+}
+
+fn log_of_worker(follow: bool) -> LogParams {
+    LogParams { container: Some(CONTAINER.to_owned()), follow, ..LogParams::default() }
+}
+
+/// What was taken from a log: its last output.
+struct Taken {
+    output: Option<String>,
+    too_much: bool,
+    line: Vec<u8>,
+    bytes_max: usize,
+}
+
+impl Taken {
+    fn new(bytes_max: u64) -> Self {
+        let bytes_max = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        Self { output: None, too_much: false, line: Vec::new(), bytes_max }
+    }
+
+    fn take(&mut self, attempt: &mut Attempt<'_>, news: News) {
+        match news {
+            News::Waits(reason) => {
+                attempt.log.say(&format!("waypost: the pod waits: {reason}"), &[]);
+                attempt.progressed(&reason);
+            }
+            News::Log(bytes) => {
+                attempt.log.take(&bytes, &[]);
+                for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+                    // One byte more than fits tells that it was too much.
+                    let room = (OUTPUT_MARK.len() + self.bytes_max + 2).saturating_sub(self.line.len());
+                    self.line.extend_from_slice(&part[..part.len().min(room)]);
+                    if part.ends_with(b"\n") {
+                        self.end_line();
+                    }
+                }
+            }
+        }
+        if let Some(progress) = attempt.log.progress.take() {
+            attempt.progressed(&progress);
+        }
+    }
+
+    fn end_line(&mut self) {
+        let line = std::mem::take(&mut self.line);
+        if let Some(output) = line.strip_prefix(OUTPUT_MARK) {
+            let output = output.trim_ascii_end();
+            self.too_much = output.len() > self.bytes_max;
+            self.output = Some(String::from_utf8_lossy(output).into_owned());
+        }
+    }
+}
+
+/// Waits until a Job has ended.
+async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Trouble> {
+    let only = WatchParams::default().fields(&format!("metadata.name={name}"));
+    let mut failures = 0;
+    loop {
+        // From version 0, which means: as it is now, and then what changes.
+        match jobs.watch(&only, "0").await {
+            Err(error) => failed(&mut failures, trouble("watch a Job", &error)).await?,
+            Ok(events) => {
+                let mut events = pin!(events);
+                while let Some(event) = events.next().await {
+                    match event {
+                        Ok(WatchEvent::Added(job) | WatchEvent::Modified(job)) => {
+                            failures = 0;
+                            if let Some(ended) = manifest::ended(&job) {
+                                return Ok(ended);
+                            }
+                        }
+                        Ok(WatchEvent::Deleted(job)) => {
+                            return match manifest::ended(&job) {
+                                Some(ended) => Ok(ended),
+                                None => {
+                                    Err(Trouble::Refused(format!("Job {name} was deleted by somebody else")))
+                                }
+                            };
+                        }
+                        Ok(WatchEvent::Bookmark(_)) => {}
+                        Ok(WatchEvent::Error(_)) | Err(_) => break,
+                    }
+                }
+                // Watches end from time to time; a Job that is gone would never be heard of again.
+                if ask("look for a Job", async || jobs.get_opt(name).await).await?.is_none() {
+                    return Err(Trouble::Refused(format!(
+                        "Job {name} is gone, and nobody knows how it ended"
+                    )));
+                }
+                failed(
+                    &mut failures,
+                    Trouble::NotNow(format!("the watch of Job {name} ends again and again")),
+                )
+                .await?;
+            }
+        }
+    }
+}
+
+/// Counts a failure and waits a while, or gives up.
+async fn failed(failures: &mut u32, trouble: Trouble) -> Result<(), Trouble> {
+    *failures += 1;
+    match trouble {
+        Trouble::NotNow(_) if *failures < TRIES_MAX => {
+            tokio::time::sleep(Duration::from_secs(BACKOFF_SECONDS << (*failures - 1))).await;
+            Ok(())
+        }
+        trouble => Err(trouble),
+    }
+}
+
+/// Tells what the pod of a Job waits for, and its log from when it has begun. Whether that was all of the log.
+async fn tell_of_pod(pods: &Api<Pod>, name: &str, sender: mpsc::Sender<News>) -> bool {
+    let Some(pod) = begun(pods, name, &sender).await else { return false };
+    let Ok(log) = pods.log_stream(&pod, &log_of_worker(true)).await else { return false };
+    let mut log = pin!(log);
+    let mut buffer = vec![0u8; 16 * 1024];
+    loop {
+        match log.read(&mut buffer).await {
+            Ok(0) => return true,
+            Ok(count) => {
+                if sender.send(News::Log(buffer[..count].to_vec())).await.is_err() {
+                    return false;
+                }
+            }
+            Err(_) => return false,
+        }
+    }
+}
+
+/// Waits until the container of a Job's pod has begun; the name of that pod.
+async fn begun(pods: &Api<Pod>, name: &str, sender: &mpsc::Sender<News>) -> Option<String> {
+    let only = WatchParams::default().labels(&pods_of(name));
+    let mut told = String::new();
+    let mut failures = 0;
+    loop {
+        if let Ok(events) = pods.watch(&only, "0").await {
+            let mut events = pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                let (WatchEvent::Added(pod) | WatchEvent::Modified(pod)) = event else { continue };
+                failures = 0;
+                if manifest::has_begun(&pod) {
+                    return pod.metadata.name;
+                }
+                if let Some(reason) = manifest::waits_for(&pod).filter(|reason| *reason != told) {
+                    told.clone_from(&reason);
+                    sender.send(News::Waits(reason)).await.ok()?;
+                }
+            }
+        }
+        failed(&mut failures, Trouble::NotNow(String::new())).await.ok()?;
+    }
+}
+
+/// Waits until no pod of a Job is left.
+pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), Trouble> {
+    let selector = pods_of(name);
+    let (all, only) = (ListParams::default().labels(&selector), WatchParams::default().labels(&selector));
+    let mut failures = 0;
+    loop {
+        let list = ask("list pods", async || pods.list(&all).await).await?;
+        let mut left = list.items.len();
+        if left == 0 {
+            return Ok(());
+        }
+        let version = list.metadata.resource_version.unwrap_or_default();
+        if let Ok(events) = pods.watch(&only, &version).await {
+            let mut events = pin!(events);
+            while let Some(Ok(event)) = events.next().await {
+                match event {
+                    WatchEvent::Deleted(_) => left = left.saturating_sub(1),
+                    WatchEvent::Added(_) => left += 1,
+                    WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
+                    WatchEvent::Error(_) => break,
+                }
+                if left == 0 {
+                    return Ok(());
+                }
+            }
+        }
+        failed(&mut failures, Trouble::NotNow(format!("the pods of Job {name} do not go away"))).await?;
+    }
+}

@@ -1,0 +1,35 @@
+//! Executors: how the work of one attempt is done. The plan names an executor; the configuration says what that is.
+//!
+//! Knows nothing of the scheduler or the runner: what happens to attempts reaches them through [`AttemptEvent`]s.
+
+mod agent;
+mod attempt;
+mod attempt_log;
+mod attempt_spec;
+pub mod check_evidence;
+mod container;
+mod dispatch;
+pub mod http;
+mod kubernetes;
+pub mod liveness_lock;
+mod outcome;
+mod pending_queue;
+mod pool;
+mod process;
+mod prompt;
+mod question;
+mod remote;
+mod resource_name;
+mod slurm;
+mod thread_pool;
+pub mod traces;
+mod worktree;
+
+pub use attempt::{Handle, Prepared};
+pub use attempt_log::without_secrets;
+pub use attempt_spec::Job;
+pub use container::{end_left_behind, engines};
+pub use outcome::{AttemptEvent, AttemptEvents, AttemptKey, Ending, Force, Start};
+pub use pool::Workshop;
+pub use slurm::look as look_at_slurm;
+pub use thread_pool::soon;

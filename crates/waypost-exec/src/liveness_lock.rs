@@ -1,0 +1,82 @@
+//! A file that stays locked for as long as a run, or anything that it started, is alive.
+//!
+//! The lock belongs to an open file that every process of the run inherits, so the system releases it when the last of them
+//! is gone, however it ended: also one that was started in the very moment in which the run was killed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
+
+/// Held by a run.
+#[derive(Debug)]
+pub struct Vigil {
+    path: PathBuf,
+    _file: File,
+}
+
+pub fn path(folder: &Path, worker: &str) -> PathBuf {
+    let name: String =
+        worker.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect();
+    folder.join(format!("{name}.alive"))
+}
+
+impl Vigil {
+    /// Begins with this run. What it starts from now on keeps the vigil too.
+    pub fn begin(folder: &Path, worker: &str) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        let path = path(folder, worker);
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path)?;
+        flock(&file, FlockOperation::NonBlockingLockExclusive)?;
+        fcntl_setfd(&file, FdFlags::empty())?;
+        Ok(Self { path, _file: file })
+    }
+}
+
+impl Drop for Vigil {
+    fn drop(&mut self) {
+        // Whoever looks for it later finds no file, which says the same.
+        let _gone = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether nobody of a run is left, as far as its file tells. The file of a run that is over is taken away.
+pub fn is_over(folder: &Path, worker: &str) -> bool {
+    let path = path(folder, worker);
+    let Ok(file) = OpenOptions::new().write(true).open(&path) else { return true };
+    let over = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if over {
+        let _gone = fs::remove_file(&path);
+    }
+    over
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_vigil_lasts_until_the_last_process_of_its_run_is_gone() {
+        let folder = std::env::temp_dir().join(format!("waypost-vigil-{}", std::process::id()));
+        let vigil = Vigil::begin(&folder, "host:1:2.3").unwrap();
+        assert!(!is_over(&folder, "host:1:2.3"));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        // As if the run had been killed: its own file is closed, and nobody takes the path away.
+        let Vigil { path, .. } = &vigil;
+        let path = path.clone();
+        fs::rename(&path, path.with_extension("kept")).unwrap();
+        drop(vigil);
+        fs::rename(path.with_extension("kept"), &path).unwrap();
+        assert!(!is_over(&folder, "host:1:2.3"), "what it started is still there");
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert!(is_over(&folder, "host:1:2.3"));
+        assert!(!path.exists());
+        assert!(is_over(&folder, "never:there"));
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

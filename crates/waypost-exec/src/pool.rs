@@ -1,0 +1,93 @@
+//! Where attempts are made: threads, and the line of those who wait for a slot.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Instant;
+
+use waypost_store::meters;
+
+use super::attempt::{Prepared, State, lock};
+use super::dispatch::run;
+use super::pending_queue::Line;
+use super::thread_pool::Threads;
+use crate::outcome::{AttemptEvent, AttemptEvents, AttemptKey, Ending};
+use crate::traces::Attempted;
+use waypost_config::Surroundings;
+
+/// What all attempts of a run share.
+pub struct Workshop {
+    pub around: Surroundings,
+    pub line: Line,
+    threads: Threads,
+    events: AttemptEvents,
+    /// The loop is woken when no more attempts than this wait for a slot.
+    wake_below: usize,
+    /// Rung when the loop is wanted at once even if it lingers.
+    bell: SyncSender<()>,
+    /// The folder that we are in ourselves, where programs start unless they are told otherwise.
+    here: Option<PathBuf>,
+}
+
+impl Workshop {
+    pub fn new(around: Surroundings, events: AttemptEvents, bell: SyncSender<()>, wake_below: usize) -> Self {
+        let here = std::env::current_dir().ok();
+        Self { around, line: Line::default(), threads: Threads::default(), events, wake_below, bell, here }
+    }
+
+    /// Tells the loop that the work of an attempt begins, perhaps in the slot of one that has just ended; not if it was
+    /// stopped before.
+    fn begins(&self, attempt: &Prepared, predecessor: Option<&AttemptKey>) -> bool {
+        if let State::Stopped = *lock(&attempt.state) {
+            return false;
+        }
+        let (key, predecessor) = (attempt.job.key.clone(), predecessor.cloned());
+        (self.events)(AttemptEvent::Began { key, predecessor, at: Instant::now() });
+        true
+    }
+
+    /// Tells the loop that an attempt has ended; `in_line` are left if another took its slot.
+    fn ended(&self, key: AttemptKey, ending: Ending, at: Instant, in_line: Option<usize>) {
+        (self.events)(AttemptEvent::Ended { key, ending, at });
+        if in_line.is_none_or(|in_line| in_line <= self.wake_below) {
+            // One that was rung and not heard yet is enough.
+            let _rung = self.bell.try_send(());
+        }
+    }
+
+    /// Starts the work of an attempt, and then that of those who stand in line. How each ends is told to the loop.
+    pub fn begin(self: &Arc<Self>, attempt: Prepared) {
+        let key = attempt.job.key.clone();
+        let workshop = Arc::clone(self);
+        let begun = self.threads.run(move || {
+            // Whoever was stopped before it began may have no slot that it could pass on.
+            let mut has_slot = workshop.begins(&attempt, None);
+            let mut next = Some(attempt);
+            while let Some(attempt) = next {
+                let job = attempt.job;
+                let (begun, started_at) = (Instant::now(), job.now());
+                meters().attempts_started.with([&job.executor], |started| started.add(1));
+                let here = workshop.here.as_deref();
+                let ending = run(&job, &workshop.around, here, &attempt.state, &workshop.events);
+                meters().attempts_ended.with([&job.executor, ending.word()], |ended| ended.add(1));
+                let took = begun.elapsed();
+                meters().attempt_times.with([&job.executor], |times| times.took(took));
+                if let Some(trace) = job.trace {
+                    let (key, executor, queue) = (&job.key, &*job.executor, &*job.queue);
+                    let worker = &*workshop.around.worker;
+                    let told = Attempted { key, executor, queue, worker, started_at, took };
+                    trace.attempted(&told, &ending);
+                }
+                let at = Instant::now();
+                let (found, in_line) = if has_slot { workshop.line.next(&job.queue) } else { (None, 0) };
+                next = found;
+                has_slot = next.as_ref().is_some_and(|next| workshop.begins(next, Some(&job.key)));
+                workshop.ended(job.key, ending, at, next.as_ref().map(|_| in_line));
+            }
+        });
+        if let Err(error) = begun {
+            let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
+            self.ended(key, ending, Instant::now(), None);
+        }
+    }
+}

@@ -1,0 +1,410 @@
+//! Runs programs, each in a process group of its own, so that all of it can be ended.
+//!
+//! An attempt is over when its program has ended: whatever it left behind in its group is ended with it, so that nothing
+//! of it runs when its locks are given to others.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
+};
+
+use waypost_text::truncate_bytes;
+
+use super::attempt::{Attempt, SAID_BYTES_MAX, State, done, inside, lock};
+use super::question::asked;
+use crate::outcome::Ending;
+use waypost_config::Process;
+use waypost_store::WORKER_VARIABLE;
+
+/// The exit code by which a worker asks to be tried again (`EX_TEMPFAIL`).
+pub(super) const EXIT_TRY_AGAIN: i32 = 75;
+/// Milliseconds after which a program is looked at whose end nothing tells of.
+const LOOK_MILLIS: i64 = 50;
+/// Bytes that every pipe takes at once: an input that is no longer is written before the program starts.
+const INPUT_BYTES_AT_ONCE: usize = 4096;
+/// Reads of what a program that has ended left in its pipes, which others may still write to.
+const LAST_READS_MAX: usize = 256;
+/// Bytes that are read from a pipe at a time.
+const READ_BYTES_MAX: usize = 8 * 1024;
+/// Between two words about how far a task is.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// A program that is to be run: how the configuration describes it, where it starts, and what it reads.
+pub(super) struct Program<'a> {
+    pub(super) process: &'a Process,
+    pub(super) directory: PathBuf,
+    pub(super) input: &'a [u8],
+}
+
+/// What came of a program.
+pub(super) struct Spoken {
+    pub(super) status: ExitStatus,
+    pub(super) output: Vec<u8>,
+    pub(super) too_much: bool,
+    pub(super) secrets: Vec<String>,
+}
+
+/// Runs a program that keeps to the worker contract.
+pub(super) fn run(attempt: &mut Attempt<'_>, process: &Process, input: &[u8]) -> Ending {
+    let spoken = inside(&attempt.around.workspace, &process.directory)
+        .and_then(|directory| follow(attempt, &Program { process, directory, input }));
+    match spoken {
+        Ok(spoken) => judged(attempt, &spoken)
+            .unwrap_or_else(|| done(&String::from_utf8_lossy(&spoken.output), &spoken.secrets)),
+        Err(error) => Ending::Failed { error },
+    }
+}
+
+/// Runs a program to its end.
+pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result<Spoken, String> {
+    let (mut command, secrets) = prepared(attempt, program)?;
+    let mut talk = Talk { input: program.input, output: Vec::new(), too_much: false };
+    let pipes = connected(&mut command, &mut talk);
+    let pipes = pipes.map_err(|error| format!("there are no pipes to be had: {error}"))?;
+    let spawned = {
+        // Held while it starts, so that an order to end either comes before or finds the group.
+        let mut state = lock(attempt.state);
+        if let State::Stopped = &*state {
+            return Err("it was stopped before it began".to_owned());
+        }
+        let spawned = command.spawn();
+        if let Ok(child) = &spawned
+            && let Some(group) = Pid::from_raw(child.id() as i32)
+        {
+            *state = State::Group(group);
+        }
+        spawned
+    };
+    let mut child = spawned.map_err(|error| {
+        let name = program.process.command.first().map(String::as_str).unwrap_or_default();
+        format!("{name} could not be started: {error}")
+    })?;
+    let ours = Ours { child: &child, command, pipes };
+    let followed = converse(attempt, ours, &mut talk, &secrets);
+    let status = end(&mut child, attempt.state, matches!(followed, Ok(Followed::ToItsEnd)));
+    attempt.log.finish(&secrets);
+    let unseen = |error: io::Error| format!("it could not be followed: {error}");
+    followed.map_err(unseen)?;
+    let status = status.map_err(unseen)?;
+    Ok(Spoken { status, output: talk.output, too_much: talk.too_much, secrets })
+}
+
+/// Runs a tool of ours to its end; gives what it wrote, without the end of the last line. What it says stands in the log.
+pub(super) fn told_by(
+    attempt: &mut Attempt<'_>,
+    command: Vec<String>,
+    environment: &[&str],
+    directory: &Path,
+) -> Result<String, String> {
+    let process = Process {
+        command,
+        shell: false,
+        directory: String::new(),
+        environment: environment.iter().map(|name| (*name).to_owned()).collect(),
+        secrets: BTreeMap::new(),
+        timeout_seconds: None,
+    };
+    let program = Program { process: &process, directory: directory.to_owned(), input: b"" };
+    let before = std::mem::take(&mut attempt.log.last);
+    let spoken = follow(attempt, &program);
+    let said = std::mem::replace(&mut attempt.log.last, before);
+    let spoken = spoken?;
+    if spoken.status.success() && !spoken.too_much {
+        return Ok(String::from_utf8_lossy(&spoken.output).trim_end().to_owned());
+    }
+    Err(format!("{}: {}", spoken.status, truncate_bytes(&said, SAID_BYTES_MAX)))
+}
+
+/// The command with everything that the configuration says, and the secrets that it was given.
+fn prepared(attempt: &Attempt<'_>, program: &Program<'_>) -> Result<(Command, Vec<String>), String> {
+    let Program { process, directory, .. } = program;
+    let mut command = if process.shell {
+        let mut command = Command::new("/bin/sh");
+        command.arg("-c");
+        command
+    } else {
+        Command::new(&process.command[0])
+    };
+    command.args(if process.shell { &process.command[..] } else { &process.command[1..] });
+    // To be sent to where one is already takes as long as some of what else it takes to start a program.
+    if attempt.here != Some(directory.as_path()) {
+        command.current_dir(directory);
+    }
+    command.env_clear();
+    for name in &process.environment {
+        if let Some(value) = attempt.around.variables.get(name) {
+            command.env(name, value);
+        }
+    }
+    let mut secrets = Vec::new();
+    for (name, secret) in &process.secrets {
+        let value = attempt.secret(name, secret)?;
+        command.env(name, &value);
+        secrets.push(value);
+    }
+    for (name, value) in attempt.job.variables() {
+        command.env(name, value);
+    }
+    command.env(WORKER_VARIABLE, &attempt.around.worker).process_group(0);
+    Ok((command, secrets))
+}
+
+/// The ends of a program's pipes that are ours.
+struct Pipes {
+    /// Nothing when all that it reads is in its pipe already.
+    input: Option<PipeWriter>,
+    output: PipeReader,
+    log: PipeReader,
+}
+
+/// Connects a program that is about to start.
+fn connected(command: &mut Command, talk: &mut Talk<'_>) -> io::Result<Pipes> {
+    let (reads, mut input) = io::pipe()?;
+    let (output, writes) = io::pipe()?;
+    let (log, says) = io::pipe()?;
+    command.stdin(Stdio::from(reads)).stdout(Stdio::from(writes)).stderr(Stdio::from(says));
+    let input = if talk.input.len() <= INPUT_BYTES_AT_ONCE {
+        input.write_all(talk.input)?;
+        None
+    } else {
+        rustix::io::ioctl_fionbio(&input, true)?;
+        Some(input)
+    };
+    Ok(Pipes { input, output, log })
+}
+
+/// What is said to a program and what it says.
+struct Talk<'a> {
+    input: &'a [u8],
+    output: Vec<u8>,
+    too_much: bool,
+}
+
+/// What we have of a program that runs.
+struct Ours<'a> {
+    child: &'a Child,
+    /// Holds the ends of the pipes that the program writes to.
+    command: Command,
+    pipes: Pipes,
+}
+
+/// How far a program was followed.
+enum Followed {
+    /// It has ended.
+    ToItsEnd,
+    /// It says no more.
+    ToItsLastWord,
+}
+
+/// Writes the input and reads output and log, whichever can go on, until the program has ended or says no more.
+fn converse(
+    attempt: &mut Attempt<'_>,
+    ours: Ours<'_>,
+    talk: &mut Talk<'_>,
+    secrets: &[String],
+) -> io::Result<Followed> {
+    let Ours { child, command, pipes: Pipes { input: mut stdin, output, log } } = ours;
+    let (mut stdout, mut stderr) = (Some(output), Some(log));
+    let end = end_of(child);
+    // As long as its ends of the pipes are held here, too, nothing wakes us before there is something to read or it has
+    // ended: to hear of the end of each pipe apart would cost a short program a good part of its time.
+    let mut held = end.is_some().then_some(command);
+    let mut has_ended_now = false;
+    let mut last_reads = 0;
+    let mut told: Option<Instant> = None;
+    // Made when there is something to read: most programs of which there are many say nothing.
+    let mut buffer = Vec::new();
+    while stdout.is_some() || stderr.is_some() {
+        if let Some(pipe) = &mut stdin {
+            match pipe.write(talk.input) {
+                Ok(count) => talk.input = &talk.input[count..],
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                // A program that does not want its input need not read it.
+                Err(_) => talk.input = &[],
+            }
+            if talk.input.is_empty() {
+                stdin = None;
+            }
+        }
+        let patience = match (&held, has_ended_now, &attempt.log.progress) {
+            (_, true, _) => Some(0),
+            (Some(_), false, None) => None,
+            (Some(_), false, Some(_)) | (None, false, _) => Some(LOOK_MILLIS),
+        };
+        let [can_write, can_read, can_log, ended] = ready(
+            [
+                (stdin.as_ref().map(AsFd::as_fd), PollFlags::OUT),
+                (stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
+                (end.as_ref().filter(|_| held.is_some()).map(AsFd::as_fd), PollFlags::IN),
+            ],
+            patience,
+        )?;
+        if let Some(pipe) = stdout.as_mut().filter(|_| can_read.any()) {
+            match can_read.read(pipe, &mut buffer) {
+                Ok(0) => stdout = None,
+                Ok(count) if (talk.output.len() + count) as u64 > attempt.job.output_bytes_max => {
+                    talk.too_much = true
+                }
+                Ok(count) => talk.output.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(pipe) = stderr.as_mut().filter(|_| can_log.any()) {
+            match can_log.read(pipe, &mut buffer) {
+                Ok(0) => stderr = None,
+                Ok(count) => attempt.log.take(&buffer[..count], secrets),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if attempt.log.progress.is_some() && told.is_none_or(|at| at.elapsed() >= PROGRESS_INTERVAL) {
+            told = Some(Instant::now());
+            if let Some(progress) = attempt.log.progress.take() {
+                attempt.progressed(&progress);
+            }
+        }
+        if ended.any() {
+            (held, stdin, has_ended_now) = (None, None, true);
+            continue;
+        }
+        // Others may hold the pipes open when the program itself has long ended.
+        last_reads += usize::from(has_ended_now);
+        let is_quiet = !(can_write.any() || can_read.any() || can_log.any());
+        if has_ended_now && (is_quiet || last_reads > LAST_READS_MAX) {
+            return Ok(Followed::ToItsEnd);
+        }
+        if is_quiet && has_ended(child) {
+            return Ok(Followed::ToItsEnd);
+        }
+    }
+    Ok(if has_ended_now { Followed::ToItsEnd } else { Followed::ToItsLastWord })
+}
+
+/// What tells of a program's end, where the system has such a thing.
+#[cfg(target_os = "linux")]
+fn end_of(child: &Child) -> Option<OwnedFd> {
+    use rustix::process::{PidfdFlags, pidfd_open};
+    pidfd_open(Pid::from_raw(child.id() as i32)?, PidfdFlags::empty()).ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn end_of(_child: &Child) -> Option<OwnedFd> {
+    None
+}
+
+/// Which of these can go on; none of them when so many milliseconds have passed.
+fn ready<const COUNT: usize>(
+    places: [(Option<BorrowedFd<'_>>, PollFlags); COUNT],
+    patience: Option<i64>,
+) -> io::Result<[Ready; COUNT]> {
+    let mut watched = Vec::with_capacity(COUNT);
+    let mut at = [None; COUNT];
+    for (place, (pipe, flags)) in places.into_iter().enumerate() {
+        if let Some(pipe) = pipe {
+            at[place] = Some(watched.len());
+            watched.push(PollFd::from_borrowed_fd(pipe, flags));
+        }
+    }
+    let patience = patience.map(|millis| Timespec { tv_sec: 0, tv_nsec: millis * 1_000_000 });
+    match poll(&mut watched, patience.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    Ok(at.map(|at| Ready(at.map_or(PollFlags::empty(), |at| watched[at].revents()))))
+}
+
+/// What a pipe is ready for.
+#[derive(Clone, Copy)]
+struct Ready(PollFlags);
+
+impl Ready {
+    /// Whether it can go on.
+    fn any(self) -> bool {
+        !self.0.is_empty()
+    }
+
+    /// Reads what there is. One that was only closed is known to be at its end, and need not be asked.
+    fn read(self, pipe: &mut PipeReader, buffer: &mut Vec<u8>) -> io::Result<usize> {
+        if self.0 == PollFlags::HUP {
+            return Ok(0);
+        }
+        buffer.resize(READ_BYTES_MAX, 0);
+        pipe.read(buffer)
+    }
+}
+
+/// Whether a program has ended. Its number stays its own until [`end`] takes note.
+fn has_ended(child: &Child) -> bool {
+    let Some(process) = Pid::from_raw(child.id() as i32) else { return true };
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+    matches!(waitid(WaitId::Pid(process), options), Ok(Some(_)) | Err(_))
+}
+
+/// Waits for the program, ends what it left behind in its group, and gives its number back.
+fn end(child: &mut Child, state: &Mutex<State>, has_ended: bool) -> io::Result<ExitStatus> {
+    let process = Pid::from_raw(child.id() as i32);
+    if let Some(process) = process.filter(|_| !has_ended) {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(process), options) {}
+    }
+    let mut state = lock(state);
+    if let Some(group) = process {
+        // The program itself is not reaped yet, so the number still means its group.
+        let _nobody_left = kill_process_group(group, Signal::KILL);
+    }
+    let status = child.wait();
+    *state = State::Between;
+    drop(state);
+    if let Some(group) = process {
+        wait_for_the_killed(group);
+    }
+    status
+}
+
+/// Waits until nothing is left of a group that was killed. Mostly there is nothing, and it costs one look.
+fn wait_for_the_killed(group: Pid) {
+    /// Looks, a millisecond apart: what has not gone by then is dead and only not taken away by the system.
+    const LOOKS_MAX: usize = 500;
+    for _ in 0..LOOKS_MAX {
+        if test_kill_process_group(group).is_err() {
+            return;
+        }
+        let _passed = poll(&mut [], Some(&Timespec { tv_sec: 0, tv_nsec: 1_000_000 }));
+    }
+}
+
+/// What an exit code means; nothing where it says that the output counts.
+pub(super) fn judged(attempt: &Attempt<'_>, spoken: &Spoken) -> Option<Ending> {
+    if let Some(question) = &attempt.log.question {
+        // However it ended, it has asked: that is never taken for done.
+        return Some(asked(question));
+    }
+    let last = &attempt.log.last;
+    let said =
+        if last.is_empty() { String::new() } else { format!(": {}", truncate_bytes(last, SAID_BYTES_MAX)) };
+    let failed = |error: String| Some(Ending::Failed { error });
+    match (spoken.status.code(), spoken.status.signal()) {
+        (Some(0), _) if spoken.too_much => {
+            failed(format!("its output has more than {} bytes", attempt.job.output_bytes_max))
+        }
+        (Some(0), _) => None,
+        (Some(EXIT_TRY_AGAIN), _) => {
+            Some(Ending::TryAgain { error: format!("it asked to be tried again{said}") })
+        }
+        (Some(code), _) => failed(format!("it ended with exit code {code}{said}")),
+        (None, Some(signal)) => failed(format!("it was ended by signal {signal}{said}")),
+        (None, None) => failed(format!("nobody knows how it ended{said}")),
+    }
+}

@@ -1,0 +1,34 @@
+//! What a worker asks a person.
+
+use waypost_core::{Ask, Json, limits};
+
+use crate::outcome::Ending;
+
+/// What a worker asks: plain words, or an object with `question`, `choices` and `state`.
+pub(super) fn asked(said: &str) -> Ending {
+    #[derive(serde::Deserialize)]
+    struct Long {
+        question: String,
+        #[serde(default)]
+        choices: Vec<String>,
+        state: Option<Json>,
+    }
+    let ask = match serde_json::from_str::<Long>(said) {
+        Ok(Long { question, choices, state }) => Ask { text: question, choices, state },
+        Err(_) => Ask { text: said.to_owned(), ..Ask::default() },
+    };
+    let state_bytes = ask.state.as_ref().map_or(0, |state| state.as_str().len());
+    let choice_bytes = ask.choices.iter().map(String::len).max().unwrap_or(0);
+    let wrong = if ask.text.trim().is_empty() || ask.choices.iter().any(|choice| choice.trim().is_empty()) {
+        "an empty question or choice".to_owned()
+    } else if ask.text.len().max(choice_bytes) > limits::QUESTION_BYTES_MAX {
+        format!("a question or choice of more than {} bytes", limits::QUESTION_BYTES_MAX)
+    } else if ask.choices.len() > limits::CHOICES_MAX {
+        format!("a question with more than {} choices", limits::CHOICES_MAX)
+    } else if state_bytes > limits::QUESTION_STATE_BYTES_MAX {
+        format!("a question with a state of more than {} bytes", limits::QUESTION_STATE_BYTES_MAX)
+    } else {
+        return Ending::Asked(Box::new(ask));
+    };
+    Ending::Failed { error: format!("it asked {wrong}") }
+}

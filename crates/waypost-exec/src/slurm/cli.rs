@@ -1,0 +1,153 @@
+//! Calls Slurm's own programs, with a bound on their time, and tells what will be refused again from what may pass.
+//!
+//! Does not know what is asked.
+
+use std::collections::BTreeMap;
+use std::io::{self, PipeReader, Read};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use waypost_config::Surroundings;
+use waypost_text::truncate_bytes;
+
+use crate::attempt::SAID_BYTES_MAX;
+use crate::remote::Trouble;
+
+/// How long one of Slurm's programs may take.
+const TOOL_SECONDS_MAX: u64 = 30;
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// What Slurm's programs see of our environment: where they and their cluster are. Nothing else reaches a job this way.
+const ENVIRONMENT: [&str; 9] =
+    ["PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "SLURM_CONF", "SLURM_JWT"];
+/// What Slurm says when it may answer differently another time. Whatever else it says is taken for its last word.
+const PASSES: [&str; 14] = [
+    "Unable to contact slurm controller",
+    "unable to contact slurm controller",
+    "Socket timed out",
+    "Zero Bytes were transmitted",
+    "temporarily unable",
+    "Resource temporarily unavailable",
+    "Connection refused",
+    "Communication connection failure",
+    "Transport endpoint",
+    "DNS SRV lookup failed",
+    "SubmitJob",
+    "Protocol authentication error",
+    "Munge",
+    "try again",
+];
+
+/// How Slurm's programs are called. Two that are the same mean the same cluster.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tools {
+    variables: BTreeMap<String, String>,
+}
+
+impl Tools {
+    pub(super) fn of(around: &Surroundings) -> Self {
+        let known = |name: &&str| Some(((*name).to_owned(), around.variables.get(*name)?.clone()));
+        Self { variables: ENVIRONMENT.iter().filter_map(known).collect() }
+    }
+
+    /// What a program of Slurm answers.
+    pub(super) fn ask(&self, program: &str, arguments: &[String]) -> Result<String, Trouble> {
+        let missing = |error: io::Error| match error.kind() {
+            io::ErrorKind::NotFound => Trouble::Refused(format!(
+                "{program} is not in the PATH: run this where jobs of the cluster are submitted, or install Slurm's programs"
+            )),
+            _ => Trouble::NotNow(format!("{program} could not be called: {error}")),
+        };
+        let (output, says) = io::pipe().map_err(missing)?;
+        let (errors, complains) = io::pipe().map_err(missing)?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear().envs(&self.variables).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::from(says)).stderr(Stdio::from(complains));
+        let mut child = command.spawn().map_err(missing)?;
+        // Our copies of the writing ends are in there.
+        drop(command);
+        let read = both(output, errors);
+        if !matches!(read, Ok(Some(_))) {
+            let _gone = child.kill();
+        }
+        let status = child.wait().map_err(missing)?;
+        let Some((answer, complaint)) = read.map_err(missing)? else {
+            return Err(Trouble::NotNow(format!(
+                "{program} did not answer within {TOOL_SECONDS_MAX} s, or said too much"
+            )));
+        };
+        if status.success() {
+            return Ok(answer);
+        }
+        // Some say on their standard output what is wrong.
+        Err(judged(program, if complaint.trim().is_empty() { &answer } else { &complaint }))
+    }
+}
+
+/// What a complaint means.
+fn judged(program: &str, complaint: &str) -> Trouble {
+    let lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
+    let words = lines.map(|line| line.strip_prefix(&format!("{program}: ")).unwrap_or(line));
+    let words = words.map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect::<Vec<_>>().join("; ");
+    let words = if words.is_empty() { "it gave no reason".to_owned() } else { words };
+    let error = format!("{program} failed: {}", truncate_bytes(&words, SAID_BYTES_MAX));
+    if PASSES.iter().any(|passes| complaint.contains(passes)) {
+        Trouble::NotNow(error)
+    } else {
+        Trouble::Refused(error)
+    }
+}
+
+/// Reads both to their ends; nothing when that takes too long or is too much.
+fn both(output: PipeReader, errors: PipeReader) -> io::Result<Option<(String, String)>> {
+    let until = Instant::now() + Duration::from_secs(TOOL_SECONDS_MAX);
+    let mut pipes = [(Some(output), Vec::new()), (Some(errors), Vec::new())];
+    let mut buffer = [0u8; 16 * 1024];
+    while pipes.iter().any(|(pipe, _)| pipe.is_some()) {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || pipes.iter().any(|(_, bytes)| bytes.len() > ANSWER_BYTES_MAX) {
+            return Ok(None);
+        }
+        let open = pipes.iter_mut().filter(|(pipe, _)| pipe.is_some());
+        for (pipe, bytes) in open {
+            let Some(reader) = pipe else { continue };
+            // Each waits for a moment only: the other may be full.
+            let moment = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
+            let mut watched = [PollFd::new(&*reader, PollFlags::IN)];
+            match poll(&mut watched, Some(&moment)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            match reader.read(&mut buffer) {
+                Ok(0) => *pipe = None,
+                Ok(count) => bytes.extend_from_slice(&buffer[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let [(_, output), (_, errors)] = pipes;
+    Ok(Some((String::from_utf8_lossy(&output).into_owned(), String::from_utf8_lossy(&errors).into_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_controller_that_is_away_may_come_back_and_a_wrong_partition_stays_wrong() {
+        let away = judged(
+            "sbatch",
+            "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)\n",
+        );
+        assert!(matches!(away, Trouble::NotNow(_)), "{away:?}");
+        let full = "sbatch: error: AssocMaxSubmitJobLimit\nsbatch: error: Batch job submission failed: Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)\n";
+        assert!(matches!(judged("sbatch", full), Trouble::NotNow(_)));
+        let wrong = "sbatch: error: invalid partition specified: nope\nsbatch: error: Batch job submission failed: Invalid partition name specified\n";
+        let expected = "sbatch failed: invalid partition specified: nope; Batch job submission failed: Invalid partition name specified";
+        assert_eq!(judged("sbatch", wrong), Trouble::Refused(expected.to_owned()));
+    }
+}

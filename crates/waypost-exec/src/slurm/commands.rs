@@ -1,0 +1,70 @@
+//! The questions and orders that a cluster gets, as arguments of its programs.
+//!
+//! Does not know who asks.
+
+use super::cli::Tools;
+use super::job_state::{FORMAT, JobId, Seen, accounts, queue};
+use crate::outcome::Force;
+use crate::remote::Trouble;
+
+impl Tools {
+    /// What Slurm knows of these jobs, with one question. Those that it has forgotten are left out.
+    pub(super) fn queue<'j>(&self, jobs: impl IntoIterator<Item = &'j JobId>) -> Result<Vec<Seen>, Trouble> {
+        let Some(jobs) = listed(jobs) else { return Ok(Vec::new()) };
+        let format = format!("--format={FORMAT}");
+        let words = ["--noheader", "--array", "--states=all", &format!("--jobs={jobs}"), &format];
+        match self.ask("squeue", &words.map(str::to_owned)) {
+            Ok(answer) => Ok(queue(&answer)),
+            // It says so when it knows none of them any more.
+            Err(Trouble::Refused(why)) if why.contains("Invalid job id") => Ok(Vec::new()),
+            Err(trouble) => Err(trouble),
+        }
+    }
+
+    /// Our job of this name, if there is one.
+    pub(super) fn find(&self, batch: &str) -> Result<Option<u64>, Trouble> {
+        let user = format!("--user={}", rustix::process::getuid().as_raw());
+        let (name, format) = (format!("--name={batch}"), format!("--format={FORMAT}"));
+        let words = ["--noheader", "--states=all", &user, &name, &format];
+        let found = queue(&self.ask("squeue", &words.map(str::to_owned))?);
+        Ok(found.first().map(|seen| seen.id.job))
+    }
+
+    /// What the cluster's accounts say about jobs that its controller has forgotten.
+    pub(super) fn accounts(&self, jobs: &[JobId]) -> Result<Vec<Seen>, Trouble> {
+        let Some(jobs) = listed(jobs) else { return Ok(Vec::new()) };
+        let jobs = format!("--jobs={jobs}");
+        let words = ["--noheader", "--parsable2", "--allocations", "--array", &jobs, "--format=JobID,State"];
+        Ok(accounts(&self.ask("sacct", &words.map(str::to_owned))?))
+    }
+
+    /// Ends jobs: asked (and killed by Slurm itself after a while), or killed at once.
+    pub(super) fn end(&self, ids: &[JobId], force: Force) {
+        if ids.is_empty() {
+            return;
+        }
+        let mut words = match force {
+            Force::Ask => Vec::new(),
+            Force::Kill => vec!["--signal=KILL".to_owned(), "--full".to_owned()],
+        };
+        words.extend(ids.iter().map(JobId::to_string));
+        // One that has ended cannot be ended; one that Slurm does not hear of ends with its folder.
+        let _ended = self.ask("scancel", &words);
+    }
+
+    /// How many jobs an array may have, where the cluster says.
+    pub(super) fn array_size(&self) -> Result<Option<usize>, Trouble> {
+        let answer = self.ask("scontrol", &["show".to_owned(), "config".to_owned()])?;
+        let line = answer.lines().find_map(|line| line.strip_prefix("MaxArraySize"));
+        Ok(line.and_then(|line| line.trim_start_matches([' ', '=']).trim().parse().ok()))
+    }
+}
+
+/// The numbers of jobs with commas between them; those of one array are one.
+fn listed<'j>(jobs: impl IntoIterator<Item = &'j JobId>) -> Option<String> {
+    let mut numbers: Vec<u64> = jobs.into_iter().map(|id| id.job).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let words: Vec<String> = numbers.iter().map(u64::to_string).collect();
+    (!words.is_empty()).then(|| words.join(","))
+}

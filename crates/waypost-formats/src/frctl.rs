@@ -1,0 +1,330 @@
+//! frctl's goal trees: the plan as its document describes it and as the program saves it.
+//!
+//! A goal is a task with a parent; `child_ids`, `depth` and `max_depth` are derived. What is written in a file and
+//! cannot be derived is kept, and written back for as long as the plan has not changed in that place. Does not know how
+//! frctl plans.
+
+mod index;
+mod status;
+mod tree;
+mod writing;
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+use waypost_core::{
+    Dependency, Digest, Draft, Place, Problem, Refinement, Status, Task, TaskId, TaskSpec, Thinking,
+    Timestamp, Wrong,
+};
+
+pub use self::index::{is_index_line, write_index};
+use self::status::read_status;
+use self::tree::Tree;
+pub(crate) use self::writing::write;
+use crate::read::{Fields, Kept, Nameless, object_of, take_plan_id, task_id};
+use crate::write::{canonical, python};
+use crate::{Dialect, Reading, Unreadable};
+
+const DIALECT: Dialect = Dialect::Frctl;
+
+/// Reads a plan, or an index of plans.
+pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let top = object_of(text, DIALECT)?;
+    if index::is_index(&top) { Ok(index::read(top)) } else { Ok(read_plan(top)) }
+}
+
+fn read_plan(plan: Map<String, Value>) -> Reading {
+    let mut reading =
+        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+    let mut draft = Draft::new("");
+    let mut kept = Kept::default();
+    let mut fields = Fields::new(plan, Place::Plan);
+    let program = written_by_program(&fields);
+    kept.set("form", if program { "program" } else { "document" });
+    let time = if program { python } else { canonical };
+    if let Some(id) = fields.text_needed("id") {
+        take_plan_id(&mut draft, id, &mut kept, &mut reading.notes);
+    }
+    let root = fields.text_needed("root_goal_id");
+    let description = fields.text("description");
+    draft.state.created_at = fields.time_as("created_at", &mut kept, time);
+    draft.state.updated_at = fields.time_as("updated_at", &mut kept, time);
+    let total_tokens = fields.integer("total_tokens").unwrap_or_default();
+    let max_depth = fields.integer("max_depth").unwrap_or_default();
+    let status = fields.text("status");
+    let goals = take_goals(&mut fields);
+    kept.keep_unknown(fields.finish(&mut reading.problems));
+
+    let mut nameless = Nameless::default();
+    let mut written = Vec::with_capacity(goals.len());
+    for (index, (key, goal)) in goals.into_iter().enumerate() {
+        let (task, more) = read_goal(key, goal, index, time, &mut nameless, &mut reading.problems);
+        draft.tasks.push(task);
+        written.push(more);
+    }
+    nameless.settle(&mut draft);
+    put_in_order(&mut draft, &mut written);
+    finish_goals(&mut draft, written, &mut reading.problems);
+
+    // The program forgets to count; what its goals have cost was spent all the same.
+    let thoughts = draft.tasks.iter().filter_map(|task| task.spec.thinking.as_ref());
+    let of_goals = thoughts.fold(0i64, |sum, thinking| sum.saturating_add(thinking.tokens));
+    draft.state.tokens_used = total_tokens.max(of_goals);
+    kept.remember("total_tokens", draft.state.tokens_used, total_tokens);
+
+    let tree = Tree::of(&draft, None);
+    kept.remember("max_depth", tree.depth_max(), max_depth);
+    if let Some(root) = root {
+        if !draft.tasks.iter().any(|task| task.spec.id.as_str() == root) {
+            let detail = format!("the root goal {root} is not among the goals");
+            reading.problems.push(Problem::plan(Wrong::Format { detail }));
+        }
+        kept.set("root", root);
+    }
+    draft.spec.title = match description {
+        Some(description) => description,
+        None => {
+            kept.keep_absent(vec!["description"]);
+            root_description(&draft, &kept).unwrap_or_default().to_owned()
+        }
+    };
+    read_status(status.as_deref(), &mut draft, &mut kept, &mut reading.notes);
+    kept.keep_in(&mut draft.spec.foreign, DIALECT);
+    reading.drafts.push(draft);
+    reading
+}
+
+/// Whether the plan has the order of fields in which the program saves it.
+fn written_by_program(fields: &Fields) -> bool {
+    let place = |name: &str| fields.names().position(|field| field == name);
+    !fields.has("description")
+        && match (place("goals"), place("status").or_else(|| place("created_at"))) {
+            (Some(goals), Some(other)) => goals < other,
+            (_, _) => false,
+        }
+}
+
+fn take_goals(fields: &mut Fields) -> Vec<(String, Value)> {
+    match fields.take_any("goals") {
+        Some(Value::Object(goals)) => goals.into_iter().collect(),
+        // The document wants a map, but a list says as much.
+        Some(Value::Array(goals)) => {
+            fields.unlike::<()>("goals", "an object of goals by id", &Value::Array(Vec::new()));
+            let key = |goal: &Value| goal.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
+            goals.into_iter().map(|goal| (key(&goal), goal)).collect()
+        }
+        Some(other) => fields.unlike("goals", "an object of goals by id", &other).unwrap_or_default(),
+        None => Vec::new(),
+    }
+}
+
+/// What a goal says of the tree, to be compared with the tree as it is.
+struct Written {
+    kept: Kept,
+    child_ids: Vec<String>,
+    depth: Option<i64>,
+    is_complete: bool,
+}
+
+fn read_goal(
+    key: String,
+    goal: Value,
+    index: usize,
+    time: fn(Timestamp) -> String,
+    nameless: &mut Nameless,
+    problems: &mut Vec<Problem>,
+) -> (Task, Written) {
+    let mut kept = Kept::default();
+    let mut fields = match goal {
+        Value::Object(map) => Fields::new(map, Place::Task(key.clone())),
+        other => {
+            let mut fields = Fields::new(Map::new(), Place::Task(key.clone()));
+            fields.unlike::<()>("goals", "an object", &other);
+            fields
+        }
+    };
+    let id = fields.text_needed("id").unwrap_or_else(|| key.clone());
+    if id != key {
+        fields.format(format!("stands under the key {key}, but its id is {id}"));
+        kept.set("key", key);
+    }
+    let id = task_id(Some(id), index, &mut fields, nameless, "id");
+    let mut task = Task::new(TaskSpec::new(id, fields.text_needed("description").unwrap_or_default()));
+    task.spec.parent = fields.text("parent_id").and_then(|parent| match TaskId::new(parent) {
+        Ok(id) => Some(id),
+        Err(bad) => {
+            fields.wrong("parent_id", bad);
+            None
+        }
+    });
+    let dependencies = fields.task_ids("dependencies").unwrap_or_default();
+    task.spec.depends_on = dependencies.into_iter().map(Dependency::Task).collect();
+    task.state.created_at = fields.time_as("created_at", &mut kept, time);
+    task.state.updated_at = fields.time_as("updated_at", &mut kept, time);
+    let child_ids = fields.names_in("child_ids").unwrap_or_default();
+    let depth = fields.integer("depth");
+
+    let mut thinking = Thinking {
+        refinement: None,
+        reasoning: fields.text("reasoning"),
+        tokens: fields.integer("tokens_used").unwrap_or_default(),
+        graph_node_id: fields.text("graph_node_id"),
+        digest: read_digest(&mut fields, &mut kept),
+    };
+    let word = fields.take_any("status").unwrap_or_else(|| "pending".into());
+    match word.as_str() {
+        Some("pending") => {}
+        Some("decomposing") => thinking.refinement = Some(Refinement::Decomposing),
+        Some("atomic") => thinking.refinement = Some(Refinement::Atomic),
+        // Whether its children are done is known only when all goals have been read.
+        Some("complete") if !child_ids.is_empty() => thinking.refinement = Some(Refinement::Decomposed),
+        Some("complete") => task.state.status = Status::Done,
+        Some("failed") => task.state.status = Status::Failed,
+        Some(_) | None => {
+            fields.unlike::<()>("status", "pending, decomposing, atomic, complete or failed", &word);
+        }
+    }
+    if thinking != Thinking::default() {
+        task.spec.thinking = Some(Box::new(thinking));
+    }
+    kept.keep_unknown(fields.finish(problems));
+    (task, Written { kept, child_ids, depth, is_complete: word == "complete" })
+}
+
+fn read_digest(fields: &mut Fields, kept: &mut Kept) -> Option<Digest> {
+    let digest = |summary| Digest {
+        summary,
+        key_decisions: Vec::new(),
+        artifacts: Vec::new(),
+        compression_ratio: None,
+        fidelity_score: None,
+    };
+    match fields.take("digest")? {
+        Value::String(summary) => {
+            kept.set("digest", "text");
+            Some(digest(summary))
+        }
+        Value::Object(map) => {
+            let mut inner = Fields::inside(map, fields.place().clone(), "digest");
+            let mut read = digest(inner.text_needed("summary").unwrap_or_default());
+            read.key_decisions = inner.names_in("key_decisions").unwrap_or_default();
+            read.artifacts = inner.names_in("artifacts").unwrap_or_default();
+            read.compression_ratio = inner.number("compression_ratio");
+            read.fidelity_score = inner.number("fidelity_score");
+            let mut problems = Vec::new();
+            let more = inner.finish(&mut problems);
+            for problem in problems {
+                fields.problem(problem.wrong);
+            }
+            if !more.is_empty() {
+                kept.keep_unknown(Map::from_iter([("digest".to_owned(), Value::Object(more))]));
+            }
+            Some(read)
+        }
+        other => fields.unlike("digest", "an object or text", &other),
+    }
+}
+
+/// Puts siblings into the order of their parent's `child_ids`, each in one of the places that they had among them.
+fn put_in_order(draft: &mut Draft, written: &mut [Written]) {
+    let place_of: HashMap<&str, usize> =
+        draft.tasks.iter().enumerate().map(|(at, task)| (task.spec.id.as_str(), at)).collect();
+    let mut moves = Vec::new();
+    for (parent, goal) in draft.tasks.iter().zip(written.iter()) {
+        let own = |child: &usize| draft.tasks[*child].spec.parent.as_ref() == Some(&parent.spec.id);
+        let mut seen = HashSet::new();
+        let listed =
+            goal.child_ids.iter().filter_map(|child| place_of.get(child.as_str()).copied()).filter(own);
+        let listed: Vec<usize> = listed.filter(|child| seen.insert(*child)).collect();
+        if !listed.is_sorted() {
+            let mut places = listed.clone();
+            places.sort_unstable();
+            moves.extend(places.into_iter().zip(listed));
+        }
+    }
+    if moves.is_empty() {
+        return;
+    }
+    let mut from: Vec<usize> = (0..draft.tasks.len()).collect();
+    for (place, source) in moves {
+        from[place] = source;
+    }
+    permute(&mut draft.tasks, &from);
+    permute(written, &from);
+}
+
+/// Puts `list[from[n]]` at `n`, for each `n`. `from` names every place once.
+fn permute<T>(list: &mut [T], from: &[usize]) {
+    let mut settled = vec![false; list.len()];
+    for start in 0..list.len() {
+        let mut at = start;
+        while !settled[at] {
+            settled[at] = true;
+            let next = from[at];
+            if settled[next] {
+                break;
+            }
+            list.swap(at, next);
+            at = next;
+        }
+    }
+}
+
+/// Compares what the goals say of the tree with the tree, keeps what differs, and settles composite goals.
+fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Problem>) {
+    let tree = Tree::of(draft, None);
+    for (at, goal) in written.iter().enumerate() {
+        let id = &draft.tasks[at].spec.id;
+        let children: HashSet<&str> =
+            tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.as_str()).collect();
+        for child in goal.child_ids.iter().filter(|child| !children.contains(child.as_str())) {
+            problems.push(Problem::task(id, Wrong::DanglingChild { child: child.clone() }));
+        }
+        let listed: HashSet<&str> = goal.child_ids.iter().map(String::as_str).collect();
+        for child in tree.children(at).iter().map(|child| &draft.tasks[*child].spec.id) {
+            if !listed.contains(child.as_str()) {
+                let detail = format!("does not list {child} among its children, whose parent it is");
+                problems.push(Problem::task(id, Wrong::Format { detail }));
+            }
+        }
+        // Where the parents lead nowhere or in a ring, that is the problem, and the depth is anybody's guess.
+        if let Some(depth) = goal.depth
+            && tree.is_rooted(at)
+            && usize::try_from(depth).ok() != Some(tree.depth(at))
+        {
+            problems.push(Problem::task(id, Wrong::WrongDepth { written: depth, actual: tree.depth(at) }));
+        }
+    }
+    let all_done = tree.all_below(|at| written[at].is_complete);
+    for (at, goal) in written.into_iter().enumerate() {
+        let mut kept = goal.kept;
+        kept.remember("child_ids", child_ids(draft, &tree, at), goal.child_ids);
+        if let Some(depth) = goal.depth {
+            kept.remember("depth", tree.depth(at), depth);
+        }
+        let task = &mut draft.tasks[at];
+        if goal.is_complete && task.state.status == Status::Pending && all_done[at] {
+            task.state.status = Status::Done;
+        }
+        kept.keep_in(&mut task.spec.foreign, DIALECT);
+    }
+}
+
+fn child_ids(draft: &Draft, tree: &Tree, at: usize) -> Vec<String> {
+    tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.to_string()).collect()
+}
+
+/// The goal that was the root when the plan was read, or the only one without a parent.
+fn root_of<'a>(draft: &'a Draft, kept: &Kept) -> Option<&'a Task> {
+    let named =
+        kept.word("root").and_then(|root| draft.tasks.iter().find(|task| task.spec.id.as_str() == root));
+    let mut tops = draft.tasks.iter().filter(|task| task.spec.parent.is_none());
+    named.or_else(|| match (tops.next(), tops.next()) {
+        (Some(only), None) => Some(only),
+        (_, _) => None,
+    })
+}
+
+fn root_description<'a>(draft: &'a Draft, kept: &Kept) -> Option<&'a str> {
+    root_of(draft, kept).map(|root| root.spec.description.as_str())
+}

@@ -1,0 +1,397 @@
+//! Waypost's own JSON, `"format": "waypost/1"`: a [`Draft`] as it is.
+//!
+//! Reads straight into the types of the core, task by task, because a plan of 100,000 tasks is normal; only a task that
+//! does not fit is looked at field by field. Knows no other format.
+
+mod unknown;
+
+use std::collections::HashSet;
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+use waypost_core::{
+    Draft, FORMAT, Place, PlanId, PlanSpec, PlanState, Problem, Task, TaskId, TaskSpec, TaskState, Wrong,
+};
+
+use self::unknown::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
+use crate::read::{Found, Nameless, status_of, syntax, without_position};
+use crate::write::pretty;
+use crate::{Dialect, Form, Reading, Unreadable, Writing};
+
+/// Reads a text of the native format.
+pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {
+    let Entries(mut top) = serde_json::from_str(text).map_err(|error| syntax(&error))?;
+    let mut report = Report::default();
+    let mut draft = Draft { format: FORMAT.to_owned(), ..Draft::default() };
+    last_wins(&mut top, &Place::Plan, &mut report);
+
+    if let Some(raw) = take(&mut top, "format") {
+        match serde_json::from_str::<Value>(raw.get()) {
+            Ok(Value::String(format)) if format == FORMAT => {}
+            Ok(Value::String(format)) => report.problems.push(Problem::plan(Wrong::Format {
+                detail: format!("the format {format:?} is not supported; this is {FORMAT}"),
+            })),
+            Ok(other) => report.problems.push(wrong_type(
+                Place::Plan,
+                "format",
+                format!("expected text, found {}", Found(&other)),
+            )),
+            Err(error) => report.problems.push(wrong_type(Place::Plan, "format", without_position(&error))),
+        }
+    }
+    draft.id = field::<Option<PlanId>>(&mut top, "id", &mut report).flatten();
+    draft.version = field(&mut top, "version", &mut report).unwrap_or_default();
+    let mut unknown = Map::new();
+    if let Some(raw) = take(&mut top, "state") {
+        let (state, more) = part::<PlanState>(raw, &Place::Plan, "state.", &mut report);
+        draft.state = state.unwrap_or_default();
+        nest(&mut unknown, "state", more);
+    }
+    let tasks = take(&mut top, "tasks");
+    let (spec, more) = from_entries::<PlanSpec>(&top, "", &Place::Plan, "", &mut report);
+    draft.spec = spec.unwrap_or_default();
+    merge(&mut unknown, more);
+    keep(&mut draft.spec.foreign, unknown);
+    if let Some(raw) = tasks {
+        read_tasks(raw, &mut draft, &mut report);
+    }
+    draft.tasks.iter_mut().for_each(Task::name_received);
+    Ok(Reading {
+        dialect: Dialect::Native,
+        drafts: vec![draft],
+        problems: report.problems,
+        notes: report.notes,
+    })
+}
+
+/// Writes the draft; nothing is lost.
+pub(crate) fn write(draft: &Draft, _form: Form) -> Result<Writing, Unreadable> {
+    let plain = draft.format == FORMAT
+        && !draft.spec.foreign.0.contains_key(NAME)
+        && !draft.tasks.iter().any(|task| task.spec.foreign.0.contains_key(NAME));
+    let mut text = if plain { pretty(draft, 2) } else { pretty(&with_unknown(draft), 2) };
+    text.push('\n');
+    Ok(Writing { text, losses: Vec::new() })
+}
+
+fn read_tasks(raw: &RawValue, draft: &mut Draft, report: &mut Report) {
+    let raws: Vec<&RawValue> = match serde_json::from_str(raw.get()) {
+        Ok(raws) => raws,
+        Err(_) if raw.get() == "null" => Vec::new(),
+        Err(error) => {
+            report.problems.push(wrong_type(Place::Plan, "tasks", without_position(&error)));
+            return;
+        }
+    };
+    let mut nameless = Nameless::default();
+    draft.tasks.reserve_exact(raws.len());
+    for (index, raw) in raws.into_iter().enumerate() {
+        let mut ignored = Ignored::default();
+        let whole = match ignored.deserialize::<TaskSpec>(raw.get()) {
+            Ok(spec) => with_the_rest(spec, raw, ignored, report),
+            Err(_) => None,
+        };
+        draft.tasks.push(whole.unwrap_or_else(|| field_by_field(raw, index, &mut nameless, report)));
+    }
+    nameless.settle(draft);
+}
+
+/// What a reading has to say beside its draft.
+#[derive(Default)]
+struct Report {
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+}
+
+/// The only field of a task that is not its author's: what came of it.
+#[derive(Deserialize)]
+struct StateOnly<'a> {
+    #[serde(borrow, default)]
+    state: Option<&'a RawValue>,
+}
+
+/// A task whose author's fields fit: adds its state and keeps what is unknown. `None` if the state is written twice.
+fn with_the_rest(spec: TaskSpec, raw: &RawValue, mut ignored: Ignored, report: &mut Report) -> Option<Task> {
+    let mut task = Task::new(spec);
+    if ignored.0.is_empty() && !task.spec.foreign.0.contains_key(NAME) {
+        return Some(task);
+    }
+    let place = Place::Task(task.spec.id.to_string());
+    let mut unknown = Map::new();
+    let others = ignored.0.len();
+    ignored.0.retain(|path| path != "state");
+    if ignored.0.len() < others
+        && let Some(state) = serde_json::from_str::<StateOnly>(raw.get()).ok()?.state
+    {
+        let (state, more) = part::<TaskState>(state, &place, "state.", report);
+        task.state = state.unwrap_or_default();
+        nest(&mut unknown, "state", more);
+    }
+    if !ignored.0.is_empty() {
+        collect(raw.get(), &ignored, &mut unknown, &place, "", &mut report.notes);
+    }
+    finish(&mut task, unknown, &place, report);
+    Some(task)
+}
+
+/// A task that does not fit as a whole: keeps the fields that do, and reports each of the others.
+fn field_by_field(raw: &RawValue, index: usize, nameless: &mut Nameless, report: &mut Report) -> Task {
+    let number = Place::TaskNumber(index + 1);
+    let Ok(Entries(mut fields)) = serde_json::from_str(raw.get()) else {
+        let found = serde_json::from_str(raw.get()).unwrap_or(Value::Null);
+        report.problems.push(wrong_type(
+            number,
+            "tasks",
+            format!("expected an object, found {}", Found(&found)),
+        ));
+        return Task::new(TaskSpec::new(nameless.stand_in(index), ""));
+    };
+    let id_raw = take(&mut fields, "id");
+    let written = id_raw.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok()).unwrap_or(Value::Null);
+    let (place, id) = match written {
+        Value::Null => {
+            report
+                .problems
+                .push(Problem { place: number.clone(), wrong: Wrong::Missing { field: "id".into() } });
+            (number, None)
+        }
+        Value::String(text) => match TaskId::new(text.as_str()) {
+            Ok(id) => (Place::Task(text), Some(id)),
+            Err(bad) => {
+                let place = if text.is_empty() { number } else { Place::Task(text) };
+                report
+                    .problems
+                    .push(Problem { place: place.clone(), wrong: Wrong::BadId { rule: bad.to_string() } });
+                (place, None)
+            }
+        },
+        other => {
+            report.problems.push(wrong_type(
+                number.clone(),
+                "id",
+                format!("expected text, found {}", Found(&other)),
+            ));
+            (number, None)
+        }
+    };
+    last_wins(&mut fields, &place, report);
+    let mut unknown = Map::new();
+    let state_raw = take(&mut fields, "state");
+    let (spec, more) = from_entries::<TaskSpec>(&fields, r#""id":"x","#, &place, "", report);
+    merge(&mut unknown, more);
+    let id = id.unwrap_or_else(|| nameless.stand_in(index));
+    let mut task = Task::new(match spec {
+        Some(spec) => TaskSpec { id, ..spec },
+        None => TaskSpec::new(id, ""),
+    });
+    if let Some(raw) = state_raw {
+        let (state, more) = part::<TaskState>(raw, &place, "state.", report);
+        task.state = state.unwrap_or_default();
+        nest(&mut unknown, "state", more);
+    }
+    finish(&mut task, unknown, &place, report);
+    task
+}
+
+/// Takes a flat `"status"` for the state's, and keeps the rest of what is unknown.
+fn finish(task: &mut Task, mut unknown: Map<String, Value>, place: &Place, report: &mut Report) {
+    let expected = "expected pending, running, done, failed, skipped or cancelled, found";
+    match unknown.shift_remove("status") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(word)) => match status_of(&word) {
+            Some(status) if task.state.status == status || task.state == TaskState::default() => {
+                task.state.status = status;
+            }
+            Some(_) => report.problems.push(Problem {
+                place: place.clone(),
+                wrong: Wrong::Format {
+                    detail: format!(
+                        "`status` says {word}, but `state.status` says {}",
+                        task.state.status.word()
+                    ),
+                },
+            }),
+            None => report.problems.push(wrong_type(place.clone(), "status", format!("{expected} {word:?}"))),
+        },
+        Some(other) => {
+            report.problems.push(wrong_type(
+                place.clone(),
+                "status",
+                format!("{expected} {}", Found(&other)),
+            ));
+        }
+    }
+    keep(&mut task.spec.foreign, unknown);
+}
+
+/// An object's fields as they stand, in their order.
+pub(crate) struct Entries<'a>(pub(crate) Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct All<'a>(std::marker::PhantomData<&'a ()>);
+        impl<'de: 'a, 'a> Visitor<'de> for All<'a> {
+            type Value = Entries<'a>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<'a>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Entries(entries))
+            }
+        }
+        deserializer.deserialize_map(All(std::marker::PhantomData))
+    }
+}
+
+type Raws<'a> = Vec<(String, &'a RawValue)>;
+
+/// A field that is written twice counts as its last writing, and is a problem.
+fn last_wins(fields: &mut Raws<'_>, place: &Place, report: &mut Report) {
+    let mut seen = HashSet::new();
+    let twice: HashSet<usize> =
+        (0..fields.len()).rev().filter(|&at| !seen.insert(fields[at].0.clone())).collect();
+    if twice.is_empty() {
+        return;
+    }
+    let mut at = 0;
+    fields.retain(|(name, _)| {
+        let kept = !twice.contains(&at);
+        at += 1;
+        if !kept {
+            let detail = format!("`{name}` is written twice");
+            report.problems.push(Problem { place: place.clone(), wrong: Wrong::Format { detail } });
+        }
+        kept
+    });
+}
+
+fn take<'a>(fields: &mut Raws<'a>, name: &str) -> Option<&'a RawValue> {
+    let at = fields.iter().rposition(|(field, _)| field == name)?;
+    Some(fields.remove(at).1)
+}
+
+/// One field of the plan.
+fn field<T: DeserializeOwned>(fields: &mut Raws<'_>, name: &str, report: &mut Report) -> Option<T> {
+    let raw = take(fields, name)?;
+    serde_json::from_str(raw.get())
+        .map_err(|error| report.problems.push(wrong_type(Place::Plan, name, without_position(&error))))
+        .ok()
+}
+
+/// Reads an object into `T`; see [`from_entries`].
+fn part<T: DeserializeOwned>(
+    raw: &RawValue,
+    place: &Place,
+    within: &str,
+    report: &mut Report,
+) -> (Option<T>, Map<String, Value>) {
+    let mut ignored = Ignored::default();
+    if let Ok(value) = ignored.deserialize::<T>(raw.get()) {
+        let mut unknown = Map::new();
+        collect(raw.get(), &ignored, &mut unknown, place, within, &mut report.notes);
+        return (Some(value), unknown);
+    }
+    match serde_json::from_str::<Entries>(raw.get()) {
+        Ok(Entries(mut fields)) => {
+            last_wins(&mut fields, place, report);
+            from_entries(&fields, "", place, within, report)
+        }
+        Err(error) => {
+            let field = within.trim_end_matches('.');
+            report.problems.push(wrong_type(place.clone(), field, without_position(&error)));
+            (None, Map::new())
+        }
+    }
+}
+
+/// Reads those of `fields` that fit into `T`, reports each of the others, and returns what `T` does not know.
+/// `base` are fields (with a comma after them) without which `T` cannot be made.
+fn from_entries<T: DeserializeOwned>(
+    fields: &Raws<'_>,
+    base: &str,
+    place: &Place,
+    within: &str,
+    report: &mut Report,
+) -> (Option<T>, Map<String, Value>) {
+    let whole = object_text(base, fields.iter().map(|(name, raw)| (name.as_str(), raw.get())));
+    let mut ignored = Ignored::default();
+    let (value, text) = match ignored.deserialize::<T>(&whole) {
+        Ok(value) => (Some(value), whole),
+        Err(_) => {
+            let mut good: Vec<(&str, String)> = Vec::new();
+            for (name, raw) in fields {
+                let fits =
+                    |text: &str| serde_json::from_str::<T>(&object_text(base, [(name.as_str(), text)]));
+                match fits(raw.get()) {
+                    Ok(_) => good.push((name, raw.get().to_owned())),
+                    Err(error) => {
+                        let rest = entries_that_fit(raw, name, &fits, place, within, report);
+                        match rest {
+                            Some(text) => good.push((name, text)),
+                            None => report.problems.push(wrong_type(
+                                place.clone(),
+                                &format!("{within}{name}"),
+                                without_position(&error),
+                            )),
+                        }
+                    }
+                }
+            }
+            let text = object_text(base, good.iter().map(|(name, text)| (*name, text.as_str())));
+            ignored.0.clear();
+            (ignored.deserialize::<T>(&text).ok(), text)
+        }
+    };
+    let mut unknown = Map::new();
+    collect(&text, &ignored, &mut unknown, place, within, &mut report.notes);
+    (value, unknown)
+}
+
+/// Of a list that does not fit, the entries that do; each of the others is a problem.
+fn entries_that_fit<T>(
+    raw: &RawValue,
+    name: &str,
+    fits: &impl Fn(&str) -> serde_json::Result<T>,
+    place: &Place,
+    within: &str,
+    report: &mut Report,
+) -> Option<String> {
+    let entries: Vec<&RawValue> = serde_json::from_str(raw.get()).ok()?;
+    fits("[]").ok()?;
+    let mut good = Vec::new();
+    for (at, entry) in entries.into_iter().enumerate() {
+        match fits(&format!("[{}]", entry.get())) {
+            Ok(_) => good.push(entry.get()),
+            Err(error) => {
+                let field = format!("{within}{name}[{at}]");
+                report.problems.push(wrong_type(place.clone(), &field, without_position(&error)));
+            }
+        }
+    }
+    Some(format!("[{}]", good.join(",")))
+}
+
+fn object_text<'a>(base: &str, fields: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
+    let mut text = format!("{{{base}");
+    for (name, value) in fields {
+        text.push_str(&Value::from(name).to_string());
+        text.push(':');
+        text.push_str(value);
+        text.push(',');
+    }
+    if text.ends_with(',') {
+        text.pop();
+    }
+    text.push('}');
+    text
+}
+
+fn wrong_type(place: Place, field: &str, detail: String) -> Problem {
+    Problem { place, wrong: Wrong::WrongType { field: field.to_owned(), detail } }
+}

@@ -1,0 +1,275 @@
+//! The fields of a native text that this version does not know: found while reading, put back while writing.
+//!
+//! They are kept under `foreign.native`, by name; does not know what any of them means.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use waypost_core::{Draft, FORMAT, Foreign, Place};
+
+pub(super) const NAME: &str = "native";
+
+/// The paths of fields that a type does not have.
+#[derive(Default)]
+pub(super) struct Ignored(pub(super) Vec<String>);
+
+impl Ignored {
+    /// Reads `text` as a `T`, and takes down what it did not ask for.
+    pub(super) fn deserialize<'de, T: Deserialize<'de>>(&mut self, text: &'de str) -> serde_json::Result<T> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let value = serde_ignored::deserialize(&mut deserializer, |path| self.0.push(path.to_string()))?;
+        deserializer.end()?;
+        Ok(value)
+    }
+}
+
+/// Finds the ignored fields in `text` again. Those inside lists have no name to be filed under: a note tells of them.
+pub(super) fn collect(
+    text: &str,
+    ignored: &Ignored,
+    unknown: &mut Map<String, Value>,
+    place: &Place,
+    within: &str,
+    notes: &mut Vec<String>,
+) {
+    if ignored.0.is_empty() {
+        return;
+    }
+    let whole: Value = serde_json::from_str(text).unwrap_or_default();
+    for path in &ignored.0 {
+        if !find(&whole, path, unknown) {
+            notes.push(format!("{place}: the unknown field `{within}{path}` is ignored"));
+        }
+    }
+}
+
+/// Files the value at `path`, if it can be found by names alone.
+fn find(whole: &Value, path: &str, unknown: &mut Map<String, Value>) -> bool {
+    let mut here = whole;
+    let mut names = Vec::new();
+    let mut rest = path;
+    while let Value::Object(map) = here {
+        if let Some(value) = map.get(rest) {
+            names.push(rest);
+            file(unknown, &names, value.clone());
+            return true;
+        }
+        // A name may hold a dot itself, so the longest name that is there is taken.
+        let next = map
+            .iter()
+            .filter(|(name, _)| rest.strip_prefix(name.as_str()).is_some_and(|tail| tail.starts_with('.')))
+            .max_by_key(|(name, _)| name.len());
+        let Some((name, value)) = next else { return false };
+        names.push(name);
+        rest = &rest[name.len() + 1..];
+        // An optional value adds a `?` to the path.
+        rest = rest.strip_prefix("?.").unwrap_or(rest);
+        here = value;
+    }
+    false
+}
+
+fn file(unknown: &mut Map<String, Value>, names: &[&str], value: Value) {
+    match names {
+        [] => {}
+        [name] => {
+            unknown.insert((*name).to_owned(), value);
+        }
+        [name, rest @ ..] => {
+            let inner = unknown.entry((*name).to_owned()).or_insert_with(|| Value::Object(Map::new()));
+            if let Value::Object(inner) = inner {
+                file(inner, rest, value);
+            }
+        }
+    }
+}
+
+pub(super) fn nest(unknown: &mut Map<String, Value>, name: &str, more: Map<String, Value>) {
+    if !more.is_empty() {
+        unknown.insert(name.to_owned(), Value::Object(more));
+    }
+}
+
+/// Adds the fields of `more`; where both have an object, adds inside it.
+pub(super) fn merge(target: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (target.get_mut(&name), value) {
+            (Some(Value::Object(inner)), Value::Object(more)) => merge(inner, more),
+            (_, value) => {
+                target.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Keeps unknown fields, in the order of their names, so that a second reading gives the same draft.
+pub(super) fn keep(foreign: &mut Foreign, unknown: Map<String, Value>) {
+    if unknown.is_empty() && !foreign.0.contains_key(NAME) {
+        return;
+    }
+    let mut all = foreign.of(NAME);
+    merge(&mut all, unknown);
+    all.sort_keys();
+    foreign.keep(NAME, all);
+}
+
+/// The draft as a tree, with the unknown fields back where they were.
+pub(super) fn with_unknown(draft: &Draft) -> Value {
+    let tree = |value: serde_json::Result<Value>| value.unwrap_or_default();
+    let mut plan = tree(serde_json::to_value(Draft {
+        format: FORMAT.to_owned(),
+        id: draft.id.clone(),
+        version: draft.version,
+        spec: draft.spec.clone(),
+        state: draft.state.clone(),
+        tasks: Vec::new(),
+    }));
+    put_back(&mut plan);
+    let tasks = draft.tasks.iter().map(|task| {
+        let mut task = tree(serde_json::to_value(task));
+        put_back(&mut task);
+        task
+    });
+    let tasks = Value::Array(tasks.collect());
+    if let Value::Object(map) = &mut plan {
+        map.shift_remove("tasks");
+        map.insert("tasks".to_owned(), tasks);
+    }
+    plan
+}
+
+/// Moves what it can of `foreign.native` to where it was read; what would stand in the way of a known field stays.
+fn put_back(tree: &mut Value) {
+    let Value::Object(map) = tree else { return };
+    let Some(Value::Object(mut foreign)) = map.shift_remove("foreign") else { return };
+    if let Some(Value::Object(unknown)) = foreign.shift_remove(NAME) {
+        let left = overlay(map, unknown);
+        if !left.is_empty() {
+            foreign.insert(NAME.to_owned(), Value::Object(left));
+        }
+    }
+    if !foreign.is_empty() {
+        map.insert("foreign".to_owned(), Value::Object(foreign));
+    }
+}
+
+/// Puts `fields` into `map` where there is room, and returns the rest.
+fn overlay(map: &mut Map<String, Value>, fields: Map<String, Value>) -> Map<String, Value> {
+    let mut left = Map::new();
+    for (name, value) in fields {
+        match (map.get_mut(&name), value) {
+            (None, value) if !known(&name) => {
+                map.insert(name, value);
+            }
+            // A state of which only the unknown part is worth writing.
+            (None, Value::Object(fields)) if name == "state" => {
+                let mut inner = Map::new();
+                let rest = overlay(&mut inner, fields);
+                nest(map, &name, inner);
+                nest(&mut left, &name, rest);
+            }
+            (Some(Value::Object(inner)), Value::Object(fields)) => {
+                let rest = overlay(inner, fields);
+                nest(&mut left, &name, rest);
+            }
+            (_, value) => {
+                left.insert(name, value);
+            }
+        }
+    }
+    left
+}
+
+/// Whether the name means something in some place of the format, so that an unknown value must not stand under it.
+fn known(name: &str) -> bool {
+    const KNOWN: &[&str] = &[
+        "agent",
+        "answer",
+        "answers",
+        "approval",
+        "approval_required",
+        "approval_waived",
+        "archived",
+        "artifacts",
+        "asked_at",
+        "at",
+        "attempt",
+        "attempts",
+        "attempts_gone",
+        "backoff_seconds",
+        "backoff_seconds_max",
+        "because_of",
+        "body",
+        "by",
+        "calls",
+        "check",
+        "choices",
+        "complexity",
+        "compression_ratio",
+        "created_at",
+        "created_by",
+        "depends_on",
+        "description",
+        "digest",
+        "error",
+        "evidence",
+        "executor",
+        "fidelity_score",
+        "finished_at",
+        "foreign",
+        "format",
+        "goal",
+        "graph_node_id",
+        "id",
+        "inputs",
+        "key",
+        "key_decisions",
+        "locks",
+        "log_tail",
+        "mode",
+        "not_before",
+        "note",
+        "notes",
+        "outcome",
+        "output",
+        "owner",
+        "parent",
+        "passed",
+        "phase",
+        "plan",
+        "priority",
+        "progress",
+        "provides",
+        "question",
+        "queue",
+        "reason",
+        "reasoning",
+        "received",
+        "refinement",
+        "reported",
+        "result",
+        "retry",
+        "shape",
+        "skip",
+        "started_at",
+        "state",
+        "status",
+        "summary",
+        "task",
+        "tasks",
+        "text",
+        "thinking",
+        "timeout_seconds",
+        "title",
+        "token_budget",
+        "tokens",
+        "tokens_used",
+        "tools",
+        "tries",
+        "updated_at",
+        "version",
+        "when",
+        "work",
+        "worker",
+    ];
+    KNOWN.contains(&name)
+}

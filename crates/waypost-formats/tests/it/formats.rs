@@ -1,0 +1,132 @@
+//! What holds for all formats: names, sniffing, schemas, and the same plan in each of them.
+
+use waypost_formats::{Dialect, Form, Unreadable, read, schema, sniff, write, write_many};
+use waypost_testkit::plan_of;
+
+use crate::{draft, fixture, golden, json, losses};
+
+#[test]
+fn a_format_is_called_what_it_is_called() {
+    for dialect in Dialect::ALL {
+        assert_eq!(dialect.to_string().parse(), Ok(dialect));
+        assert_eq!(serde_json::to_value(dialect).unwrap(), dialect.to_string());
+    }
+    assert_eq!("yaml".parse::<Dialect>().unwrap_err().to_string(), r#"no format is called "yaml""#);
+}
+
+#[test]
+fn a_text_is_known_by_its_looks() {
+    for (name, dialect) in [
+        ("native/plan.json", Dialect::Native),
+        ("clido/saved.json", Dialect::Clido),
+        ("clido/document.json", Dialect::Clido),
+        ("clido/flat.json", Dialect::Clido),
+        ("clido/answer.txt", Dialect::Clido),
+        ("jaato/store.json", Dialect::Jaato),
+        ("jaato/status.json", Dialect::Jaato),
+        ("frctl/saved.json", Dialect::Frctl),
+        ("frctl/document.json", Dialect::Frctl),
+        ("frctl/index-saved.json", Dialect::Frctl),
+        ("frctl/index-document.json", Dialect::Frctl),
+        ("agora/run.json", Dialect::Agora),
+        ("agora/state.json", Dialect::Agora),
+    ] {
+        assert_eq!(sniff(&fixture(name), None), Some(dialect), "{name}");
+        let reading = read(&format!("\u{feff}{}", fixture(name)), None, None).unwrap();
+        assert_eq!((reading.dialect, reading.problems.len()), (dialect, 0), "{name}");
+    }
+}
+
+#[test]
+fn a_text_of_no_format_is_refused() {
+    for text in ["", "hello", "{}", "[]", "[1, 2]", "null", "7", r#"{"colour": "blue"}"#] {
+        assert_eq!(read(text, None, None).unwrap_err(), Unreadable::UnknownFormat, "{text}");
+    }
+}
+
+#[test]
+fn pictures_are_written_only_and_movers_are_read_only() {
+    assert_eq!(
+        read("graph TD", Some(Dialect::Mermaid), None).unwrap_err().to_string(),
+        "mermaid can be written but not read"
+    );
+    assert_eq!(
+        write(&plan_of([]), Dialect::Beads, Form::AsRead).unwrap_err().to_string(),
+        "beads can be read but not written"
+    );
+}
+
+#[test]
+fn only_a_store_holds_several_plans() {
+    let plans = [plan_of([]), plan_of([])];
+    let error = write_many(&plans, Dialect::Clido, Form::AsRead).unwrap_err();
+    assert_eq!(error.to_string(), "clido holds one plan in a text, and there are 2");
+    assert!(write_many(&plans[..1], Dialect::Clido, Form::AsRead).is_ok());
+}
+
+#[test]
+fn every_json_format_has_a_schema() {
+    for dialect in [
+        Dialect::Native,
+        Dialect::Clido,
+        Dialect::Jaato,
+        Dialect::Frctl,
+        Dialect::Agora,
+        Dialect::PlanDocument,
+    ] {
+        let schema = json(schema(dialect).unwrap());
+        assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema", "{dialect}");
+    }
+    assert_eq!(schema(Dialect::Mermaid), None);
+}
+
+#[test]
+fn one_plan_in_every_format() {
+    let plan = draft(&fixture("native/plan.json"), Dialect::Native);
+    for (dialect, form, name) in [
+        (Dialect::Clido, Form::Document, "clido/golden-document.json"),
+        (Dialect::Clido, Form::Program, "clido/golden-program.json"),
+        (Dialect::Jaato, Form::Document, "jaato/golden-document.json"),
+        (Dialect::Jaato, Form::Program, "jaato/golden-program.json"),
+        (Dialect::Frctl, Form::Document, "frctl/golden-document.json"),
+        (Dialect::Frctl, Form::Program, "frctl/golden-program.json"),
+        (Dialect::Agora, Form::Document, "agora/golden-document.json"),
+        (Dialect::Agora, Form::Program, "agora/golden-program.json"),
+    ] {
+        let writing = write(&plan, dialect, form).unwrap();
+        golden(name, &writing.text);
+        let told = losses(&plan, dialect, form).join("\n") + "\n";
+        golden(&name.replace(".json", ".losses.txt"), &told);
+        let reading = read(&writing.text, Some(dialect), None).unwrap();
+        assert_eq!(reading.problems, [], "{dialect}");
+        assert_eq!(reading.drafts[0].tasks.len() - usize::from(dialect == Dialect::Frctl), plan.tasks.len());
+    }
+}
+
+#[test]
+fn the_examples_in_the_documentation_are_read_without_a_problem() {
+    for dialect in [Dialect::Native, Dialect::Clido, Dialect::Jaato, Dialect::Frctl, Dialect::Agora] {
+        let path = format!("{}/../../docs/formats/{dialect}.md", env!("CARGO_MANIFEST_DIR"));
+        let page = std::fs::read_to_string(path).unwrap();
+        let examples: Vec<&str> =
+            page.split("```json\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+        assert!(!examples.is_empty(), "{dialect}");
+        for example in examples {
+            assert_eq!(sniff(example, None), Some(dialect), "{example}");
+            assert_eq!(waypost_core::validate(&draft(example, dialect)), [], "{example}");
+        }
+    }
+}
+
+#[test]
+fn a_plan_of_many_tasks_takes_every_form_quickly() {
+    let mut plan = waypost_testkit::fan_out(20_000);
+    let root = waypost_testkit::id("root");
+    for task in plan.tasks.iter_mut().skip(1) {
+        task.spec.parent = Some(root.clone());
+    }
+    for dialect in [Dialect::Native, Dialect::Clido, Dialect::Jaato, Dialect::Frctl, Dialect::Agora] {
+        let writing = write(&plan, dialect, Form::AsRead).unwrap();
+        assert_eq!(draft(&writing.text, dialect).tasks.len(), plan.tasks.len(), "{dialect}");
+    }
+}

@@ -1,0 +1,240 @@
+//! frctl's goal trees and their index.
+
+use waypost_core::{Phase, Refinement, Status, validate};
+use waypost_formats::frctl::write_index;
+use waypost_formats::{Dialect, Form, read};
+use waypost_testkit::{plan_of, task as spec};
+
+use crate::{draft, fixture, json, losses, observed, problems, reading, seed, task, written};
+
+const FRCTL: Dialect = Dialect::Frctl;
+
+fn refinement(plan: &waypost_core::Draft, id: &str) -> Option<Refinement> {
+    task(plan, id).spec.thinking.as_ref().and_then(|thinking| thinking.refinement)
+}
+
+#[test]
+fn a_plan_that_is_read_and_written_is_the_same_text() {
+    for name in ["frctl/saved.json", "frctl/document.json"] {
+        let text = fixture(name);
+        let plan = draft(&text, FRCTL);
+        assert_eq!(validate(&plan), []);
+        assert_eq!(written(&plan, FRCTL, Form::AsRead), text, "{name}");
+    }
+}
+
+#[test]
+fn what_goals_have_cost_counts_where_the_plan_forgot_it() {
+    let text = fixture("frctl/saved.json");
+    let mut value = json(&text);
+    let goals = value["goals"].as_object_mut().unwrap();
+    goals.values_mut().for_each(|goal| goal["tokens_used"] = 100.into());
+    let of_goals = 100 * i64::try_from(goals.len()).unwrap();
+    for (total, counted) in [(0, of_goals), (of_goals + 7, of_goals + 7)] {
+        value["total_tokens"] = total.into();
+        let mut plan = draft(&value.to_string(), FRCTL);
+        assert_eq!(plan.state.tokens_used, counted);
+        assert_eq!(
+            json(&written(&plan, FRCTL, Form::AsRead)),
+            value,
+            "a file that nobody changed stays as it was"
+        );
+        plan.state.tokens_used += 1;
+        assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["total_tokens"], counted + 1);
+    }
+}
+
+#[test]
+fn observed_plans_come_back_equal() {
+    for name in ["doc-complete-example.json", "real-e4b4b3ea.json"] {
+        let Some(text) = observed(&format!("frctl/{name}")) else { continue };
+        let plan = draft(&text, FRCTL);
+        assert_eq!(json(&written(&plan, FRCTL, Form::AsRead)), json(&text), "{name}");
+        if name.starts_with("real") {
+            assert_eq!(written(&plan, FRCTL, Form::Program), text, "{name}");
+        } else {
+            assert_eq!(json(&written(&plan, FRCTL, Form::Document)), json(&text), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_example_of_the_document_comes_back_equal() {
+    let Some(text) = seed("frctl-plan-schema.txt") else { return };
+    let at = text.find("## Complete Example").unwrap();
+    let at = at + text[at..].find("```json").unwrap() + 7;
+    let end = at + text[at..].find("```").unwrap();
+    let plan = draft(&text[at..end], FRCTL);
+    assert_eq!(json(&written(&plan, FRCTL, Form::Document)), json(&text[at..end]));
+    assert_eq!(losses(&plan, FRCTL, Form::Document), [""; 0]);
+}
+
+#[test]
+fn what_the_program_loads_is_written_as_it_writes_it() {
+    let Some(cases) = observed("frctl/load-cases.jsonl") else { return };
+    for case in cases.lines().map(json) {
+        let name = case["name"].as_str().unwrap();
+        let reading = read(&case["input"].to_string(), Some(FRCTL), None).unwrap();
+        if case["expected"]["ok"] == true {
+            let text = written(&reading.drafts[0], FRCTL, Form::Program);
+            assert_eq!(json(&text), case["expected"]["dump"], "{name}");
+        } else {
+            // The document's own example is refused by the program.
+            assert_eq!(reading.problems.is_empty(), name.starts_with("doc complete example"), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_two_meanings_of_complete_are_kept_apart() {
+    let plan = draft(&fixture("frctl/saved.json"), FRCTL);
+    assert_eq!(task(&plan, "77aa00ff-root").state.status, Status::Pending);
+    assert_eq!(refinement(&plan, "77aa00ff-root"), Some(Refinement::Decomposed));
+    assert_eq!(refinement(&plan, "77aa00ff-root-1"), Some(Refinement::Atomic));
+    assert_eq!(task(&plan, "77aa00ff-root-2").state.status, Status::Failed);
+    assert_eq!(plan.state.phase, Phase::Draft);
+    let plan = draft(&fixture("frctl/document.json"), FRCTL);
+    assert_eq!(task(&plan, "0b0b0b0b-g2").state.status, Status::Done);
+    assert_eq!(refinement(&plan, "0b0b0b0b-root"), Some(Refinement::Decomposing));
+}
+
+#[test]
+fn a_composite_goal_is_done_when_all_below_it_is() {
+    let text = r#"{"id": "p", "root_goal_id": "r", "status": "complete", "goals": {
+        "r": {"id": "r", "description": "r", "status": "complete", "child_ids": ["a"]},
+        "a": {"id": "a", "description": "a", "status": "complete", "parent_id": "r", "depth": 1}}}"#;
+    let plan = draft(text, FRCTL);
+    assert_eq!(task(&plan, "r").state.status, Status::Done);
+    assert_eq!(plan.state.phase, Phase::Completed);
+}
+
+#[test]
+fn children_stand_in_the_order_of_their_parent() {
+    let text = r#"{"id": "p", "root_goal_id": "r", "goals": {
+        "a": {"id": "a", "description": "a", "parent_id": "r", "depth": 1},
+        "r": {"id": "r", "description": "r", "child_ids": ["c", "a", "b"]},
+        "b": {"id": "b", "description": "b", "parent_id": "r", "depth": 1},
+        "c": {"id": "c", "description": "c", "parent_id": "r", "depth": 1}}}"#;
+    let plan = draft(text, FRCTL);
+    let order: Vec<&str> = plan.tasks.iter().map(|task| task.spec.id.as_str()).collect();
+    assert_eq!(order, ["c", "r", "a", "b"]);
+    let again = json(&written(&plan, FRCTL, Form::AsRead));
+    assert_eq!(again["goals"]["r"]["child_ids"], json(r#"["c", "a", "b"]"#));
+}
+
+#[test]
+fn numbers_are_read_leniently_and_halves_are_not_whole() {
+    let goal = |tokens: &str| {
+        format!(
+            r#"{{"id": "p", "root_goal_id": "r", "goals": {{"r": {{"id": "r", "description": "r", "tokens_used": {tokens}}}}}}}"#
+        )
+    };
+    for (tokens, read) in [("12", 12), ("12.0", 12), ("\"12\"", 12), ("-3", -3)] {
+        let plan = draft(&goal(tokens), FRCTL);
+        assert_eq!(plan.tasks[0].spec.thinking.as_ref().unwrap().tokens, read);
+    }
+    assert_eq!(
+        problems(&goal("12.5"), FRCTL),
+        ["task r: `tokens_used` has the wrong type: expected a whole number, found 12.5"]
+    );
+}
+
+#[test]
+fn what_contradicts_the_tree_is_told() {
+    let text = r#"{"id": "p", "root_goal_id": "gone", "goals": {
+        "r": {"id": "r", "description": "r", "child_ids": ["ghost", "b"]},
+        "a": {"id": "a", "description": "a", "parent_id": "r", "depth": 4},
+        "b": {"id": "b", "description": "b"},
+        "k": {"id": "other", "description": "o", "status": "done"}}}"#;
+    assert_eq!(
+        problems(text, FRCTL),
+        [
+            "task k: stands under the key k, but its id is other",
+            "task other: `status` has the wrong type: expected pending, decomposing, atomic, complete or failed, \
+             found \"done\"",
+            "task r: lists ghost as a child, which is not one",
+            "task r: lists b as a child, which is not one",
+            "task r: does not list a among its children, whose parent it is",
+            "task a: says depth 4, but stands at depth 1",
+            "plan: the root goal gone is not among the goals",
+        ]
+    );
+}
+
+#[test]
+fn what_was_only_kept_gives_way_to_what_has_changed() {
+    let mut plan = draft(&fixture("frctl/document.json"), FRCTL);
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["max_depth"], 3);
+    let mut below = waypost_core::TaskSpec::new(waypost_testkit::id("deep"), "deeper");
+    below.parent = Some(waypost_testkit::id("0b0b0b0b-g1"));
+    plan.tasks.push(waypost_core::Task::new(below));
+    let text = json(&written(&plan, FRCTL, Form::AsRead));
+    assert_eq!((&text["max_depth"], &text["goals"]["deep"]["depth"]), (&2.into(), &2.into()));
+    assert_eq!(text["goals"]["0b0b0b0b-g1"]["child_ids"], json(r#"["deep"]"#));
+    let mut plan = draft(&fixture("frctl/saved.json"), FRCTL);
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "complete");
+    plan.state.phase = Phase::Active;
+    assert_eq!(json(&written(&plan, FRCTL, Form::AsRead))["status"], "in_progress");
+}
+
+#[test]
+fn a_flat_plan_gets_a_root() {
+    let mut plan = plan_of([spec("a", &[]), spec("b", &["a"])]);
+    plan.spec.goal = "all of it".to_owned();
+    let text = json(&written(&plan, FRCTL, Form::Document));
+    let root = text["root_goal_id"].as_str().unwrap();
+    assert_eq!(text["goals"][root]["description"], "all of it");
+    assert_eq!(text["goals"][root]["child_ids"], json(r#"["a", "b"]"#));
+    assert_eq!(text["goals"]["a"]["parent_id"], root);
+    assert_eq!(text["goals"]["a"]["depth"], 1);
+    let again = draft(&text.to_string(), FRCTL);
+    assert_eq!((again.tasks.len(), validate(&again)), (3, vec![]));
+    assert_eq!(losses(&plan, FRCTL, Form::Document), [""; 0]);
+    assert_eq!(losses(&plan, FRCTL, Form::Program), ["plan: title"]);
+}
+
+#[test]
+fn the_programs_digest_is_a_text() {
+    let plan = draft(&fixture("frctl/document.json"), FRCTL);
+    let text = json(&written(&plan, FRCTL, Form::Program));
+    assert_eq!(text["goals"]["0b0b0b0b-g2"]["digest"], "dug two beds");
+    assert_eq!(text.get("description"), None);
+    assert_eq!(
+        losses(&plan, FRCTL, Form::Program),
+        [
+            "plan: title",
+            "plan: foreign.frctl",
+            "task 0b0b0b0b-g2: thinking.digest",
+            "task 0b0b0b0b-g2: foreign.frctl",
+            "task 0b0b0b0b-g1: foreign.frctl",
+        ]
+    );
+}
+
+#[test]
+fn an_index_is_read_and_written() {
+    for (index, plan) in
+        [("frctl/index-document.json", "frctl/document.json"), ("frctl/index-saved.json", "frctl/saved.json")]
+    {
+        let text = fixture(index);
+        let reading = reading(&text, FRCTL);
+        assert_eq!((reading.drafts.len(), reading.problems.len(), reading.notes.len()), (1, 0, 1), "{index}");
+        assert_eq!(json(&write_index(&reading.drafts, Form::AsRead).unwrap().text), json(&text), "{index}");
+        let plans = [draft(&fixture(plan), FRCTL)];
+        assert_eq!(json(&write_index(&plans, Form::AsRead).unwrap().text), json(&text), "{index}");
+    }
+}
+
+#[test]
+fn observed_indices_come_back_equal() {
+    for (index, plan) in [
+        ("frctl/doc-index-example.json", "frctl/doc-complete-example.json"),
+        ("frctl/real-index.json", "frctl/real-e4b4b3ea.json"),
+    ] {
+        let (Some(index), Some(plan)) = (observed(index), observed(plan)) else { continue };
+        let heads = reading(&index, FRCTL).drafts;
+        assert_eq!(json(&write_index(&heads, Form::AsRead).unwrap().text), json(&index));
+        let plans = [draft(&plan, FRCTL)];
+        assert_eq!(json(&write_index(&plans, Form::AsRead).unwrap().text), json(&index));
+    }
+}

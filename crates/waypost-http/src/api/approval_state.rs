@@ -1,0 +1,111 @@
+//! The state of a plan's approval: who requested, rejected or voided it last. A plan itself knows only an approval that holds; the
+//! rest stands in its history, of which each version is read once.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Event, Phase, PlanId};
+use waypost_store::{Entry, Plans, WriteError};
+
+/// Versions that are searched when a plan is read for the first time.
+const VERSIONS_SEARCHED_MAX: u64 = 500;
+/// Versions that are read at once.
+const VERSIONS_READ: usize = 500;
+/// Plans whose summaries are cached.
+const PLANS_MAX: usize = 1_000;
+
+/// A version that requested, rejected or voided approval, and the fields that describe it.
+type ApprovalEvent = (u64, Map<String, Value>);
+
+/// The last of each in a plan's history, up to a version.
+#[derive(Clone, Debug, Default)]
+struct ApprovalSummary {
+    version: u64,
+    requested: Option<ApprovalEvent>,
+    rejected: Option<ApprovalEvent>,
+    voided: Option<ApprovalEvent>,
+}
+
+impl ApprovalSummary {
+    fn apply(&mut self, entry: &Entry) {
+        let Entry { version, at, actor, .. } = entry;
+        let event = |fields: Value| fields.as_object().map(|fields| (*version, fields.clone()));
+        for one in &entry.events {
+            match one {
+                Event::ApprovalRequested { message } => {
+                    let fields = json!({ "standing": "requested", "requested_by": actor, "requested_at": at, "message": message });
+                    self.requested = event(fields);
+                }
+                Event::PlanRejected { by, reason } => {
+                    self.rejected =
+                        event(json!({ "standing": "rejected", "by": by, "at": at, "reason": reason }));
+                }
+                Event::ApprovalVoided {} => self.voided = event(json!({ "standing": "voided", "at": at })),
+                _ => {}
+            }
+        }
+        self.version = *version;
+    }
+
+    /// The fields that still count for a plan in this phase that has no approval. Neither a request that no longer waits nor a
+    /// rejection before a new request counts.
+    fn fields(self, phase: Phase) -> Map<String, Value> {
+        let first = if phase == Phase::AwaitingApproval { self.requested } else { self.rejected };
+        // At the same version the request or the rejection wins: it came after the loss.
+        let last = [self.voided, first].into_iter().flatten().max_by_key(|(version, _)| *version);
+        last.map(|(_, fields)| fields).unwrap_or_default()
+    }
+}
+
+/// A cache of the summaries of plans that were read lately.
+#[derive(Debug, Default)]
+pub(super) struct ApprovalStates(Mutex<BTreeMap<PlanId, ApprovalSummary>>);
+
+impl ApprovalStates {
+    /// The state of a plan's approval.
+    pub(super) fn describe(&self, plans: &Plans, id: &PlanId) -> Result<Value, WriteError> {
+        let (required, held, phase, version) = plans.look(id, |plan| {
+            let state = plan.state();
+            (state.approval_required, state.approval.clone(), state.phase, plan.version())
+        })?;
+        let fields = match held {
+            Some(held) => json!({
+                "standing": "approved", "approved": held, "by": held.by, "at": held.at, "version": held.version,
+                "note": held.note,
+            }),
+            None => Value::Object(self.summary(plans, id, version)?.fields(phase)),
+        };
+        let mut value = json!({ "required": required, "standing": "none" });
+        if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
+            value.extend(fields);
+        }
+        Ok(value)
+    }
+
+    /// The summary of a plan at its newest version.
+    fn summary(&self, plans: &Plans, id: &PlanId, version: u64) -> Result<ApprovalSummary, WriteError> {
+        let cached = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(id).cloned();
+        let begin = || ApprovalSummary {
+            version: version.saturating_sub(VERSIONS_SEARCHED_MAX),
+            ..ApprovalSummary::default()
+        };
+        let mut summary = cached.filter(|summary| summary.version <= version).unwrap_or_else(begin);
+        if summary.version == version {
+            return Ok(summary);
+        }
+        while summary.version < version {
+            let entries = plans.history(id, summary.version, VERSIONS_READ)?;
+            if entries.is_empty() {
+                break;
+            }
+            entries.iter().for_each(|entry| summary.apply(entry));
+        }
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() >= PLANS_MAX {
+            all.clear();
+        }
+        all.insert(id.clone(), summary.clone());
+        Ok(summary)
+    }
+}

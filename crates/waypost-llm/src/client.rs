@@ -1,0 +1,567 @@
+//! The client of one server: asks, listens, is patient for a while, and says why when there is no answer.
+//!
+//! The key is in the headers of a request and nowhere else. It goes to the configured address only: redirections are not
+//! followed. Everything that a server says comes past the redactor before anybody hears it.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::wire::{ANSWER_BYTES_MAX, Listener, Manner, Said, Usage, WireError};
+use crate::{Answer, Ask, Price};
+use ring::rand::{SecureRandom, SystemRandom};
+use waypost_config::Api;
+
+use super::backoff::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
+use super::{Cost, Lost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
+use waypost_config::Surroundings;
+use waypost_config::{Header, ModelServer, Secret, is_address};
+use waypost_net::Route;
+use waypost_net::http_client::{self as web, Incomplete, Request};
+use waypost_net::wait_for;
+
+/// The version of Anthropic's protocol that is spoken here.
+const ANTHROPIC_VERSION: &str = "2023-06-01";
+/// Bytes of what a server says in place of an answer.
+const ERROR_BYTES_MAX: u64 = 64 * 1024;
+/// Bytes of a list of models.
+const LIST_BYTES_MAX: u64 = 4 * 1024 * 1024;
+/// How often in one question a server may refuse something that we can do without.
+const CONCESSIONS_MAX: u32 = 6;
+/// How often those who watch are told of more text.
+const TOLD_EVERY: Duration = Duration::from_millis(100);
+/// Models of a server that are named where one has to be chosen.
+const NAMED_MAX: usize = 20;
+
+/// The client of one model.
+pub struct Client {
+    name: String,
+    server: ModelServer,
+    headers: Vec<(String, String)>,
+    redactor: Redactor,
+    route: Route,
+    /// What the server turned out to want.
+    manner: Mutex<Manner>,
+    /// The server's name for the model, once it is known.
+    model: OnceLock<String>,
+}
+
+/// Without its headers: the key is among them.
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Client({} at {})", self.name, self.server.base_url)
+    }
+}
+
+/// The secrets with which a model is asked, as far as they are there.
+pub(super) fn secrets<'a>(
+    name: &'a str,
+    server: &'a ModelServer,
+    around: &'a Surroundings,
+) -> impl Iterator<Item = String> + 'a {
+    let headers = server.headers.iter().filter_map(move |(header, value)| match value {
+        Header::Secret(secret) => Some((format!("models.{name}.headers.{header}"), secret)),
+        Header::Text(_) => None,
+    });
+    let key = server.key.iter().map(move |key| (format!("models.{name}.key"), key));
+    let found = headers.chain(key).filter_map(move |(path, secret)| around.secret(&path, secret).ok());
+    found.map(|secret| secret.trim().to_owned())
+}
+
+impl Client {
+    /// For the model of this name, with the secrets and the proxy that are found around.
+    pub fn new(name: &str, server: &ModelServer, around: &Surroundings) -> Result<Self, ModelError> {
+        let not_configured = |what: String, hint: String| ModelError::NotConfigured { what, hint };
+        if !is_address(&server.base_url) {
+            let hint = "it begins with http:// or https:// and names a host, without a name or a password"
+                .to_owned();
+            return Err(not_configured(format!("the address of the model {name} cannot be used"), hint));
+        }
+        let mut headers = Vec::new();
+        for (header, value) in &server.headers {
+            let value = match value {
+                Header::Text(text) => text.clone(),
+                Header::Secret(secret) => {
+                    let path = format!("models.{name}.headers.{header}");
+                    around.secret(&path, secret).map_err(|what| {
+                        not_configured(
+                            what,
+                            "set the variable, or write the file, that the configuration names".to_owned(),
+                        )
+                    })?
+                }
+            };
+            headers.push((header.clone(), value));
+        }
+        if let Some(secret) = &server.key {
+            let key = around.secret(&format!("models.{name}.key"), secret).map(|key| key.trim().to_owned());
+            let key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
+                let what = format!("the key of the model {name} is not there: {}", where_is(secret));
+                not_configured(
+                    what,
+                    "set the variable, or write the file, that the configuration names".to_owned(),
+                )
+            })?;
+            headers.push(match server.api {
+                Api::OpenAi => ("authorization".to_owned(), format!("Bearer {key}")),
+                Api::Anthropic => ("x-api-key".to_owned(), key),
+            });
+        }
+        if server.api == Api::Anthropic {
+            headers.push(("anthropic-version".to_owned(), ANTHROPIC_VERSION.to_owned()));
+        }
+        headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        let route = Route::to(&server.base_url, &around.variables).map_err(|why| {
+            not_configured(
+                format!("the way to the model {name} is not known: {why}"),
+                "look at the variables with the proxy".to_owned(),
+            )
+        })?;
+        let model = OnceLock::new();
+        if let Some(named) = &server.model {
+            let _first = model.set(named.clone());
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            headers,
+            redactor: Redactor::new(secrets(name, server, around)),
+            route,
+            manner: Mutex::new(Manner { structured: server.structured, ..Manner::default() }),
+            model,
+            server: server.clone(),
+        })
+    }
+
+    /// Its name in the configuration.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The server, as configured.
+    pub fn server(&self) -> &ModelServer {
+        &self.server
+    }
+
+    /// The proxy on the way, without a password.
+    pub fn proxy(&self) -> Option<&str> {
+        self.route.proxy()
+    }
+
+    /// How the server wants to be asked, as far as it has said.
+    pub fn manner(&self) -> Manner {
+        *self.manner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The models that the server says it has.
+    pub fn models(&self, stop: &Stop) -> Result<Vec<String>, ModelError> {
+        self.wait(self.or_stopped(stop, self.list()))
+    }
+
+    /// What so many tokens cost; nothing where the price of either way is not known.
+    fn cost(&self, tokens_in: u64, tokens_out: u64) -> Option<Cost> {
+        let price = Price { micros_in: self.server.price_in?, micros_out: self.server.price_out? };
+        Some(Cost(price.cost(tokens_in, tokens_out)))
+    }
+
+    /// What a call has cost that ended so. Servers let nobody pay for a question that they did not take; what was taken and then
+    /// broke off was thought about, whether or not its end has reached us.
+    fn lost(&self, ask: &Ask, error: &ModelError, heard: Option<&Listener>) -> Option<Lost> {
+        let was_taken = match error {
+            ModelError::BrokeOff { .. }
+            | ModelError::Garbled { .. }
+            | ModelError::TooMuch { .. }
+            | ModelError::TooSlow { .. }
+            | ModelError::Silent { .. }
+            | ModelError::OutOfTime { .. }
+            | ModelError::Stopped => true,
+            ModelError::NotConfigured { .. }
+            | ModelError::NotReached { .. }
+            | ModelError::NotAllowed { .. }
+            | ModelError::NotThere { .. }
+            | ModelError::Busy { .. }
+            | ModelError::Refused { .. }
+            | ModelError::NotRecorded { .. }
+            | ModelError::Departed { .. }
+            | ModelError::Journal(_) => false,
+        };
+        let so_far = heard.and_then(|heard| heard.so_far(ask));
+        let Usage { tokens_in, tokens_out, estimated } =
+            so_far.or_else(|| was_taken.then(|| Usage::of_question(ask)))?;
+        let cost = self.cost(tokens_in, tokens_out);
+        Some(Lost { from: self.name.clone(), tokens_in, tokens_out, estimated, cost })
+    }
+
+    /// Asks, and asks again so often.
+    pub(super) fn ask_patiently(
+        &self,
+        ask: &Ask,
+        progress: &dyn Progress,
+        stop: &Stop,
+        retries: u32,
+    ) -> Result<Reply, ModelError> {
+        self.wait(self.asked(ask, progress, stop, retries))
+    }
+
+    fn wait<T>(&self, work: impl Future<Output = Result<T, ModelError>>) -> Result<T, ModelError> {
+        wait_for(work).map_err(|why| self.not_reached(&why))?
+    }
+
+    async fn or_stopped<T>(
+        &self,
+        stop: &Stop,
+        work: impl Future<Output = Result<T, ModelError>>,
+    ) -> Result<T, ModelError> {
+        tokio::select! {
+            biased;
+            () = stop.said() => Err(ModelError::Stopped),
+            () = stop.time_is_up() => Err(ModelError::OutOfTime { model: self.name.clone() }),
+            done = work => done,
+        }
+    }
+
+    async fn asked(
+        &self,
+        ask: &Ask,
+        progress: &dyn Progress,
+        stop: &Stop,
+        retries: u32,
+    ) -> Result<Reply, ModelError> {
+        let model = self.or_stopped(stop, self.model()).await?;
+        let ask_here = self.within_bounds(ask);
+        let mut manner = self.manner();
+        let (mut attempt, mut conceded) = (1, 0);
+        loop {
+            if stop.asks_nothing_new() {
+                return Err(ModelError::Stopped);
+            }
+            progress.told(ask, &Moment::Asked { model: &self.name, attempt });
+            let heard = RefCell::new(None);
+            let once = self.once(&ask_here, (&model, &manner), &heard, (ask, progress, stop));
+            let error = match once.await {
+                Ok(mut answer) => {
+                    // A server may say the key that it was sent, and what it says goes into plans.
+                    answer.text = self.redactor.clean_of_known(&answer.text);
+                    answer.model = self.redactor.clean_of_known(&answer.model);
+                    *self.manner.lock().unwrap_or_else(PoisonError::into_inner) = manner;
+                    let cost = self.cost(answer.tokens_in, answer.tokens_out);
+                    let reply = Reply { answer, from: self.name.clone(), cost, recalled: false };
+                    progress.told(ask, &Moment::Answered { reply: &reply });
+                    return Ok(reply);
+                }
+                Err(Trouble::Refused(status, said)) => {
+                    if let Some(less) = manner.after(&said).filter(|_| conceded < CONCESSIONS_MAX) {
+                        let said = self.redactor.clean(&said.to_string());
+                        progress
+                            .told(ask, &Moment::TurnedDown { model: &self.name, to: less.to, said: &said });
+                        manner = less.manner;
+                        conceded += 1;
+                        continue;
+                    }
+                    self.refused(status, &said)
+                }
+                Err(Trouble::Plain(error)) => error,
+            };
+            let lost = self.lost(&ask_here, &error, heard.borrow().as_ref());
+            progress.told(ask, &Moment::Failed { why: &error, lost: lost.as_ref() });
+            // A wait beyond the end is not begun: nothing could come after it.
+            let wait = wait_before_next(attempt, retries, &error).filter(|wait| stop.has_time_for(*wait));
+            let Some(wait) = wait else { return Err(error) };
+            if stop.asks_nothing_new() {
+                return Err(ModelError::Stopped);
+            }
+            let milliseconds = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+            progress.told(ask, &Moment::Waits { model: &self.name, milliseconds, why: &error });
+            tokio::select! {
+                biased;
+                () = stop.nothing_new() => return Err(ModelError::Stopped),
+                () = tokio::time::sleep(wait) => {}
+            }
+            attempt += 1;
+        }
+    }
+
+    /// The question with what the configuration says about answers.
+    fn within_bounds(&self, ask: &Ask) -> Ask {
+        Ask {
+            tokens_max: ask.tokens_max.min(self.server.tokens_max),
+            temperature: self.server.temperature.unwrap_or(ask.temperature),
+            ..ask.clone()
+        }
+    }
+
+    /// Asks once. What was heard is kept outside of the call: it says what the call has cost, even if it is given up.
+    async fn once(
+        &self,
+        ask: &Ask,
+        (model, manner): (&str, &Manner),
+        heard: &RefCell<Option<Listener>>,
+        (original, progress, stop): (&Ask, &dyn Progress, &Stop),
+    ) -> Result<Answer, Trouble> {
+        let seconds = self.server.timeout_seconds;
+        let body = crate::wire::request(self.server.api, ask, model, manner).to_string();
+        let request = self.request("POST", self.server.api.asks_at(), body, manner.streams);
+        let work = async {
+            let answer = self.unless_silent(web::begin(&request, &self.route)).await?;
+            let answer = self.checked(answer).await?;
+            let streams = answer.header("content-type").is_some_and(|kind| kind.contains("event-stream"));
+            match streams {
+                true => self.listen(answer, (ask, model), heard, (original, progress)).await,
+                false => self.whole(answer, ask, model).await,
+            }
+        };
+        let model = || self.name.clone();
+        tokio::select! {
+            biased;
+            () = stop.said() => Err(Trouble::Plain(ModelError::Stopped)),
+            done = work => done,
+            () = stop.time_is_up() => Err(Trouble::Plain(ModelError::OutOfTime { model: model() })),
+            () = tokio::time::sleep(Duration::from_secs(seconds.into())) => {
+                Err(Trouble::Plain(ModelError::TooSlow { model: model(), seconds }))
+            }
+        }
+    }
+
+    fn request(&self, method: &'static str, path: &str, body: String, streams: bool) -> Request {
+        let mut headers = self.headers.clone();
+        let accept = if streams { "text/event-stream, application/json" } else { "application/json" };
+        headers.push(("accept".to_owned(), accept.to_owned()));
+        // Anthropic's base address is often written with the version that stands in its paths as well.
+        let base = match path.starts_with("/v1/") {
+            true => self.server.base_url.strip_suffix("/v1").unwrap_or(&self.server.base_url),
+            false => &self.server.base_url,
+        };
+        Request { method, url: format!("{base}{path}"), headers, body, bytes_max: ERROR_BYTES_MAX }
+    }
+
+    /// The answer, if the server answers at all.
+    async fn checked(&self, answer: Incomplete) -> Result<Incomplete, Trouble> {
+        let status = answer.status;
+        if (200..300).contains(&status) {
+            return Ok(answer);
+        }
+        let should = answer.header("x-should-retry").map(|word| word == "true");
+        let wait = asked_wait(|name| answer.header(name));
+        let elsewhere = answer.header("location").is_some() && (300..400).contains(&status);
+        let body = self
+            .unless_silent(answer.whole(ERROR_BYTES_MAX))
+            .await
+            .map(|answer| answer.body)
+            .unwrap_or_default();
+        let said = Said::of(&body);
+        if elsewhere {
+            let message = "it sends us to another address, and the key goes to no other".to_owned();
+            return Err(Trouble::Plain(self.refused(status, &Said { kind: String::new(), message })));
+        }
+        let model = self.name.clone();
+        let words = self.redactor.clean(&said.to_string());
+        // A quota that is used up comes back when somebody pays, not when somebody waits.
+        let is_used_up =
+            said.kind.contains("insufficient_quota") || said.message.contains("exceeded your current quota");
+        Err(Trouble::Plain(match status {
+            401 | 403 => ModelError::NotAllowed { model, status, said: words },
+            404 | 405 => ModelError::NotThere { model, status, said: words },
+            408 | 409 | 425 | 429 | 500..=599 if !is_used_up && should != Some(false) => {
+                let wait_milliseconds = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+                ModelError::Busy { model, status, said: words, wait_milliseconds }
+            }
+            400 | 422 | 501 => return Err(Trouble::Refused(status, said)),
+            _ => ModelError::Refused { model, status, said: words },
+        }))
+    }
+
+    async fn listen(
+        &self,
+        mut answer: Incomplete,
+        (ask, model): (&Ask, &str),
+        heard: &RefCell<Option<Listener>>,
+        (original, progress): (&Ask, &dyn Progress),
+    ) -> Result<Answer, Trouble> {
+        // Nobody else has it while it is being listened with, so it is never borrowed twice.
+        let with = |listen: &mut dyn FnMut(&mut Listener) -> Result<(), WireError>| {
+            let mut heard = heard.borrow_mut();
+            let listener = heard.get_or_insert_with(|| Listener::new(self.server.api));
+            listen(listener).map_err(|error| self.of_wire(error))?;
+            Ok::<_, Trouble>((listener.is_over(), listener.characters()))
+        };
+        let (mut told, mut told_at) = (0, None::<Instant>);
+        let mut is_over = false;
+        while !is_over {
+            let Some(bytes) = self.unless_broken(answer.more()).await? else { break };
+            let characters;
+            (is_over, characters) = with(&mut |listener| listener.hear(&bytes))?;
+            if characters > told && told_at.is_none_or(|at| at.elapsed() >= TOLD_EVERY) {
+                progress.told(original, &Moment::Heard { characters, tokens: characters.div_ceil(4) });
+                (told, told_at) = (characters, Some(Instant::now()));
+            }
+        }
+        let mut whole = None;
+        with(&mut |listener| listener.end(ask, model).map(|answer| whole = Some(answer)))?;
+        whole.ok_or_else(|| self.of_wire(WireError::BrokeOff))
+    }
+
+    async fn whole(&self, answer: Incomplete, ask: &Ask, model: &str) -> Result<Answer, Trouble> {
+        // Around its words an answer has little else; twice the room is plenty.
+        let whole = self.unless_broken(answer.whole(2 * ANSWER_BYTES_MAX as u64)).await?;
+        if whole.too_much {
+            return Err(self.of_wire(WireError::TooMuch(ANSWER_BYTES_MAX)));
+        }
+        crate::wire::whole(self.server.api, ask, model, &whole.body).map_err(|error| self.of_wire(error))
+    }
+
+    /// What the server calls the model. Where nobody says, the server is asked what it has: one is no choice.
+    async fn model(&self) -> Result<String, ModelError> {
+        if let Some(model) = self.model.get() {
+            return Ok(model.clone());
+        }
+        let listed = self.list().await?;
+        if let [only] = listed.as_slice() {
+            return Ok(self.model.get_or_init(|| only.clone()).clone());
+        }
+        let more = if listed.len() > NAMED_MAX {
+            format!(" and {} more", listed.len() - NAMED_MAX)
+        } else {
+            String::new()
+        };
+        let named: Vec<&str> = listed.iter().take(NAMED_MAX).map(String::as_str).collect();
+        let hint = match named.is_empty() {
+            true => {
+                format!("say --model NAME, set WAYPOST_MODEL, or write `model` into [models.{}]", self.name)
+            }
+            false => format!(
+                "say --model NAME, set WAYPOST_MODEL, or write `model` into [models.{}]; its server has {}{more}",
+                self.name,
+                named.join(", ")
+            ),
+        };
+        Err(ModelError::NotConfigured {
+            what: format!("nobody says which model of {} to ask", self.name),
+            hint,
+        })
+    }
+
+    async fn list(&self) -> Result<Vec<String>, ModelError> {
+        let request = self.request("GET", self.server.api.lists_at(), String::new(), false);
+        let plain = |trouble: Trouble| match trouble {
+            Trouble::Plain(error) => error,
+            Trouble::Refused(status, said) => self.refused(status, &said),
+        };
+        let work = async {
+            let answer = self.unless_silent(web::begin(&request, &self.route)).await?;
+            let answer = self.checked(answer).await?;
+            self.unless_broken(answer.whole(LIST_BYTES_MAX)).await
+        };
+        let seconds = self.server.timeout_seconds;
+        let done = tokio::time::timeout(Duration::from_secs(seconds.into()), work).await;
+        let answer = match done {
+            Ok(done) => done.map_err(plain)?,
+            Err(_) => return Err(ModelError::TooSlow { model: self.name.clone(), seconds }),
+        };
+        let garbled =
+            || ModelError::Garbled { model: self.name.clone(), why: "no list of models".to_owned() };
+        crate::wire::listed(&answer.body).ok_or_else(garbled)
+    }
+
+    /// Waits for something to begin; not for longer than silence is borne.
+    async fn unless_silent<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, Trouble> {
+        let seconds = self.server.silence_seconds;
+        match tokio::time::timeout(Duration::from_secs(seconds.into()), work).await {
+            Ok(Ok(done)) => Ok(done),
+            Ok(Err(why)) => Err(Trouble::Plain(self.not_reached(&why))),
+            Err(_) => Err(Trouble::Plain(ModelError::Silent { model: self.name.clone(), seconds })),
+        }
+    }
+
+    /// The same, in the middle of an answer: what fails there broke off.
+    async fn unless_broken<T>(&self, work: impl Future<Output = Result<T, String>>) -> Result<T, Trouble> {
+        self.unless_silent(work).await.map_err(|trouble| match trouble {
+            Trouble::Plain(ModelError::NotReached { model, .. }) => {
+                Trouble::Plain(ModelError::BrokeOff { model })
+            }
+            other => other,
+        })
+    }
+
+    fn not_reached(&self, why: &str) -> ModelError {
+        // That it is not reached, the error says itself.
+        let why = why.split_once(" cannot be reached: ").map_or(why, |(_, reason)| reason);
+        ModelError::NotReached { model: self.name.clone(), why: self.redactor.clean(why) }
+    }
+
+    fn refused(&self, status: u16, said: &Said) -> ModelError {
+        ModelError::Refused { model: self.name.clone(), status, said: self.redactor.clean(&said.to_string()) }
+    }
+
+    fn of_wire(&self, error: WireError) -> Trouble {
+        let model = self.name.clone();
+        Trouble::Plain(match error {
+            WireError::BrokeOff => ModelError::BrokeOff { model },
+            WireError::Garbled(why) => ModelError::Garbled { model, why: self.redactor.clean(&why) },
+            WireError::TooMuch(bytes_max) => ModelError::TooMuch { model, bytes_max: bytes_max as u64 },
+            WireError::Said(said) => {
+                // It began to answer, so the question as such was taken.
+                let passing = [
+                    "overload",
+                    "rate_limit",
+                    "server",
+                    "api_error",
+                    "timeout",
+                    "internal",
+                    "unavailable",
+                    "429",
+                    "50",
+                ];
+                match passing.iter().any(|word| said.kind.contains(word)) {
+                    true => ModelError::Busy {
+                        model,
+                        status: 200,
+                        said: self.redactor.clean(&said.to_string()),
+                        wait_milliseconds: None,
+                    },
+                    false => self.refused(200, &said),
+                }
+            }
+        })
+    }
+}
+
+impl Model for Client {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        self.ask_patiently(ask, progress, stop, self.server.retries)
+    }
+}
+
+/// What stands between a question and its answer.
+enum Trouble {
+    /// The server minds something about the question, and said so; perhaps we can do without it.
+    Refused(u16, Said),
+    /// Anything else.
+    Plain(ModelError),
+}
+
+/// For how long to wait before the question is asked again; nothing when it is not.
+fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Duration> {
+    if !error.is_passing() || attempt > retries {
+        return None;
+    }
+    match error {
+        ModelError::Busy { wait_milliseconds: Some(millis), .. } => {
+            Some(Duration::from_millis(*millis)).filter(|wait| *wait <= ASKED_WAIT_MAX)
+        }
+        _ => {
+            let mut chance = [0];
+            // Without dice, all wait for as long as the first.
+            let _no_dice = SystemRandom::new().fill(&mut chance);
+            Some(chosen_wait(attempt, chance[0]))
+        }
+    }
+}
+
+/// Where a secret is read, in words.
+fn where_is(secret: &Secret) -> String {
+    match secret {
+        Secret::Variable(variable) => format!("the variable {variable} is not set"),
+        Secret::File(file) => format!("the file {file} cannot be read, or is empty"),
+    }
+}

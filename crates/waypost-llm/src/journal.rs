@@ -1,0 +1,295 @@
+//! Everything that models were asked and answered, a line of JSON each, on the disk before an answer is used. What is in it is
+//! never asked and paid for again. Knows nothing of what answers mean.
+
+mod entry;
+mod error;
+mod totals;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use crate::Ask;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use waypost_core::{TaskId, Timestamp};
+
+use super::{Lost, ModelError, Redactor, Reply};
+
+pub use entry::{Entry, JournalLine};
+pub use error::{JOURNAL_BYTES_MAX, JournalError};
+pub use totals::{Spent, Totals};
+
+/// Bytes of a holder's name that are shown.
+const HOLDER_BYTES_MAX: u64 = 200;
+
+/// A journal that this process writes, and no other.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    redactor: Redactor,
+    base: Timestamp,
+    since: Instant,
+    inner: Mutex<Inner>,
+    torn: Option<u64>,
+    /// The system lets go of it when the process ends, however it does.
+    _lock: File,
+}
+
+#[derive(Debug)]
+struct Inner {
+    file: File,
+    by_slot: BTreeMap<String, Entry>,
+    totals: Totals,
+    /// What each call that has cost something is charged to, in the order in which they ended: the first is call 1.
+    charges: Vec<(Option<TaskId>, u64)>,
+    /// Bytes that are known to be whole lines.
+    bytes: u64,
+}
+
+impl Journal {
+    /// Opens or makes it. `now` is the store's time, `holder` is how others are told of us.
+    pub fn open(path: &Path, now: Timestamp, holder: &str, redactor: Redactor) -> Result<Self, JournalError> {
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(|error| of_file(path, &error))?;
+        }
+        let lock = take_lock(path, holder)?;
+        let file =
+            OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path);
+        let mut file = file.map_err(|error| of_file(path, &error))?;
+        let read = read_all(path, &mut file)?;
+        let (mut inner, torn) = (
+            Inner {
+                file,
+                by_slot: BTreeMap::new(),
+                totals: Totals::default(),
+                charges: Vec::new(),
+                bytes: read.whole,
+            },
+            read.torn,
+        );
+        inner.mend(&read).map_err(|error| of_file(path, &error))?;
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            // The file's name is as much of a promise as what is in it.
+            File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| of_file(path, &error))?;
+        }
+        read.lines.into_iter().for_each(|line| inner.take(line));
+        let (base, since) = (now, Instant::now());
+        let path = path.to_owned();
+        Ok(Self { path, redactor, base, since, inner: Mutex::new(inner), torn, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of a last line that was never finished, and is gone now: whoever wrote it died meanwhile.
+    pub fn torn(&self) -> Option<u64> {
+        self.torn
+    }
+
+    /// The answer to a question that was asked before, unless it was forgotten.
+    pub fn find(&self, slot: &str) -> Option<Entry> {
+        self.inner().by_slot.get(slot).cloned()
+    }
+
+    /// All answers that are not forgotten, by slot.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.inner().by_slot.values().cloned().collect()
+    }
+
+    /// What was spent, forgotten answers included.
+    pub fn totals(&self) -> Totals {
+        self.inner().totals.clone()
+    }
+
+    /// The calls that have cost something, after the first `calls` of them: what each is charged to, and with how many tokens.
+    pub fn charges_after(&self, calls: u64) -> Vec<(Option<TaskId>, u64)> {
+        let calls = usize::try_from(calls).unwrap_or(usize::MAX);
+        self.inner().charges.iter().skip(calls).cloned().collect()
+    }
+
+    /// Keeps an answer. When this returns, it is on the disk; what is to be used is what it returns, without secrets.
+    pub fn keep(&self, ask: &Ask, reply: Reply) -> Result<Reply, JournalError> {
+        let mut reply = reply;
+        reply.answer.text = self.redactor.clean(&reply.answer.text);
+        let line = JournalLine::answered(self.now(), ask, &reply, &self.redactor);
+        self.append(line)?;
+        Ok(reply)
+    }
+
+    /// Keeps that there was no answer, and what that has cost all the same.
+    pub fn keep_error(&self, ask: &Ask, error: &ModelError, lost: Option<&Lost>) -> Result<(), JournalError> {
+        self.append(JournalLine::failed(self.now(), ask, (error, lost), &self.redactor))
+    }
+
+    /// Forgets the answers that are meant: they will be asked for again. What they cost stays counted.
+    pub fn forget(&self, why: &str, is_meant: impl Fn(&Entry) -> bool) -> Result<Vec<String>, JournalError> {
+        let slots: Vec<String> = self
+            .inner()
+            .by_slot
+            .values()
+            .filter(|entry| is_meant(entry))
+            .map(|entry| entry.slot.clone())
+            .collect();
+        if !slots.is_empty() {
+            let why = self.redactor.clean(why);
+            self.append(JournalLine::Forgotten { at: self.now(), slots: slots.clone(), why })?;
+        }
+        Ok(slots)
+    }
+
+    fn append(&self, line: JournalLine) -> Result<(), JournalError> {
+        let mut text = serde_json::to_string(&line).map_err(|error| of_file(&self.path, &error.into()))?;
+        text.push('\n');
+        let mut inner = self.inner();
+        inner.write(&text).map_err(|error| of_file(&self.path, &error))?;
+        inner.take(line);
+        Ok(())
+    }
+
+    fn now(&self) -> Timestamp {
+        let micros = i64::try_from(self.since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(self.base.as_micros().saturating_add(micros))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    /// Ends the last line, or takes it away if it was never finished.
+    fn mend(&mut self, read: &ReadLines) -> io::Result<()> {
+        if read.torn.is_some() {
+            self.file.set_len(read.whole)?;
+            self.file.sync_all()?;
+        }
+        self.file.seek(SeekFrom::Start(read.whole))?;
+        if read.lacks_end {
+            self.write("\n")?;
+        }
+        if read.lines.is_empty() {
+            let mut begun = serde_json::to_string(&JournalLine::begun())?;
+            begun.push('\n');
+            self.write(&begun)?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
+        match written {
+            Ok(()) => {
+                self.bytes += text.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // Half a line would be in the way of the next one.
+                let _as_far_as_it_goes = self.file.set_len(self.bytes);
+                let _same = self.file.seek(SeekFrom::Start(self.bytes));
+                Err(error)
+            }
+        }
+    }
+
+    fn take(&mut self, line: JournalLine) {
+        self.totals.add(&line);
+        match line {
+            JournalLine::Answered { entry, .. } => {
+                self.charges.push((entry.task.clone(), entry.answer.tokens()));
+                self.by_slot.insert(entry.slot.clone(), entry);
+            }
+            JournalLine::Forgotten { slots, .. } => {
+                slots.iter().for_each(|slot| drop(self.by_slot.remove(slot)));
+            }
+            JournalLine::Failed { task, lost, .. } => {
+                self.charges.extend(lost.map(|lost| (task, lost.tokens())));
+            }
+            JournalLine::Begun { .. } => {}
+        }
+    }
+}
+
+/// Everything in a journal, for whoever only looks; a last line that was never finished is left out.
+pub fn read_journal(path: &Path) -> Result<Vec<JournalLine>, JournalError> {
+    let mut file = File::open(path).map_err(|error| of_file(path, &error))?;
+    Ok(read_all(path, &mut file)?.lines)
+}
+
+struct ReadLines {
+    lines: Vec<JournalLine>,
+    /// Bytes of the lines that count.
+    whole: u64,
+    /// Bytes after them that do not.
+    torn: Option<u64>,
+    lacks_end: bool,
+}
+
+fn read_all(path: &Path, file: &mut File) -> Result<ReadLines, JournalError> {
+    let name = || path.display().to_string();
+    let mut bytes = Vec::new();
+    file.take(JOURNAL_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|error| of_file(path, &error))?;
+    if bytes.len() as u64 > JOURNAL_BYTES_MAX {
+        return Err(JournalError::TooLarge { file: name() });
+    }
+    let mut read = ReadLines { lines: Vec::new(), whole: 0, torn: None, lacks_end: false };
+    for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
+        let has_end = line.ends_with(b"\n");
+        let text = line.trim_ascii();
+        match serde_json::from_slice::<JournalLine>(text) {
+            Ok(one) => {
+                if let Err(why) = one.is_of_ours() {
+                    return Err(JournalError::Corrupt { file: name(), line: number + 1, why });
+                }
+                read.lines.push(one);
+                read.lacks_end = !has_end;
+            }
+            Err(_) if text.is_empty() && has_end => {}
+            // Whoever wrote it died before it was whole; nothing has used it.
+            Err(_) if !has_end => {
+                read.torn = Some(line.len() as u64);
+                return Ok(read);
+            }
+            Err(error) => {
+                let why = format!("this is no line of a journal: {error}");
+                return Err(JournalError::Corrupt { file: name(), line: number + 1, why });
+            }
+        }
+        read.whole += line.len() as u64;
+    }
+    Ok(read)
+}
+
+fn of_file(path: &Path, error: &io::Error) -> JournalError {
+    JournalError::File { file: path.display().to_string(), why: error.to_string() }
+}
+
+/// Locks a file beside the journal, in which stands who has it.
+fn take_lock(path: &Path, holder: &str) -> Result<File, JournalError> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".lock");
+    let options =
+        OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&beside);
+    let mut file = options.map_err(|error| of_file(Path::new(&beside), &error))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {
+            // Who cannot be named still has the lock.
+            let _named = file.set_len(0).and_then(|()| file.write_all(holder.as_bytes()));
+            Ok(file)
+        }
+        Err(Errno::WOULDBLOCK) => {
+            let mut by = String::new();
+            let _unnamed = (&mut file).take(HOLDER_BYTES_MAX).read_to_string(&mut by);
+            let by = if by.trim().is_empty() { "another process".to_owned() } else { by.trim().to_owned() };
+            Err(JournalError::Held { file: path.display().to_string(), by })
+        }
+        // Where nothing can be locked there is nobody to agree with.
+        Err(_) => Ok(file),
+    }
+}

@@ -1,0 +1,35 @@
+//! Asking models over the network: a question in, an answer out, whatever happens on the way.
+//!
+//! [`Model`] is what a driver of sessions knows. Behind it are the client of a server ([`Client`]), models in order
+//! ([`InOrder`]), a model for each role ([`ByRole`]), and the journal of everything that was asked ([`Recorded`],
+//! [`Replayed`]). Knows nothing of plans.
+
+mod backoff;
+mod cancellation;
+mod client;
+mod error;
+mod journal;
+mod model;
+mod model_request;
+mod price;
+mod probe;
+mod record_replay;
+mod redact;
+mod routing;
+pub mod token_estimate;
+pub mod wire;
+
+pub use cancellation::{Halt, Stop};
+pub use client::Client;
+pub use error::ModelError;
+pub use journal::{
+    Entry, JOURNAL_BYTES_MAX, Journal, JournalError, JournalLine, Spent, Totals, read_journal,
+};
+pub use model::*;
+pub use model_request::{Answer, Ask, Ended, Purpose, Schema, Speaker, Turn};
+pub use price::Price;
+pub use probe::{Finding, Probed, Verdict};
+pub use record_replay::{Recorded, Replayed};
+pub use redact::Redactor;
+pub use routing::{ByRole, InOrder, secrets_of};
+pub use waypost_config::Role;

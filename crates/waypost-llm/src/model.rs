@@ -1,0 +1,147 @@
+//! What a driver knows of a model: one request in, one reply or error out, progress on the way, and what it cost.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cancellation::Stop;
+use crate::error::ModelError;
+use crate::model_request::{Answer, Ask};
+
+/// Somebody who answers questions.
+pub trait Model: Send + Sync {
+    /// Asks, and waits for the whole answer, for an error, or until it is told to stop.
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        (**self).ask(ask, progress, stop)
+    }
+}
+
+/// An answer, with what is known of how it came about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The answer.
+    pub answer: Answer,
+    /// The name of the model in the configuration.
+    pub from: String,
+    /// What it cost; nothing where the configuration has no price.
+    pub cost: Option<Cost>,
+    /// Whether it was in a journal already, so that nobody was asked and nothing is to be paid now.
+    pub recalled: bool,
+}
+
+/// What a call has cost that ended without an answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// The name of the model in the configuration.
+    pub from: String,
+    /// Tokens of the question.
+    pub tokens_in: u64,
+    /// Tokens of what came of an answer.
+    pub tokens_out: u64,
+    /// Whether they are estimated, because the server had not said yet.
+    pub estimated: bool,
+    /// What it cost, in millionths; nothing where the configuration has no price.
+    #[serde(default, skip_serializing_if = "Option::is_none", rename = "cost_millionths")]
+    pub cost: Option<Cost>,
+}
+
+impl Lost {
+    /// Tokens both ways.
+    pub fn tokens(&self) -> u64 {
+        self.tokens_in.saturating_add(self.tokens_out)
+    }
+}
+
+/// Money, in millionths of whatever the prices of the configuration are in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// Both together.
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{:06}", self.0 / 1_000_000, self.0 % 1_000_000)
+    }
+}
+
+/// Who is told how a question goes. Called from several threads when several questions are asked at once.
+pub trait Progress: Send + Sync {
+    /// Something has happened to this question.
+    fn told(&self, ask: &Ask, moment: &Moment<'_>);
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Quiet;
+
+impl Progress for Quiet {
+    fn told(&self, _ask: &Ask, _moment: &Moment<'_>) {}
+}
+
+/// What can happen to a question on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment<'a> {
+    /// A model is being asked, for the so-and-so-manieth time.
+    Asked {
+        /// Its name in the configuration.
+        model: &'a str,
+        /// From 1.
+        attempt: u32,
+    },
+    /// More of the answer has come.
+    Heard {
+        /// Its characters so far.
+        characters: u64,
+        /// Its tokens so far, estimated.
+        tokens: u64,
+    },
+    /// A call has ended without an answer. Whether another follows is told next.
+    Failed {
+        /// What happened.
+        why: &'a ModelError,
+        /// What it has cost all the same; nothing where the question was never taken.
+        lost: Option<&'a Lost>,
+    },
+    /// It did not work, and will be tried again.
+    Waits {
+        /// Its name in the configuration.
+        model: &'a str,
+        /// For so long.
+        milliseconds: u64,
+        /// What happened.
+        why: &'a ModelError,
+    },
+    /// The server refuses what makes answers well-formed; it is asked for less from now on.
+    TurnedDown {
+        /// Its name in the configuration.
+        model: &'a str,
+        /// What it is asked for now: `json` or `none`.
+        to: &'a str,
+        /// What the server said.
+        said: &'a str,
+    },
+    /// A model is given up, and the next one asked.
+    FellBack {
+        /// The one that is given up.
+        from: &'a str,
+        /// The one that is asked now.
+        to: &'a str,
+        /// What happened.
+        why: &'a ModelError,
+    },
+    /// The answer is there.
+    Answered {
+        /// All of it.
+        reply: &'a Reply,
+    },
+}

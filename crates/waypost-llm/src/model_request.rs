@@ -1,0 +1,182 @@
+//! One question to a model, and what came back.
+
+use ring::digest::{Context, SHA256};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use waypost_config::Role;
+use waypost_core::TaskId;
+
+/// What an ask is for. Each has a prompt of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// A whole plan from a goal.
+    Generate,
+    /// Is a goal small enough to be done as it is?
+    Atomicity,
+    /// The children of a goal.
+    Decompose,
+    /// Which siblings wait for which.
+    Dependencies,
+    /// What of the rest changes, now that a child has returned.
+    Refine,
+    /// What came of finished work, compressed.
+    Digest,
+    /// Questions that the original of a digest answers, with their answers.
+    Examine,
+    /// Answers to those questions from the digest alone.
+    Sit,
+    /// Which of the answers agree.
+    Mark,
+}
+
+impl Purpose {
+    /// All of them.
+    pub const ALL: [Self; 9] = [
+        Self::Generate,
+        Self::Atomicity,
+        Self::Decompose,
+        Self::Dependencies,
+        Self::Refine,
+        Self::Digest,
+        Self::Examine,
+        Self::Sit,
+        Self::Mark,
+    ];
+
+    /// Its name: of its prompt's file, in journals, in progress.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Generate => "generate",
+            Self::Atomicity => "atomicity",
+            Self::Decompose => "decompose",
+            Self::Dependencies => "dependencies",
+            Self::Refine => "refine",
+            Self::Digest => "digest",
+            Self::Examine => "examine",
+            Self::Sit => "sit",
+            Self::Mark => "mark",
+        }
+    }
+
+    /// Whose work it is.
+    pub fn role(self) -> Role {
+        match self {
+            Self::Generate | Self::Decompose | Self::Refine => Role::Planner,
+            Self::Atomicity | Self::Dependencies | Self::Mark => Role::Checker,
+            Self::Digest | Self::Examine | Self::Sit => Role::Digester,
+        }
+    }
+}
+
+/// Who says a turn of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Speaker {
+    /// We.
+    User,
+    /// The model, earlier: an answer that it is asked to mend.
+    Assistant,
+}
+
+/// A turn of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Who.
+    pub by: Speaker,
+    /// What.
+    pub text: String,
+}
+
+/// What an answer must look like, where a server can see to that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schema {
+    /// A short name.
+    pub name: String,
+    /// The JSON Schema.
+    pub schema: Value,
+}
+
+/// One question to a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The task that its tokens are charged to; none: the plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<TaskId>,
+    /// Which question of its session it is: the same after a crash, whatever else has happened since. An answer that has
+    /// arrived is found again by it.
+    pub slot: String,
+    /// The version of the prompt.
+    pub prompt: String,
+    /// What the model is told of its part.
+    pub system: String,
+    /// The conversation, ours first and last.
+    pub turns: Vec<Turn>,
+    /// What the answer must look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<Schema>,
+    /// Tokens that the answer may have.
+    pub tokens_max: u32,
+    /// Hundredths: how freely the model may choose its words.
+    pub temperature: u32,
+}
+
+impl Ask {
+    /// A fingerprint of everything that the model is told.
+    pub fn fingerprint(&self) -> String {
+        let mut context = Context::new(&SHA256);
+        let mut add = |text: &str| {
+            context.update(&(text.len() as u64).to_le_bytes());
+            context.update(text.as_bytes());
+        };
+        add(self.purpose.name());
+        add(&self.system);
+        for turn in &self.turns {
+            add(match turn.by {
+                Speaker::User => "user",
+                Speaker::Assistant => "assistant",
+            });
+            add(&turn.text);
+        }
+        context.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// How an answer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// The model had said everything.
+    Whole,
+    /// It was cut at `tokens_max`.
+    Cut,
+    /// The model would not answer.
+    Refused,
+}
+
+/// What came back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The text, as it came.
+    pub text: String,
+    /// How it ended.
+    pub ended: Ended,
+    /// The model that gave it, as its server calls it.
+    pub model: String,
+    /// Tokens of the question.
+    pub tokens_in: u64,
+    /// Tokens of the answer.
+    pub tokens_out: u64,
+    /// Whether the two were estimated, because the server did not say.
+    #[serde(default)]
+    pub estimated: bool,
+}
+
+impl Answer {
+    /// What it is charged with.
+    pub fn tokens(&self) -> u64 {
+        self.tokens_in.saturating_add(self.tokens_out)
+    }
+}

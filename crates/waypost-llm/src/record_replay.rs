@@ -1,0 +1,118 @@
+//! Models that keep a journal, and models that only read one.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Ask;
+
+use super::journal::{Entry, Journal, JournalError, JournalLine, read_journal};
+use super::{Model, ModelError, Moment, Progress, Reply, Stop};
+
+/// A model whose answers are kept: each question is asked once, however often the process dies.
+pub struct Recorded<M> {
+    model: M,
+    journal: Arc<Journal>,
+}
+
+impl<M: Model> Recorded<M> {
+    /// Keeps what `model` answers in this journal, and asks nothing that is answered there.
+    pub fn new(model: M, journal: Arc<Journal>) -> Self {
+        Self { model, journal }
+    }
+}
+
+impl<M: Model> Model for Recorded<M> {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if let Some(entry) = self.journal.find(&ask.slot) {
+            let reply = entry.reply();
+            progress.told(ask, &Moment::Answered { reply: &reply });
+            return Ok(reply);
+        }
+        let keeping = Keeping { journal: &self.journal, progress, kept: Mutex::new(Ok(0)) };
+        let answer = self.model.ask(ask, &keeping, stop);
+        let kept = keeping.kept.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match answer {
+            Ok(reply) => {
+                let reply = self.journal.keep(ask, reply)?;
+                kept?;
+                Ok(reply)
+            }
+            Err(error) => {
+                // Whoever was told to stop before anything was asked has nothing to tell.
+                if kept? == 0 && error != ModelError::Stopped {
+                    self.journal.keep_error(ask, &error, None)?;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Keeps every call that ends without an answer, before anybody else is told of it.
+struct Keeping<'a> {
+    journal: &'a Journal,
+    progress: &'a dyn Progress,
+    /// How many were kept.
+    kept: Mutex<Result<u32, JournalError>>,
+}
+
+impl Progress for Keeping<'_> {
+    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+        if let Moment::Failed { why, lost } = moment {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Ok(count) = &mut *kept {
+                match self.journal.keep_error(ask, why, *lost) {
+                    Ok(()) => *count += 1,
+                    Err(error) => *kept = Err(error),
+                }
+            }
+        }
+        self.progress.told(ask, moment);
+    }
+}
+
+/// Answers from a journal, and never from a network.
+#[derive(Debug)]
+pub struct Replayed {
+    file: String,
+    /// By slot, then by the fingerprint of the question: a goal that was rolled back or reworded is asked about again.
+    answers: BTreeMap<String, BTreeMap<String, Entry>>,
+}
+
+impl Replayed {
+    /// Reads the journal. Answers that were forgotten later count: when they were given, they were used. Of several answers
+    /// to the very same question the last counts: it is the one that stayed.
+    pub fn read(path: &Path) -> Result<Self, JournalError> {
+        let mut answers: BTreeMap<String, BTreeMap<String, Entry>> = BTreeMap::new();
+        for line in read_journal(path)? {
+            match line {
+                JournalLine::Answered { entry, .. } => {
+                    let of_slot = answers.entry(entry.slot.clone()).or_default();
+                    of_slot.insert(entry.fingerprint.clone(), entry);
+                }
+                JournalLine::Begun { .. } | JournalLine::Failed { .. } | JournalLine::Forgotten { .. } => {}
+            }
+        }
+        Ok(Self { file: path.display().to_string(), answers })
+    }
+}
+
+impl Model for Replayed {
+    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+        if stop.is_said() {
+            return Err(ModelError::Stopped);
+        }
+        let (slot, file) = (ask.slot.clone(), self.file.clone());
+        let Some(of_slot) = self.answers.get(&slot) else {
+            return Err(ModelError::NotRecorded { slot, file });
+        };
+        let Some(entry) = of_slot.get(&ask.fingerprint()) else {
+            return Err(ModelError::Departed { slot, file });
+        };
+        // It is new to whoever asks, and is charged as it was the first time.
+        let reply = Reply { recalled: false, ..entry.reply() };
+        progress.told(ask, &Moment::Answered { reply: &reply });
+        Ok(reply)
+    }
+}

@@ -1,0 +1,62 @@
+//! How models are spoken to: the bodies of requests, and what answers and streams of answers mean. Pure: bytes in, bytes out;
+//! [`crate::Client`] sends them.
+
+mod anthropic;
+mod capabilities;
+mod error_body;
+mod openai;
+mod partial_answer;
+mod sse;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+use serde_json::Value;
+
+use waypost_config::Api;
+
+use self::partial_answer::Parts;
+use crate::{Answer, Ask};
+
+pub use capabilities::{Concession, Manner, TokensKey};
+pub use error_body::{SAID_COLUMNS_MAX, Said};
+pub use partial_answer::{ANSWER_BYTES_MAX, Usage, WireError};
+pub use stream::Listener;
+
+/// Bytes of everything that is sent for one answer: a stream wraps each word in some hundreds of them.
+pub const STREAM_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The body of a question for the model that the server calls so.
+pub fn request(api: Api, ask: &Ask, model: &str, manner: &Manner) -> Value {
+    match api {
+        Api::OpenAi => openai::request(ask, model, manner),
+        Api::Anthropic => anthropic::request(ask, model, manner),
+    }
+}
+
+/// The meaning of an answer that came in one piece.
+pub fn whole(api: Api, ask: &Ask, model: &str, body: &str) -> Result<Answer, WireError> {
+    if body.len() > ANSWER_BYTES_MAX {
+        return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
+    }
+    let garbled = |_| WireError::Garbled(format!("no JSON: {}", error_body::start_of(body)));
+    let body: Value = serde_json::from_str(body).map_err(garbled)?;
+    let mut parts = Parts::default();
+    match api {
+        Api::OpenAi => openai::whole(&body, &mut parts)?,
+        Api::Anthropic => anthropic::whole(&body, &mut parts)?,
+    }
+    parts.answer(ask, model)
+}
+
+/// The names of the models that a server has, from its answer.
+pub fn listed(body: &str) -> Option<Vec<String>> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    // Both have `data`; Ollama's own list has `models`.
+    let list = body.get("data").or_else(|| body.get("models"))?.as_array()?;
+    let name = |one: &Value| {
+        let name = one.get("id").or_else(|| one.get("name")).or_else(|| one.get("model"));
+        name.and_then(Value::as_str).map(str::to_owned)
+    };
+    Some(list.iter().filter_map(name).collect())
+}

@@ -1,0 +1,108 @@
+//! An answer that comes piece by piece.
+
+use serde_json::Value;
+
+use super::sse::Events;
+use waypost_config::Api;
+
+use super::{
+    ANSWER_BYTES_MAX, Parts, STREAM_BYTES_MAX, Said, Usage, WireError, anthropic, error_body, openai,
+};
+use crate::{Answer, Ask};
+
+/// What ends a stream of OpenAI's kind.
+const DONE: &str = "[DONE]";
+
+/// Listens to an answer that comes piece by piece. How the bytes are cut makes no difference.
+#[derive(Debug)]
+pub struct Listener {
+    api: Api,
+    events: Events,
+    parts: Parts,
+    bytes: usize,
+    characters: u64,
+}
+
+impl Listener {
+    /// To a server of this kind.
+    pub fn new(api: Api) -> Self {
+        Self { api, events: Events::default(), parts: Parts::default(), bytes: 0, characters: 0 }
+    }
+
+    /// More has come. After an error there is nothing more to listen to.
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        self.bytes = self.bytes.saturating_add(bytes.len());
+        if self.bytes > STREAM_BYTES_MAX {
+            return Err(WireError::TooMuch(STREAM_BYTES_MAX));
+        }
+        for event in self.events.push(bytes) {
+            self.event(&event)?;
+            if self.parts.over {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the server has said that nothing more comes.
+    pub fn is_over(&self) -> bool {
+        self.parts.over
+    }
+
+    /// Characters of the answer so far.
+    pub fn characters(&self) -> u64 {
+        self.characters
+    }
+
+    /// What was heard so far has cost, if anything was heard.
+    pub fn so_far(&self, ask: &Ask) -> Option<Usage> {
+        let has_begun = self.parts.tokens_in.is_some() || self.parts.bytes() > 0;
+        has_begun.then(|| self.parts.usage(ask))
+    }
+
+    /// The answer, now that the stream is over or closed.
+    pub fn end(&mut self, ask: &Ask, model: &str) -> Result<Answer, WireError> {
+        let events = std::mem::take(&mut self.events);
+        if !self.parts.over
+            && let Some(event) = events.end()
+        {
+            match self.event(&event) {
+                // Half an event is no event: what matters is whether the answer had ended before.
+                Ok(()) | Err(WireError::Garbled(_)) => {}
+                Err(error @ (WireError::BrokeOff | WireError::Said(_) | WireError::TooMuch(_))) => {
+                    return Err(error);
+                }
+            }
+        }
+        // What broke off stays here: somebody may ask what it has cost.
+        self.parts.end()?;
+        std::mem::take(&mut self.parts).answer(ask, model)
+    }
+
+    fn event(&mut self, data: &str) -> Result<(), WireError> {
+        let data = data.trim();
+        if data.is_empty() {
+            return Ok(());
+        }
+        if data == DONE {
+            self.parts.over = true;
+            return Ok(());
+        }
+        let garbled =
+            |_| WireError::Garbled(format!("an event that is no JSON: {}", error_body::start_of(data)));
+        let event: Value = serde_json::from_str(data).map_err(garbled)?;
+        if let Some(said) = Said::within(&event) {
+            return Err(WireError::Said(said));
+        }
+        let before = self.parts.lengths();
+        match self.api {
+            Api::OpenAi => openai::event(&event, &mut self.parts),
+            Api::Anthropic => anthropic::event(&event, &mut self.parts),
+        }
+        self.characters += self.parts.characters_since(before);
+        if self.parts.bytes() > ANSWER_BYTES_MAX {
+            return Err(WireError::TooMuch(ANSWER_BYTES_MAX));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! Parses tasks as a model writes them into tasks of the native format. Unknown fields are errors.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use waypost_core::{FORMAT, Status, Task};
+use waypost_formats::Dialect;
+use waypost_service::NewTask;
+
+use super::arguments::{Arguments, kind};
+use crate::tool_error::ToolError;
+
+/// The fields of a task in the native format.
+pub(super) const TASK_FIELDS: [&str; 19] = [
+    "id",
+    "description",
+    "parent",
+    "depends_on",
+    "when",
+    "complexity",
+    "notes",
+    "tools",
+    "skip",
+    "locks",
+    "work",
+    "check",
+    "retry",
+    "timeout_seconds",
+    "priority",
+    "provides",
+    "thinking",
+    "foreign",
+    "status",
+];
+
+/// Reads the tasks of a new plan. Those without an id are named by their place, `t1`, `t2`…, so that whoever writes them can
+/// know it beforehand. Returns the names, too.
+pub(super) fn read_draft(values: &[(String, Value)]) -> Result<(Vec<Task>, Vec<String>), ToolError> {
+    let mut fields = fields(values)?;
+    let made = name_by_position(&mut fields);
+    Ok((parse(fields, &|_| false)?, made))
+}
+
+/// Reads tasks that are added to a plan. Those without an id get one when they are written.
+pub(super) fn read_added(
+    values: &[(String, Value)],
+    is_here: &dyn Fn(&str) -> bool,
+) -> Result<Vec<NewTask>, ToolError> {
+    let mut fields = fields(values)?;
+    let mut unnamed = Vec::with_capacity(fields.len());
+    for ((place, _), task) in values.iter().zip(&mut fields) {
+        unnamed.push(!has_id(task));
+        if !has_id(task) {
+            // The format wants an id: until it has one, messages call it by its place.
+            task.insert("id".to_owned(), json!(place));
+        }
+    }
+    let tasks = parse(fields, is_here)?;
+    if let Some(task) = tasks.iter().find(|task| task.state.status != Status::Pending) {
+        let message = format!("task {} cannot be added with a status", task.spec.id);
+        return Err(ToolError::new(message, "add it, then set its status with a separate op"));
+    }
+    let new = |(task, unnamed): (Task, bool)| match unnamed {
+        true => NewTask::unnamed(task.spec),
+        false => NewTask::named(task.spec),
+    };
+    Ok(tasks.into_iter().zip(unnamed).map(new).collect())
+}
+
+/// The fields of tasks: objects, or texts that are descriptions. Each value comes with its place.
+fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
+    let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
+    for (place, value) in values {
+        fields.push(match value {
+            Value::String(description) => Map::from_iter([("description".to_owned(), json!(description))]),
+            Value::Object(task) => {
+                Arguments::of(task, &TASK_FIELDS, format!("{place}."))?;
+                task.clone()
+            }
+            other => {
+                let message = format!("{place}: must be an object or text, not {}", kind(other));
+                return Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
+            }
+        });
+    }
+    if let Some(at) = fields.iter().position(says_nothing) {
+        let message = format!("{}: a task needs a description", values[at].0);
+        return Err(ToolError::new(message, "describe what is to be done"));
+    }
+    Ok(fields)
+}
+
+fn parse(
+    mut fields: Vec<Map<String, Value>>,
+    is_here: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Task>, ToolError> {
+    let given: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
+    for task in &mut fields {
+        resolve_external(task, &|id| given.contains(id) || is_here(id));
+    }
+    let text = json!({ "format": FORMAT, "tasks": fields }).to_string();
+    let reading = waypost_formats::read(&text, Some(Dialect::Native), None)
+        .map_err(|error| ToolError::new(format!("the tasks cannot be read: {error}"), ""))?;
+    if !reading.problems.is_empty() {
+        return Err(ToolError::invalid(&reading.problems));
+    }
+    Ok(reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect())
+}
+
+/// Whether nobody could know what to do: it has no words and no name.
+fn says_nothing(task: &Map<String, Value>) -> bool {
+    let is_empty = |name: &str| match task.get(name) {
+        None | Some(Value::Null) => true,
+        Some(value) => value.as_str().is_some_and(|text| text.trim().is_empty()),
+    };
+    is_empty("description") && is_empty("id")
+}
+
+fn id_of(task: &Map<String, Value>) -> Option<&str> {
+    task.get("id").and_then(Value::as_str)
+}
+
+fn has_id(task: &Map<String, Value>) -> bool {
+    task.get("id").is_some_and(|id| !id.is_null())
+}
+
+fn name_by_position(fields: &mut [Map<String, Value>]) -> Vec<String> {
+    let given: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
+    let mut made = Vec::new();
+    let mut beyond = fields.len();
+    for (task, number) in fields.iter_mut().zip(1..).filter(|(task, _)| !has_id(task)) {
+        let mut id = format!("t{number}");
+        while given.contains(&id) {
+            beyond += 1;
+            id = format!("t{beyond}");
+        }
+        task.insert("id".to_owned(), json!(id));
+        made.push(id);
+    }
+    made
+}
+
+/// A dependency that names no task of the plan may name one elsewhere: `agent:task`, or `plan/task`.
+fn resolve_external(task: &mut Map<String, Value>, is_here: &dyn Fn(&str) -> bool) {
+    let Some(Value::Array(dependencies)) = task.get_mut("depends_on") else { return };
+    for dependency in dependencies {
+        if let Some(there) = dependency.as_str().filter(|name| !is_here(name)).and_then(external_ref) {
+            *dependency = there;
+        }
+    }
+}
+
+/// A task elsewhere, as a text names it.
+pub(super) fn external_ref(name: &str) -> Option<Value> {
+    if let Some((agent, task)) = name.split_once(':') {
+        return Some(json!({ "agent": agent, "task": task }));
+    }
+    name.split_once('/').map(|(plan, task)| json!({ "plan": plan, "task": task }))
+}

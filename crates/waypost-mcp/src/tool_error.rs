@@ -1,0 +1,137 @@
+//! Errors of tools: what failed, on what, a stable code with facts, and what to do next. Always a tool result with `isError`,
+//! never an error of the protocol, so that the model reads it.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use waypost_core::{Problem, Refusal};
+use waypost_service::ServiceError;
+use waypost_store::{Conflict, StoreError, WriteError};
+
+use crate::hints::{self, HintPhrases};
+use crate::reply_text;
+
+/// Bytes of what happened: what is said again of a call may be of any length.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
+/// Problems that an answer names.
+pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
+/// Bytes of the facts of an error.
+const FACTS_BYTES_MAX: usize = 4 * 1024;
+
+/// Why not.
+#[derive(Clone, Debug)]
+pub(crate) struct ToolError {
+    /// A lowercase clause: what happened, to what.
+    pub(crate) message: String,
+    /// What to do next; may be empty.
+    pub(crate) hint: String,
+    /// What else programs are told.
+    pub(crate) facts: Box<Map<String, Value>>,
+    /// What was not done, if the hint is up to the tools that are at hand.
+    cause: Option<Arc<ServiceError>>,
+}
+
+impl ToolError {
+    /// A refusal with a message and a hint.
+    pub(crate) fn new(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        let message = reply_text::cut_text(&message.into(), MESSAGE_BYTES_MAX);
+        Self {
+            message,
+            hint: waypost_text::sanitize(&hint.into()).into_owned(),
+            facts: Box::default(),
+            cause: None,
+        }
+    }
+
+    /// What a draft has that it may not have.
+    pub(crate) fn invalid(problems: &[Problem]) -> Self {
+        let named = problems.iter().take(PROBLEMS_NAMED_MAX);
+        let mut lines: Vec<String> = named.map(|problem| format!("{problem} ({})", problem.hint())).collect();
+        if problems.len() > lines.len() {
+            lines.push(format!("and {} more", problems.len() - lines.len()));
+        }
+        Self::new(format!("invalid plan: {}", lines.join("; ")), "fix all of them, then retry")
+            .with_fact("code", "invalid")
+    }
+
+    /// Somebody else wrote since: what they changed.
+    fn conflict(conflict: &Conflict, message: String) -> Self {
+        let mut shown = reply_text::changes(&conflict.differences);
+        shown.truncate(reply_text::CHANGES_MAX);
+        if conflict.differences_total > conflict.differences.len() || shown.len() == reply_text::CHANGES_MAX {
+            shown.push("and more".to_owned());
+        }
+        let since =
+            if shown.is_empty() { String::new() } else { format!("; changed since: {}", shown.join("; ")) };
+        Self::new(message + &since, "nothing was written; read the changes, then retry")
+            .with_fact("code", "conflict")
+            .with_fact("version", conflict.current)
+            .with_fact("changed", shown)
+    }
+
+    /// Gives a fact to programs.
+    pub(crate) fn with_fact(mut self, name: &str, value: impl Into<Value>) -> Self {
+        self.facts.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// The same with a hint in these phrases.
+    pub(crate) fn with_hints(mut self, ways: &HintPhrases) -> Self {
+        let Some(cause) = self.cause.take() else { return self };
+        let before = self.text();
+        self.hint = hints::about(&cause, ways);
+        let after = self.text();
+        // Where the text is a fact as well, that says the same.
+        for fact in self.facts.values_mut().filter(|fact| **fact == before.as_str()) {
+            *fact = after.as_str().into();
+        }
+        self
+    }
+
+    /// For models that read only text.
+    pub(crate) fn text(&self) -> String {
+        if self.hint.is_empty() { self.message.clone() } else { format!("{}; {}", self.message, self.hint) }
+    }
+}
+
+impl From<ServiceError> for ToolError {
+    fn from(error: ServiceError) -> Self {
+        match &error {
+            ServiceError::Invalid { problems, .. } | ServiceError::Refused(Refusal::Invalid { problems }) => {
+                Self::invalid(problems)
+            }
+            ServiceError::Conflict(conflict) => Self::conflict(conflict, error.to_string()),
+            ServiceError::Refused(_)
+            | ServiceError::NoSuchPlan(_)
+            | ServiceError::Ambiguous { .. }
+            | ServiceError::NoSuchVersion { .. }
+            | ServiceError::IdUsed(_)
+            | ServiceError::Unreadable { .. }
+            | ServiceError::NotOnePlan { .. }
+            | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::Configuration { .. }
+            | ServiceError::Store(_) => {
+                let mut told = Self::new(error.to_string(), "").with_fact("code", error.code());
+                if let Value::Object(facts) =
+                    reply_text::shortened(&Value::Object(error.facts()), FACTS_BYTES_MAX).0
+                {
+                    told.facts.extend(facts);
+                }
+                told.cause = Some(Arc::new(error));
+                told
+            }
+        }
+    }
+}
+
+impl From<WriteError> for ToolError {
+    fn from(error: WriteError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<StoreError> for ToolError {
+    fn from(error: StoreError) -> Self {
+        ServiceError::from(error).into()
+    }
+}

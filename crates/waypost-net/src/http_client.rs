@@ -1,0 +1,198 @@
+//! One HTTP request and its whole answer, bounded, or an answer piece by piece. One TLS stack (rustls with ring), certificates
+//! of the system's store.
+
+use std::error::Error;
+use std::sync::OnceLock;
+
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Uri, header};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+
+use crate::proxy::Route;
+use crate::tls::{plain, tls};
+
+/// How often an answer may send us elsewhere on the same host.
+const REDIRECTS_MAX: usize = 5;
+
+/// What is sent.
+pub struct Request {
+    pub method: &'static str,
+    pub url: String,
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    /// Bytes of an answer that are read.
+    pub bytes_max: u64,
+}
+
+/// What comes back.
+pub struct Answer {
+    pub status: u16,
+    headers: header::HeaderMap,
+    pub body: String,
+    /// Whether the body has more bytes than were to be read; then there is none here.
+    pub too_much: bool,
+}
+
+impl Answer {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+type WebClient = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+fn client() -> Result<&'static WebClient, String> {
+    static CLIENT: OnceLock<Result<WebClient, String>> = OnceLock::new();
+    let made = CLIENT.get_or_init(|| {
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls()?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(plain());
+        Ok(Client::builder(TokioExecutor::new()).build(connector))
+    });
+    made.as_ref().map_err(Clone::clone)
+}
+
+/// Sends a request and reads the answer. Where the answer points elsewhere on the same host, it goes there.
+pub async fn send(mut request: Request) -> Result<Answer, String> {
+    for _ in 0..REDIRECTS_MAX {
+        let answer = send_once(&request).await?;
+        let keeps_method = matches!(answer.status, 307 | 308);
+        let is_redirect = keeps_method || matches!(answer.status, 301..=303) && request.method == "GET";
+        match answer.header(header::LOCATION.as_str()) {
+            Some(target) if is_redirect => request.url = on_the_same_host(&request.url, target)?,
+            Some(_) | None => return Ok(answer),
+        }
+    }
+    Err(format!("{} sends us from one place to the next, more than {REDIRECTS_MAX} times", request.url))
+}
+
+async fn send_once(request: &Request) -> Result<Answer, String> {
+    begin(request, &Route::Direct).await?.whole(request.bytes_max).await
+}
+
+/// An answer that comes piece by piece.
+pub struct Incomplete {
+    pub status: u16,
+    url: String,
+    headers: header::HeaderMap,
+    body: Incoming,
+}
+
+/// Sends a request and returns when the answer begins. Goes nowhere else, wherever the answer points.
+pub async fn begin(request: &Request, route: &Route) -> Result<Incomplete, String> {
+    let mut builder = hyper::Request::builder().method(request.method).uri(&request.url);
+    for (name, value) in &request.headers {
+        builder = builder.header(name, value);
+    }
+    let agent = concat!("waypost/", env!("CARGO_PKG_VERSION"));
+    let body = Full::new(Bytes::from(request.body.clone()));
+    let sent = builder.header(header::USER_AGENT, agent).body(body);
+    let sent = sent.map_err(|_| format!("a header for {} cannot be sent: look at its value", request.url))?;
+    let response = match route {
+        Route::Direct => client()?.request(sent).await,
+        Route::Proxy(proxy) => proxy.request(sent).await,
+    };
+    let response = response.map_err(|error| cannot_reach(&request.url, &error))?;
+    let (head, body) = response.into_parts();
+    Ok(Incomplete { status: head.status.as_u16(), url: request.url.clone(), headers: head.headers, body })
+}
+
+impl Incomplete {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The next bytes; nothing when there are no more.
+    pub async fn more(&mut self) -> Result<Option<Bytes>, String> {
+        loop {
+            match self.body.frame().await {
+                None => return Ok(None),
+                Some(Err(error)) => return Err(reasons(&error)),
+                // What is no data is a trailer.
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) if bytes.is_empty() => {}
+                    Ok(bytes) => return Ok(Some(bytes)),
+                    Err(_) => {}
+                },
+            }
+        }
+    }
+
+    /// All of it.
+    pub async fn whole(self, bytes_max: u64) -> Result<Answer, String> {
+        let limit = usize::try_from(bytes_max).unwrap_or(usize::MAX);
+        let (body, too_much) = match Limited::new(self.body, limit).collect().await {
+            Ok(body) => (String::from_utf8_lossy(&body.to_bytes()).into_owned(), false),
+            Err(error) if error.is::<LengthLimitError>() => (String::new(), true),
+            Err(error) => return Err(cannot_reach(&self.url, &*error)),
+        };
+        Ok(Answer { status: self.status, headers: self.headers, body, too_much })
+    }
+}
+
+fn cannot_reach(url: &str, error: &dyn Error) -> String {
+    format!("{url} cannot be reached: {}", reasons(error))
+}
+
+/// An error with what is behind it: the outermost rarely says what happened.
+fn reasons(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(error) = next {
+        let reason = error.to_string();
+        if !text.contains(&reason) {
+            text = format!("{text}: {reason}");
+        }
+        next = error.source();
+    }
+    text
+}
+
+/// An address as it is meant by an answer from `from`; an error when it leads to another host.
+pub fn on_the_same_host(from: &str, target: &str) -> Result<String, String> {
+    let base: Uri = from.parse().map_err(|_| format!("{from} is no address"))?;
+    let (Some(scheme), Some(authority)) = (base.scheme_str(), base.authority()) else {
+        return Err(format!("{from} is no full address"));
+    };
+    let origin = format!("{scheme}://{authority}");
+    let elsewhere = || format!("{from} sends us to {target:?}, and only {origin} is allowed");
+    if let Some(path) = target.strip_prefix('/').filter(|path| !path.starts_with('/')) {
+        return Ok(format!("{origin}/{path}"));
+    }
+    let target_uri: Uri = target.parse().map_err(|_| elsewhere())?;
+    let same = target_uri.scheme_str() == Some(scheme)
+        && target_uri
+            .authority()
+            .is_some_and(|other| other.as_str().eq_ignore_ascii_case(authority.as_str()));
+    if same { Ok(target.to_owned()) } else { Err(elsewhere()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_leads_nowhere_else() {
+        let from = "https://work.example.org/jobs?x=1";
+        let leads = |target: &str| on_the_same_host(from, target).ok();
+        assert_eq!(leads("/jobs/7").as_deref(), Some("https://work.example.org/jobs/7"));
+        assert_eq!(leads("https://WORK.example.org/j").as_deref(), Some("https://WORK.example.org/j"));
+        for elsewhere in [
+            "https://evil.example.org/",
+            "http://work.example.org/",
+            "https://work.example.org:8443/",
+            "https://work.example.org@evil.example.org/",
+            "//evil.example.org/",
+            "file:///etc/passwd",
+            "jobs/7",
+        ] {
+            assert_eq!(leads(elsewhere), None, "{elsewhere}");
+        }
+    }
+}

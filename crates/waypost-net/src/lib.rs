@@ -1,0 +1,9 @@
+//! HTTP for everybody who speaks to other machines: the client, proxies, the asynchronous runtime.
+
+mod async_runtime;
+pub mod http_client;
+mod proxy;
+mod tls;
+
+pub use async_runtime::{runtime, wait_for};
+pub use proxy::Route;

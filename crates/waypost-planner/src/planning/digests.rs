@@ -1,0 +1,145 @@
+//! Digests of all finished work of a plan that has none: children before parents, so that a parent's is made of theirs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::{Answer, Ask, Digested, Digesting, Fidelity, Heard, Manner, Meaning, Stopped};
+use waypost_core::{Plan, Status, Task, TaskId};
+
+use super::Session;
+
+/// A session that digests finished tasks.
+#[derive(Clone, Debug)]
+pub struct Digests {
+    manner: Manner,
+    fidelity: Fidelity,
+    /// The task at and below which work is digested; none: the whole plan.
+    scope: Option<TaskId>,
+    parallel_max: usize,
+    under_way: BTreeMap<TaskId, Digesting>,
+    given_up: BTreeMap<TaskId, String>,
+    unexamined: BTreeMap<TaskId, Vec<String>>,
+}
+
+impl Digests {
+    /// Over the whole plan, or over a task and what lies below it.
+    pub fn new(manner: Manner, fidelity: Fidelity, scope: Option<TaskId>, parallel_max: usize) -> Self {
+        Self {
+            manner,
+            fidelity,
+            scope,
+            parallel_max: parallel_max.max(1),
+            under_way: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            unexamined: BTreeMap::new(),
+        }
+    }
+
+    /// Tasks that have no digest because no answer could be used, and why.
+    pub fn given_up(&self) -> &BTreeMap<TaskId, String> {
+        &self.given_up
+    }
+
+    /// Digests of which nobody knows how faithful they are, though that was wanted, and why.
+    pub fn unexamined(&self) -> &BTreeMap<TaskId, Vec<String>> {
+        &self.unexamined
+    }
+
+    /// The tasks that want a digest, as far as nothing below them does.
+    fn wanting<'a>(&self, plan: &'a Plan) -> Vec<&'a Task> {
+        let inside: Option<BTreeSet<&TaskId>> = self.scope.as_ref().map(|scope| family(plan, scope));
+        let mut blocked: BTreeSet<TaskId> = BTreeSet::new();
+        let mut found = Vec::new();
+        let tasks: Vec<&Task> = plan.tasks().map(|(task, _)| task).collect();
+        // Children stand behind their parents.
+        for task in tasks.into_iter().rev() {
+            let id = &task.spec.id;
+            if inside.as_ref().is_some_and(|inside| !inside.contains(id)) || !self.wants(task) {
+                continue;
+            }
+            if let Some(parent) = &task.spec.parent {
+                blocked.insert(parent.clone());
+            }
+            if blocked.contains(id) {
+                continue;
+            }
+            found.push(task);
+        }
+        found.reverse();
+        found
+    }
+
+    fn wants(&self, task: &Task) -> bool {
+        let ended = match task.state.status {
+            Status::Done | Status::Failed => true,
+            Status::Pending | Status::Running | Status::Skipped | Status::Cancelled => false,
+        };
+        let has_one = task.spec.thinking.as_ref().is_some_and(|thinking| thinking.digest.is_some());
+        ended && !has_one && !self.given_up.contains_key(&task.spec.id)
+    }
+
+    fn of(&self, plan: &Plan, task: &TaskId) -> Option<Digesting> {
+        match self.under_way.get(task) {
+            Some(digesting) => Some(digesting.clone()),
+            None => Digesting::new(self.manner.clone(), self.fidelity, plan, task).ok(),
+        }
+    }
+}
+
+impl Session for Digests {
+    fn next(&self, plan: &Plan) -> Vec<Ask> {
+        let wanting = self.wanting(plan).into_iter();
+        let asks = wanting.filter_map(|task| self.of(plan, &task.spec.id)?.next().cloned());
+        asks.take(self.parallel_max).collect()
+    }
+
+    fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard {
+        let heard = |meaning| Heard { commands: Vec::new(), meaning, repairs: Vec::new() };
+        let wanted =
+            ask.task.as_ref().filter(|task| plan.task(task.as_str()).is_some_and(|task| self.wants(task)));
+        let Some(task) = wanted else { return heard(Meaning::Stale) };
+        let Some(mut digesting) = self.of(plan, task) else { return heard(Meaning::Stale) };
+        if digesting.next().is_none_or(|open| open.slot != ask.slot) {
+            return heard(Meaning::Stale);
+        }
+        let meant = digesting.hear(answer);
+        match meant {
+            Digested::Taken { repairs } => {
+                self.under_way.insert(task.clone(), digesting);
+                Heard { repairs, ..heard(Meaning::Taken) }
+            }
+            Digested::Again { problems } => {
+                self.under_way.insert(task.clone(), digesting);
+                heard(Meaning::Again { problems })
+            }
+            Digested::Done { command, repairs, unexamined } => {
+                self.under_way.remove(task);
+                if !unexamined.is_empty() {
+                    self.unexamined.insert(task.clone(), unexamined);
+                }
+                Heard { commands: vec![*command], meaning: Meaning::Taken, repairs }
+            }
+            Digested::GaveUp(gave_up) => {
+                self.under_way.remove(task);
+                let why = gave_up.problems.join("; ");
+                self.given_up.insert(task.clone(), why.clone());
+                heard(Meaning::Stopped(Stopped::GivenUp { why }))
+            }
+        }
+    }
+
+    fn refused(&mut self, task: &TaskId, why: &str) {
+        self.under_way.remove(task);
+        self.given_up.insert(task.clone(), format!("the plan did not take it: {why}"));
+    }
+}
+
+/// A task and everything below it.
+fn family<'a>(plan: &'a Plan, task: &TaskId) -> BTreeSet<&'a TaskId> {
+    let mut found = BTreeSet::new();
+    let mut rest: Vec<&Task> = plan.task(task.as_str()).into_iter().collect();
+    while let Some(task) = rest.pop() {
+        found.insert(&task.spec.id);
+        rest.extend(plan.children(task.spec.id.as_str()));
+    }
+    found
+}

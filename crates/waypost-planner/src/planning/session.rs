@@ -1,0 +1,28 @@
+//! What the loop knows of a session.
+
+use crate::{Answer, Ask, Decompose, Heard};
+use waypost_core::{Plan, TaskId};
+
+/// A conversation about a plan that is in the store. Cheap to clone: what it knows is what is not in the plan yet.
+pub trait Session: Clone {
+    /// Every question that can be asked now; questions that are under way are among them.
+    fn next(&self, plan: &Plan) -> Vec<Ask>;
+    /// What an answer means for the plan as it is.
+    fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard;
+    /// The plan did not take what an answer had led to.
+    fn refused(&mut self, task: &TaskId, why: &str);
+}
+
+impl Session for Decompose {
+    fn next(&self, plan: &Plan) -> Vec<Ask> {
+        Self::next(self, plan)
+    }
+
+    fn hear(&mut self, plan: &Plan, ask: &Ask, answer: &Answer) -> Heard {
+        Self::hear(self, plan, ask, answer)
+    }
+
+    fn refused(&mut self, task: &TaskId, why: &str) {
+        Self::refused(self, task, why);
+    }
+}

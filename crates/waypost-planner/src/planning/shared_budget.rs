@@ -1,0 +1,109 @@
+//! What may be spent, shared by the questions that are under way. Every call is paid for by itself: what one has cost that broke
+//! off is gone, and the next is made only if there is enough for it. Knows nothing of plans and journals.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::{Ask, Budget, Price, Reserve};
+
+use waypost_llm::{Halt, ModelError, Moment, Progress, Reply};
+
+/// What may be spent.
+pub(super) struct Purse(Mutex<Budget>);
+
+impl Purse {
+    pub(super) fn new(budget: Budget) -> Self {
+        Self(Mutex::new(budget))
+    }
+
+    pub(super) fn budget(&self) -> MutexGuard<'_, Budget> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A question that is under way, and what is set aside for its next answer.
+pub(super) struct Paying<'a> {
+    purse: &'a Purse,
+    price: Option<Price>,
+    progress: &'a dyn Progress,
+    reserve: Mutex<Option<Reserve>>,
+    /// Said when one more call cannot be paid.
+    broke: Halt,
+}
+
+impl<'a> Paying<'a> {
+    /// What is in the journal already costs nothing, and nothing is set aside for it.
+    pub(super) fn new(
+        purse: &'a Purse,
+        price: Option<Price>,
+        reserve: Option<Reserve>,
+        progress: &'a dyn Progress,
+    ) -> Self {
+        Self { purse, price, progress, reserve: Mutex::new(reserve), broke: Halt::default() }
+    }
+
+    /// Said when one more call cannot be paid.
+    pub(super) fn broke(&self) -> &Halt {
+        &self.broke
+    }
+
+    /// The question is over. Returns whether it was given up only because one more call could not be paid.
+    pub(super) fn end(&self, answer: &Result<Reply, ModelError>) -> bool {
+        match answer {
+            Ok(reply) if !reply.recalled => {
+                self.pay(reply.answer.tokens(), reply.cost.unwrap_or_default().0);
+            }
+            Ok(_) | Err(ModelError::Stopped) => {}
+            // A model that does not tell of its calls has made one.
+            Err(_) => {
+                if let Some(reserve) = self.reserve().take() {
+                    self.purse.budget().settle(reserve, 0, 0);
+                }
+            }
+        }
+        if let Some(reserve) = self.reserve().take() {
+            self.purse.budget().release(reserve);
+        }
+        self.broke.is_said() && matches!(answer, Err(ModelError::Stopped))
+    }
+
+    fn reserve(&self) -> MutexGuard<'_, Option<Reserve>> {
+        self.reserve.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pay(&self, tokens: u64, cost_micros: u64) {
+        match self.reserve().take() {
+            Some(reserve) => self.purse.budget().settle(reserve, tokens, cost_micros),
+            None => self.purse.budget().charge(tokens, cost_micros),
+        }
+    }
+
+    /// Sets aside what one more call may cost.
+    fn set_aside(&self, ask: &Ask) {
+        let mut reserve = self.reserve();
+        if reserve.is_some() {
+            return;
+        }
+        match self.purse.budget().reserve_again(ask, self.price) {
+            Ok(again) => *reserve = Some(again),
+            Err(_) => self.broke.say(),
+        }
+    }
+}
+
+impl Progress for Paying<'_> {
+    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+        match moment {
+            Moment::Failed { lost, .. } => {
+                let lost = lost.map(|lost| (lost.tokens(), lost.cost.unwrap_or_default().0));
+                let (tokens, cost) = lost.unwrap_or_default();
+                self.pay(tokens, cost);
+            }
+            Moment::Waits { .. } | Moment::FellBack { .. } => self.set_aside(ask),
+            Moment::Asked { .. }
+            | Moment::Heard { .. }
+            | Moment::TurnedDown { .. }
+            | Moment::Answered { .. } => {}
+        }
+        self.progress.told(ask, moment);
+    }
+}

@@ -1,0 +1,90 @@
+//! Answers about goals that somebody has changed since. They are forgotten, so that the model is asked about the goal as it
+//! is now.
+
+use std::collections::BTreeMap;
+
+use waypost_core::{Actor, Event, PlanId, TaskId, Timestamp};
+use waypost_store::{Entry, Plans, StoreError, WriteError};
+
+use super::result::ThinkError;
+use waypost_llm::Journal;
+
+/// Versions that are read at a time.
+const VERSIONS_PER_PAGE: usize = 500;
+
+/// Forgets the answers about goals that others than `by` have changed after they came. Looks at the versions after `after`.
+pub fn forget_outdated(
+    plans: &Plans,
+    plan: &PlanId,
+    by: &Actor,
+    journal: &Journal,
+    after: u64,
+) -> Result<(), ThinkError> {
+    let entries = journal.entries();
+    let Some(first) = entries.iter().map(|entry| entry.at).min() else { return Ok(()) };
+    let changed = changed_since(plans, plan, by, after, Some(first))?;
+    if changed.is_empty() {
+        return Ok(());
+    }
+    journal.forget("the goal was changed", |entry| {
+        entry.task.as_ref().and_then(|task| changed.get(task)).is_some_and(|at| entry.at < *at)
+    })?;
+    Ok(())
+}
+
+/// When goals were last changed by others, after a version and from a time on.
+pub(super) fn changed_since(
+    plans: &Plans,
+    plan: &PlanId,
+    by: &Actor,
+    after: u64,
+    since: Option<Timestamp>,
+) -> Result<BTreeMap<TaskId, Timestamp>, ThinkError> {
+    let mut changed = BTreeMap::new();
+    let mut after = after;
+    loop {
+        let page = plans.history(plan, after, VERSIONS_PER_PAGE)?;
+        let Some(last) = page.last() else { return Ok(changed) };
+        after = last.version;
+        for entry in page.iter().filter(|entry| since.is_none_or(|since| entry.at >= since)) {
+            for event in &entry.events {
+                changed.extend(outdates(event, entry, by).map(|task| (task.clone(), entry.at)));
+                if let Event::TasksRemoved { tasks } = event {
+                    for task in below(plans, plan, entry.version, tasks)? {
+                        changed.insert(task, entry.at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Everything that went with these tasks at a version: their names may come again for other goals.
+fn below(plans: &Plans, plan: &PlanId, version: u64, tasks: &[TaskId]) -> Result<Vec<TaskId>, ThinkError> {
+    let before = match plans.at_version(plan, version.saturating_sub(1)) {
+        // Nobody remembers what was there.
+        Err(WriteError::NoSuchVersion { .. } | WriteError::Store(StoreError::Pruned { .. })) => {
+            return Ok(Vec::new());
+        }
+        before => before?,
+    };
+    let mut found = Vec::new();
+    let mut rest: Vec<TaskId> = tasks.to_vec();
+    while let Some(task) = rest.pop() {
+        rest.extend(before.children(task.as_str()).into_iter().map(|child| child.spec.id.clone()));
+        found.push(task);
+    }
+    Ok(found)
+}
+
+/// The goal about which an event makes earlier answers worthless: whoever takes thinking back, or words a goal anew, wants
+/// other answers.
+fn outdates<'a>(event: &'a Event, entry: &Entry, by: &Actor) -> Option<&'a TaskId> {
+    if let Event::TaskRolledBack { task, .. } = event {
+        return Some(task);
+    }
+    if let Event::TaskRevised { task } = event {
+        return (entry.actor != *by).then_some(&task.id);
+    }
+    None
+}

@@ -1,0 +1,42 @@
+//! Charges a plan with what its journal has and it lacks. The number of a call is its place in the journal; the plan keeps
+//! the number of the latest, so that whatever is said twice is charged once.
+
+use waypost_core::{Actor, Command, Plan, PlanId};
+use waypost_store::{Plans, WriteError, WriteRequest};
+
+use waypost_llm::Journal;
+
+/// The commands that charge a plan with what it lacks.
+pub(super) fn lacking(plan: &Plan, journal: &Journal, calls_before: u64) -> Vec<Command> {
+    let known = plan.state().calls.saturating_sub(calls_before);
+    let calls = (plan.state().calls.max(calls_before) + 1)..;
+    let tokens = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    journal
+        .charges_after(known)
+        .into_iter()
+        .zip(calls)
+        .map(|((task, spent), call)| Command::ChargeTokens { task, tokens: tokens(spent), call })
+        .collect()
+}
+
+/// Charges a plan with every answer of its journal that it was not charged with. Returns how many those were.
+pub fn charge(
+    plans: &Plans,
+    plan: &PlanId,
+    by: &Actor,
+    journal: &Journal,
+    calls_before: u64,
+) -> Result<usize, WriteError> {
+    let commands = plans.look(plan, |plan| lacking(plan, journal, calls_before))?;
+    let count = commands.len();
+    if count > 0 {
+        plans.write(WriteRequest {
+            plan: plan.clone(),
+            by: by.clone(),
+            commands,
+            known_version: None,
+            lease_seconds: None,
+        })?;
+    }
+    Ok(count)
+}

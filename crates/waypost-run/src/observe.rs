@@ -1,0 +1,247 @@
+//! Watching work that others do: follows plans by what is written, and tells whoever watches. Writes nothing.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use waypost_core::{Actor, Event, Phase, Plan, PlanId, Timestamp};
+use waypost_store::{Plans, Query, Sort, StoreError, WriteError};
+
+use crate::runner::{Clock, Controller, Message, RunError, View, Watcher, watch_store};
+use waypost_exec::AttemptKey;
+
+use crate::scheduler::{Notice, notices_of};
+
+/// Plans that are watched at the same time.
+const PLANS_WATCHED_MAX: usize = 64;
+/// Versions that are read at a time.
+const VERSIONS_MAX: usize = 1_000;
+/// Between two looks at the clock of the store.
+const CLOCK_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Follows one plan, or all that are active.
+pub struct Observer {
+    plans: Arc<Plans>,
+    only: Option<PlanId>,
+    seen: u64,
+    watched: BTreeMap<PlanId, Plan>,
+    clock: Clock,
+    clock_set: Instant,
+    sender: Sender<Message>,
+    messages: Receiver<Message>,
+    changed: Arc<AtomicBool>,
+    shown: Option<Instant>,
+}
+
+impl Observer {
+    /// Of this plan; without one, of all that are active.
+    pub fn new(plans: Arc<Plans>, only: Option<PlanId>) -> Result<Self, RunError> {
+        let of_store = |error: StoreError| RunError::Plan(error.into());
+        let (sender, messages) = channel();
+        let changed = Arc::new(AtomicBool::new(false));
+        watch_store(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
+        let seen = plans.latest().map_err(of_store)?;
+        let clock = Clock::new(&plans).map_err(of_store)?;
+        let (watched, clock_set, shown) = (BTreeMap::new(), Instant::now(), None);
+        let mut observer =
+            Self { plans, only, seen, watched, clock, clock_set, sender, messages, changed, shown };
+        observer.begin().map_err(RunError::Plan)?;
+        Ok(observer)
+    }
+
+    fn begin(&mut self) -> Result<(), WriteError> {
+        let ids = match &self.only {
+            Some(only) => vec![only.clone()],
+            None => {
+                let query = Query {
+                    phases: vec![Phase::Active],
+                    sort: Sort::Updated,
+                    limit: PLANS_WATCHED_MAX,
+                    ..Query::default()
+                };
+                self.plans.heads(&query)?.items.into_iter().map(|head| head.id).collect()
+            }
+        };
+        for id in ids {
+            let plan = self.plans.look(&id, Plan::clone)?;
+            self.watched.insert(id, plan);
+        }
+        Ok(())
+    }
+
+    /// By which it can be made to end.
+    pub fn controller(&self) -> Controller {
+        Controller::to(self.sender.clone())
+    }
+
+    /// Tells what happens until somebody says that it is enough, or `until` says of the plan that it is.
+    pub fn observe(
+        &mut self,
+        watcher: &mut dyn Watcher,
+        until: impl Fn(&Plan) -> bool,
+    ) -> Result<(), RunError> {
+        let of_store = |error: StoreError| RunError::Plan(error.into());
+        loop {
+            watcher.pause();
+            self.show(watcher);
+            let over = |only: &PlanId| self.watched.get(only).is_none_or(&until);
+            if self.only.as_ref().is_some_and(over) {
+                return Ok(());
+            }
+            let shown = self.shown.map_or(Duration::ZERO, |at| at.elapsed());
+            match self.messages.recv_timeout(watcher.interval().saturating_sub(shown)) {
+                Ok(Message::Control(_)) => return Ok(()),
+                Ok(_) => {
+                    self.changed.store(false, Ordering::Release);
+                    self.read(watcher).map_err(of_store)?;
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+            if self.clock_set.elapsed() > CLOCK_INTERVAL {
+                self.clock_set = Instant::now();
+                self.clock.set(&self.plans).map_err(of_store)?;
+            }
+        }
+    }
+
+    fn read(&mut self, watcher: &mut dyn Watcher) -> Result<(), StoreError> {
+        loop {
+            let written = self.plans.written_since(self.seen, VERSIONS_MAX)?;
+            for (id, _) in &written.plans {
+                if self.only.as_ref().is_none_or(|only| only == id) {
+                    self.follow(id, watcher)?;
+                }
+            }
+            self.seen = written.up_to;
+            if !written.more {
+                return Ok(());
+            }
+        }
+    }
+
+    fn follow(&mut self, id: &PlanId, watcher: &mut dyn Watcher) -> Result<(), StoreError> {
+        if !self.watched.contains_key(id) {
+            let found =
+                self.plans.look(id, |plan| (plan.state().phase == Phase::Active).then(|| plan.clone()));
+            if let Ok(Some(plan)) = found
+                && self.watched.len() < PLANS_WATCHED_MAX
+            {
+                watcher.told(&Notice::PlanIs { plan: id.clone(), phase: plan.state().phase });
+                self.watched.insert(id.clone(), plan);
+            }
+            return Ok(());
+        }
+        loop {
+            let Some(plan) = self.watched.get_mut(id) else { return Ok(()) };
+            let entries = self.plans.history(id, plan.version(), VERSIONS_MAX)?;
+            for entry in &entries {
+                plan.advance(&entry.events, entry.at);
+                let touched = plan.take_touched();
+                for notice in notices_of(plan, &entry.events, &touched) {
+                    watcher.told(&notice);
+                }
+            }
+            let over = self.only.is_none() && plan.state().phase.is_finished();
+            if entries.len() < VERSIONS_MAX {
+                if over {
+                    self.watched.remove(id);
+                }
+                return Ok(());
+            }
+        }
+    }
+
+    fn show(&mut self, watcher: &mut dyn Watcher) {
+        if self.shown.is_some_and(|at| at.elapsed() < watcher.interval()) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let attempts: Vec<(AttemptKey, Timestamp)> = self
+            .watched
+            .iter()
+            .flat_map(|(id, plan)| {
+                plan.running().map(|task| {
+                    let since = task.state.started_at.unwrap_or(self.clock.now());
+                    (AttemptKey::new(id, &task.spec.id, task.state.attempt), since)
+                })
+            })
+            .collect();
+        let running = attempts.iter().map(|(key, since)| (key, *since)).collect();
+        watcher.look(&View {
+            plans: self.watched.values().collect(),
+            running,
+            now: self.clock.now(),
+            waits: false,
+        });
+    }
+}
+
+/// Something that happened to a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum News {
+    /// Whatever a run is told of.
+    Notice(Notice),
+    /// A person was asked whether it may run.
+    ApprovalRequested,
+    /// A person allowed it.
+    Approved {
+        /// Who.
+        by: Actor,
+        /// Of which version.
+        version: u64,
+    },
+    /// A person did not allow it.
+    Rejected {
+        /// Who.
+        by: Actor,
+        /// Why.
+        reason: String,
+    },
+    /// What machines will run is no longer what was approved.
+    ApprovalVoided,
+}
+
+/// The words of persons about a plan, among its events.
+fn decided(event: &Event) -> Option<News> {
+    Some(match event {
+        Event::ApprovalRequested { .. } => News::ApprovalRequested,
+        Event::PlanApproved { by, version, .. } => News::Approved { by: by.clone(), version: *version },
+        Event::PlanRejected { by, reason } => News::Rejected { by: by.clone(), reason: reason.clone() },
+        Event::ApprovalVoided {} => News::ApprovalVoided,
+        _ => return None,
+    })
+}
+
+/// What happened to a plan after a version.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happened {
+    /// What there is to tell, in the order in which it happened.
+    pub news: Vec<News>,
+    /// The version up to which this is all.
+    pub version: u64,
+    /// Whether there are more versions behind that one.
+    pub more: bool,
+}
+
+/// What happened to a plan after version `since`, of at most a thousand versions.
+pub fn happened_since(plans: &Plans, id: &PlanId, since: u64) -> Result<Happened, WriteError> {
+    // Nothing was before the first version.
+    let since = since.max(1);
+    let entries = plans.history(id, since, VERSIONS_MAX)?;
+    let mut happened = Happened { news: Vec::new(), version: since, more: entries.len() == VERSIONS_MAX };
+    if entries.is_empty() {
+        return Ok(happened);
+    }
+    let mut plan = plans.at_version(id, since)?;
+    for entry in &entries {
+        plan.advance(&entry.events, entry.at);
+        let touched = plan.take_touched();
+        happened.news.extend(entry.events.iter().filter_map(decided));
+        let notices = notices_of(&plan, &entry.events, &touched);
+        happened.news.extend(notices.into_iter().map(News::Notice));
+        happened.version = entry.version;
+    }
+    Ok(happened)
+}

@@ -1,0 +1,62 @@
+//! Ends the processes that a dead run left behind.
+
+use std::fs;
+use std::path::Path;
+
+use waypost_exec::{end_left_behind, liveness_lock as vigil};
+use waypost_store::WORKER_VARIABLE;
+
+/// Ends every process that a dead run had started and that is still there. Returns whether none is left: `runs` holds the
+/// vigils of all runs, and `engines` are the programs that may be asked to end containers.
+pub(crate) fn end_orphans(worker: &str, runs: &Path, engines: &[String]) -> bool {
+    const ROUNDS_MAX: usize = 100;
+    const PAUSE: rustix::event::Timespec = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    let mark = format!("{WORKER_VARIABLE}={worker}");
+    for _ in 0..ROUNDS_MAX {
+        let orphans = marked(&mark);
+        // A container is no child of the program that asked for it, and may keep the vigil.
+        if !end_left_behind(runs, worker, engines) {
+            return false;
+        }
+        if orphans.is_empty() && vigil::is_over(runs, worker) {
+            return true;
+        }
+        for orphan in orphans {
+            kill_and_wait(orphan);
+        }
+        // One that is just being started shows its mark only a moment later.
+        let _waited = rustix::event::poll(&mut [], Some(&PAUSE));
+    }
+    false
+}
+
+/// Processes in whose environment this line stands, but for our own.
+fn marked(mark: &str) -> Vec<rustix::process::Pid> {
+    let Ok(folder) = fs::read_dir("/proc") else { return Vec::new() };
+    let numbers = folder.filter_map(|entry| entry.ok()?.file_name().to_string_lossy().parse::<i32>().ok());
+    let others = numbers.filter(|&number| number != std::process::id() as i32);
+    let is_marked = |number: &i32| {
+        let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|line| line == mark.as_bytes())
+    };
+    others.filter(is_marked).filter_map(rustix::process::Pid::from_raw).collect()
+}
+
+fn kill_and_wait(process: rustix::process::Pid) {
+    use rustix::process::{Signal, getpgid, getpgrp, kill_process, kill_process_group};
+    /// Milliseconds that the system gets to take a killed process away.
+    const WAIT_MILLIS: i64 = 2_000;
+    #[cfg(target_os = "linux")]
+    let watched = rustix::process::pidfd_open(process, rustix::process::PidfdFlags::empty()).ok();
+    // It may be gone already, and that is as good.
+    let _gone = match getpgid(Some(process)) {
+        Ok(group) if group != getpgrp() => kill_process_group(group, Signal::KILL),
+        Ok(_) | Err(_) => kill_process(process, Signal::KILL),
+    };
+    #[cfg(target_os = "linux")]
+    if let Some(watched) = watched {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let patience = Timespec { tv_sec: WAIT_MILLIS / 1_000, tv_nsec: 0 };
+        let _late = poll(&mut [PollFd::new(&watched, PollFlags::IN)], Some(&patience));
+    }
+}

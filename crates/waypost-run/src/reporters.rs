@@ -1,0 +1,271 @@
+//! Who else is told how runs go: files and programs of the configuration. Never keeps a run waiting, and never fails it.
+//!
+//! What they get is what whoever watches a run gets, with the moment: notices hold no inputs, no outputs and no secrets.
+//! Webhooks are not told here: they get the log itself, from a place that is kept ([`Relay`]).
+
+mod program;
+mod webhook;
+mod webhook_outbox;
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use waypost_core::Timestamp;
+
+use crate::scheduler::Notice;
+use waypost_config::Surroundings;
+use waypost_config::{Config, Report, Reporter};
+use waypost_store::WORKER_VARIABLE;
+
+use self::program::{Line, Program};
+pub use self::webhook::payload;
+pub use self::webhook_outbox::{Relay, WEBHOOK_AGE_SECONDS_MAX, reporter_owner};
+
+/// Events that wait for a program; more are left out.
+pub const REPORTS_WAITING_MAX: usize = 1_000;
+/// Bytes of an event; of a larger one only its name, its plan and its task are told.
+pub const REPORT_BYTES_MAX: usize = 32 * 1024;
+/// How long a run that is over waits for the programs that are still told of it.
+pub(crate) const LAST_WORDS: Duration = Duration::from_secs(10);
+/// How long it then takes at most to end a program that is not done.
+pub(crate) const LAST_STOP: Duration = Duration::from_secs(1);
+
+/// All reporters of a run.
+pub(crate) struct Reporters {
+    all: Vec<Active>,
+}
+
+struct Active {
+    name: String,
+    events: Vec<String>,
+    way: Way,
+    failed: u64,
+    why: Option<String>,
+}
+
+enum Way {
+    /// Lines are appended; nothing after the first failure.
+    File(Option<File>),
+    /// A thread hands each event to a program.
+    Program(Line),
+}
+
+impl Reporters {
+    /// Gets all of them ready. One that cannot be is told of at the end.
+    pub(crate) fn begin(config: &Config, around: &Surroundings) -> Self {
+        let begin = |(name, reporter): (&String, &Reporter)| match &reporter.report {
+            Report::Console | Report::Webhook(_) => None,
+            Report::File { path } => {
+                let file = open(&around.workspace, path);
+                let why = file.as_ref().err().cloned();
+                Some(Active::new(name, reporter, Way::File(file.ok()), why))
+            }
+            Report::Command { command, environment, timeout_seconds } => {
+                let mut variables = chosen(&around.variables, environment);
+                // Found and ended with the run's other programs; and nobody who asks from inside of it is a person.
+                variables.insert(WORKER_VARIABLE.to_owned(), around.worker.clone());
+                variables.insert("WAYPOST_ACTOR".to_owned(), format!("worker:reporter-{name}"));
+                let program = Program {
+                    command: command.clone(),
+                    folder: around.workspace.clone(),
+                    variables,
+                    timeout: Duration::from_secs(u64::from(*timeout_seconds)),
+                };
+                Some(match program.listen(REPORTS_WAITING_MAX) {
+                    Ok(line) => Active::new(name, reporter, Way::Program(line), None),
+                    Err(error) => Active::new(name, reporter, Way::File(None), Some(error.to_string())),
+                })
+            }
+        };
+        Self { all: config.reporters.iter().filter_map(begin).collect() }
+    }
+
+    /// Something happened.
+    pub(crate) fn tell(&mut self, at: Timestamp, notice: &Notice) {
+        if self.all.is_empty() {
+            return;
+        }
+        let Ok(mut event) = serde_json::to_value(notice) else { return };
+        if let Some(fields) = event.as_object_mut() {
+            fields.insert("at".to_owned(), json!(at));
+        }
+        let mut line = event.to_string();
+        if line.len() > REPORT_BYTES_MAX {
+            let keep = ["event", "plan", "task", "status", "attempt", "at"];
+            let kept = keep.iter().filter_map(|name| Some((*name, event.get(*name)?)));
+            line = json!(kept.collect::<BTreeMap<&str, &Value>>()).to_string();
+        }
+        for reporter in &mut self.all {
+            if wants(&reporter.events, &event) {
+                reporter.tell(&line);
+            }
+        }
+    }
+
+    /// Waits a while for what is still to be told, and says what could not be.
+    pub(crate) fn finish(&mut self) -> Vec<String> {
+        let until = Instant::now() + LAST_WORDS;
+        let finished = self.all.drain(..).filter_map(|reporter| reporter.finish(until));
+        finished.collect()
+    }
+}
+
+/// Whether a list of events names this one; an empty list names all.
+fn wants(events: &[String], event: &Value) -> bool {
+    events.is_empty() || words(event).iter().any(|word| events.contains(word))
+}
+
+/// Whether a reporter is told of a notice.
+pub fn reports(reporter: &Reporter, notice: &Notice) -> bool {
+    serde_json::to_value(notice).is_ok_and(|event| wants(&reporter.events, &event))
+}
+
+/// The names by which an event can be asked for: its own, and the one that says how a task ended or where a plan stands.
+fn words(event: &Value) -> Vec<String> {
+    let text = |name: &str| event.get(name).and_then(Value::as_str);
+    let mut words: Vec<String> = text("event").map(str::to_owned).into_iter().collect();
+    words.extend(text("status").map(|status| format!("task_{status}")));
+    words.extend(text("phase").map(|phase| format!("plan_{phase}")));
+    words
+}
+
+fn chosen(variables: &BTreeMap<String, String>, names: &[String]) -> BTreeMap<String, String> {
+    names.iter().filter_map(|name| Some((name.clone(), variables.get(name)?.clone()))).collect()
+}
+
+/// Opens a file of the workspace to append to. Links are followed before it is asked whether it lies in the workspace.
+fn open(workspace: &Path, relative: &str) -> Result<File, String> {
+    let unusable = |error: io::Error| format!("{relative:?} cannot be used: {error}");
+    let root = workspace.canonicalize().map_err(unusable)?;
+    let path = root.join(relative);
+    let folder = path.parent().unwrap_or(&root).canonicalize().map_err(unusable)?;
+    let outside = |path: &Path| !path.starts_with(&root);
+    if outside(&folder) || path.is_symlink() && path.canonicalize().map_or(true, |path| outside(&path)) {
+        return Err(format!("{relative:?} leads out of the workspace"));
+    }
+    // A pipe would keep the run waiting for whoever reads it.
+    if path.exists() && !path.is_file() {
+        return Err(format!("{relative:?} is no file"));
+    }
+    OpenOptions::new().append(true).create(true).open(&path).map_err(unusable)
+}
+
+impl Active {
+    fn new(name: &str, reporter: &Reporter, way: Way, why: Option<String>) -> Self {
+        Self { name: name.to_owned(), events: reporter.events.clone(), way, failed: 0, why }
+    }
+
+    fn tell(&mut self, line: &str) {
+        let told = match &mut self.way {
+            Way::File(None) => Err(None),
+            Way::File(Some(file)) => {
+                file.write_all(format!("{line}\n").as_bytes()).map_err(|error| Some(error.to_string()))
+            }
+            Way::Program(Line { events: None, .. }) => Err(None),
+            Way::Program(Line { events: Some(queue), .. }) => {
+                let full = format!("more than {REPORTS_WAITING_MAX} events wait for it");
+                queue.try_send(line.to_owned()).map_err(|_| Some(full))
+            }
+        };
+        if let Err(why) = told {
+            self.failed += 1;
+            self.why = self.why.take().or(why);
+        }
+    }
+
+    /// What could not be told, in words.
+    fn finish(mut self, until: Instant) -> Option<String> {
+        if let Way::Program(Line { events: queue, failures, stop }) = &mut self.way {
+            // Without a sender the thread ends after the last event.
+            drop(queue.take());
+            let mut hear = |why: String| {
+                self.failed += 1;
+                self.why.get_or_insert(why);
+            };
+            loop {
+                match failures.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                    Ok(why) => hear(why),
+                    Err(RecvTimeoutError::Disconnected) => break,
+                    Err(RecvTimeoutError::Timeout) => {
+                        hear("it was not done in time".to_owned());
+                        // The thread ends its program, then itself.
+                        let _gone = stop.send(());
+                        while failures.recv_timeout(LAST_STOP).is_ok() {}
+                        break;
+                    }
+                }
+            }
+        }
+        let why = self.why?;
+        let count = match self.failed {
+            0 => String::new(),
+            1 => " (1 event was not reported)".to_owned(),
+            many => format!(" ({many} events were not reported)"),
+        };
+        Some(format!("reporter {}: {why}{count}", self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use waypost_core::{PlanId, TaskId};
+
+    fn reporting(report: Report) -> (Reporters, PathBuf) {
+        static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("waypost-reports-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let variables = BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]);
+        let (workspace, logs, worker) = (folder.clone(), folder.join("logs"), "w".to_owned());
+        let around = Surroundings { workspace, logs, variables, worker };
+        let mut config = Config::default();
+        config.reporters.insert("r".to_owned(), Reporter { report, events: Vec::new() });
+        (Reporters::begin(&config, &around), folder)
+    }
+
+    fn progressed(length: usize) -> Notice {
+        let (plan, task) = (PlanId::new("p").unwrap(), TaskId::new("t").unwrap());
+        Notice::TaskProgressed { plan, task, progress: "x".repeat(length) }
+    }
+
+    #[test]
+    fn a_large_event_is_told_without_its_words() {
+        let (mut reporters, folder) = reporting(Report::File { path: "log".to_owned() });
+        let at = Timestamp::from_micros(0);
+        for length in [10, REPORT_BYTES_MAX] {
+            reporters.tell(at, &progressed(length));
+        }
+        assert_eq!(reporters.finish(), [""; 0]);
+        let text = std::fs::read_to_string(folder.join("log")).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines[0]["progress"], "xxxxxxxxxx");
+        assert_eq!((&lines[1]["event"], &lines[1]["task"]), (&json!("task_progressed"), &json!("t")));
+        assert!(text.len() < 1_000 && lines[1].get("progress").is_none(), "{text}");
+        let _gone = std::fs::remove_dir_all(folder);
+    }
+
+    #[test]
+    fn events_that_a_slow_program_has_no_room_for_are_left_out_and_the_run_goes_on() {
+        let command = vec!["sleep".to_owned(), "600".to_owned()];
+        let environment = vec!["PATH".to_owned()];
+        let (mut reporters, folder) =
+            reporting(Report::Command { command, environment, timeout_seconds: 600 });
+        let began = Instant::now();
+        // One that it is told, as many as may wait, and one more.
+        for _ in 0..REPORTS_WAITING_MAX + 2 {
+            reporters.tell(Timestamp::from_micros(0), &progressed(1));
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "nobody waits for it");
+        let unreported = reporters.all.remove(0).finish(Instant::now()).unwrap();
+        assert!(unreported.starts_with("reporter r: more than 1000 events wait for it"), "{unreported}");
+        let _gone = std::fs::remove_dir_all(folder);
+    }
+}

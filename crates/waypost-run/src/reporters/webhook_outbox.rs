@@ -1,0 +1,444 @@
+//! Posts the events of the log to webhooks, each from a place that is kept in the store: the log is the outbox, so that what
+//! a process that dies has not sent is sent by the next one.
+//!
+//! One process at a time sends to a reporter, one event after the other in the order of the log; an event that is not taken
+//! holds back those behind it until it is, or is given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use ring::rand::SecureRandom;
+use waypost_store::{
+    Cursor, EventFilter, Held, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
+};
+
+use super::webhook::{Hook, NotTaken};
+use super::{LAST_STOP, LAST_WORDS};
+use crate::runner::Clock;
+use crate::slots::folder_name;
+use waypost_config::Surroundings;
+use waypost_config::{Config, Report, Webhook};
+
+/// Events older than this are given up when they are not taken, however few tries they had.
+pub const WEBHOOK_AGE_SECONDS_MAX: u64 = 7 * 24 * 60 * 60;
+/// Events that are read from the log at a time.
+const EVENTS_PAGE: usize = 100;
+/// How long what was sent may be unknown to the store: after a crash it is sent again, under the same id.
+const KEEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Versions without anything to send after which the place in the log is kept all the same.
+const KEEP_VERSIONS: u64 = 1_000;
+/// Between two looks whether the process that sends has gone.
+const TAKE_OVER: Duration = Duration::from_secs(1);
+/// Between two tries to read a store that fails.
+const STORE_PAUSE: Duration = Duration::from_secs(1);
+/// How long one wait for the store lasts at the most.
+const WATCH_WAIT: Duration = Duration::from_secs(60);
+/// Between two tries of whoever is to end.
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+/// Failures in a row after which whoever is to end leaves the rest to the next process.
+const LAST_TRIES: u32 = 3;
+
+/// Whose subscription keeps the place of a reporter.
+pub fn reporter_owner(name: &str) -> String {
+    format!("reporter:{name}")
+}
+
+enum Message {
+    /// Somebody may have written.
+    Changed,
+    /// Send what is left until this moment, then end.
+    End(Instant),
+}
+
+/// All webhooks of a configuration, while this process lives. Dropping it ends them like [`Relay::finish`].
+pub struct Relay {
+    lines: Vec<Line>,
+}
+
+struct Line {
+    sender: Sender<Message>,
+    /// What could not be sent, in words, when it is over.
+    ended: Receiver<Option<String>>,
+}
+
+impl Relay {
+    /// Begins to send. A reporter that was never there hears of everything after the version `since`.
+    pub fn start(
+        plans: &Arc<Plans>,
+        config: &Config,
+        around: &Surroundings,
+        since: u64,
+    ) -> Result<Self, StoreError> {
+        let mut lines = Vec::new();
+        for (name, reporter) in &config.reporters {
+            let Report::Webhook(webhook) = &reporter.report else { continue };
+            let (sender, messages) = channel();
+            let changed = Arc::new(AtomicBool::new(false));
+            watch(plans, sender.clone(), &changed)?;
+            let sending = Sending {
+                name: name.clone(),
+                plans: Arc::clone(plans),
+                webhook: webhook.clone(),
+                around: around.clone(),
+                filter: EventFilter { kinds: reporter.events.clone(), ..EventFilter::default() },
+                clock: Clock::new(plans)?,
+                messages,
+                changed,
+                end_at: None,
+                given_up: 0,
+            };
+            let (tell, ended) = channel();
+            let work = move || drop(tell.send(sending.run(Cursor::after(since))));
+            spawn(format!("relay-{name}"), work)?;
+            lines.push(Line { sender, ended });
+        }
+        Ok(Self { lines })
+    }
+
+    /// Sends what is left, for ten seconds at the most, and says what could not be sent. That stays in the log for the
+    /// next process.
+    pub fn finish(mut self) -> Vec<String> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let until = Instant::now() + LAST_WORDS;
+        for line in &self.lines {
+            let _over = line.sender.send(Message::End(until));
+        }
+        let heard = self.lines.drain(..).filter_map(|line| {
+            let rest = (until + LAST_STOP).saturating_duration_since(Instant::now());
+            line.ended.recv_timeout(rest).ok().flatten()
+        });
+        heard.collect()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn spawn(name: String, work: impl FnOnce() + Send + 'static) -> Result<(), StoreError> {
+    let thread = std::thread::Builder::new().name(name).spawn(work);
+    thread.map(drop).map_err(|error| StoreError::Database(format!("no thread can be started: {error}")))
+}
+
+/// Says so whenever somebody may have written, once until that was heard.
+fn watch(plans: &Plans, sender: Sender<Message>, changed: &Arc<AtomicBool>) -> Result<(), StoreError> {
+    let mut watch = plans.watch()?;
+    let changed = Arc::downgrade(changed);
+    let look = move || {
+        loop {
+            let written = watch.wait(WATCH_WAIT).unwrap_or(true);
+            let Some(changed) = changed.upgrade() else { return };
+            if written && !changed.swap(true, Ordering::AcqRel) && sender.send(Message::Changed).is_err() {
+                return;
+            }
+        }
+    };
+    spawn("relay-store".to_owned(), look)
+}
+
+/// How a delivery went.
+enum Delivery {
+    Taken,
+    GivenUp(String),
+    /// There is no time left.
+    Left(String),
+}
+
+/// Why nothing is sent any more.
+enum Over {
+    /// It was to end: what could not be sent, in words.
+    Done(Option<String>),
+    /// Another process may be the one that sends.
+    Lost,
+}
+
+/// One reporter's thread.
+struct Sending {
+    name: String,
+    plans: Arc<Plans>,
+    webhook: Webhook,
+    around: Surroundings,
+    filter: EventFilter,
+    clock: Clock,
+    messages: Receiver<Message>,
+    changed: Arc<AtomicBool>,
+    /// When to end, once that is known.
+    end_at: Option<Instant>,
+    given_up: u64,
+}
+
+/// How far a reporter has come, and how far the store knows.
+struct Progress {
+    subscription: Subscription,
+    cursor: Cursor,
+    kept: Cursor,
+    kept_at: Instant,
+    /// Whether anything was sent since.
+    sent: bool,
+}
+
+impl Sending {
+    fn run(mut self, since: Cursor) -> Option<String> {
+        let said = match Hook::new(&self.webhook, &self.around) {
+            Ok(hook) => self.send_all(&hook, since).unwrap_or_else(|error| Some(error.to_string())),
+            Err(why) => Some(format!("{why}; nothing was sent")),
+        };
+        let lost = match self.given_up {
+            0 => None,
+            1 => Some("1 event was given up; `waypost doctor` says more".to_owned()),
+            many => Some(format!("{many} events were given up; `waypost doctor` says more")),
+        };
+        let words: Vec<String> = said.into_iter().chain(lost).collect();
+        (!words.is_empty()).then(|| format!("reporter {}: {}", self.name, words.join("; ")))
+    }
+
+    fn send_all(&mut self, hook: &Hook, since: Cursor) -> Result<Option<String>, SubscriptionError> {
+        loop {
+            let Some(held) = self.alone()? else { return Ok(None) };
+            if let Over::Done(said) = self.send_while_held(hook, since, &*held)? {
+                return Ok(said);
+            }
+        }
+    }
+
+    fn send_while_held(
+        &mut self,
+        hook: &Hook,
+        since: Cursor,
+        held: &dyn Held,
+    ) -> Result<Over, SubscriptionError> {
+        let mut progress = self.take_up(since)?;
+        loop {
+            if !held.holds() {
+                return Ok(self.lose(&mut progress));
+            }
+            self.changed.store(false, Ordering::Release);
+            let page = match self.plans.events(progress.cursor, &self.filter, EVENTS_PAGE) {
+                Ok(page) => page,
+                Err(error) if self.end_at.is_some() => return Err(error.into()),
+                Err(_) => {
+                    self.pause(STORE_PAUSE);
+                    continue;
+                }
+            };
+            for event in &page.events {
+                // Another may be sending by now what this process has read.
+                if !held.holds() {
+                    return Ok(self.lose(&mut progress));
+                }
+                match self.deliver(hook, event) {
+                    Delivery::Taken => (progress.cursor, progress.sent) = (event.cursor(), true),
+                    Delivery::GivenUp(why) => {
+                        self.given_up += 1;
+                        let owner = reporter_owner(&self.name);
+                        let id = &progress.subscription.id;
+                        let kept = self.plans.give_up(&owner, id, event.cursor(), 1, &why)?;
+                        (progress.cursor, progress.kept) = (event.cursor(), kept);
+                    }
+                    Delivery::Left(why) => {
+                        self.keep(&mut progress)?;
+                        let next = "what is left is sent by the next run or worker";
+                        return Ok(Over::Done(Some(format!("{why}; {next}"))));
+                    }
+                }
+                if progress.sent && progress.kept_at.elapsed() > KEEP_INTERVAL {
+                    self.keep(&mut progress)?;
+                }
+            }
+            progress.cursor = progress.cursor.max(page.cursor);
+            self.look_up();
+            if page.more || self.end_at.is_some() && !page.events.is_empty() {
+                continue;
+            }
+            if self.end_at.is_some() {
+                self.keep(&mut progress)?;
+                return Ok(Over::Done(None));
+            }
+            self.rest(&mut progress)?;
+        }
+    }
+
+    /// Waits until this process is the one that sends. Nothing when it is to end before that: then another one sends.
+    fn alone(&mut self) -> Result<Option<Box<dyn Held>>, SubscriptionError> {
+        let name = format!("relay-{}", folder_name(&self.name));
+        loop {
+            match self.plans.store().hold(&name) {
+                Ok(Some(held)) => return Ok(Some(held)),
+                Ok(None) => {}
+                Err(error) if self.end_at.is_some() => return Err(error.into()),
+                // A store that does not answer now may do so later.
+                Err(_) => {}
+            }
+            if self.end_at.is_some() {
+                return Ok(None);
+            }
+            self.pause(TAKE_OVER);
+        }
+    }
+
+    /// The place that was kept, or a new one.
+    fn take_up(&self, since: Cursor) -> Result<Progress, SubscriptionError> {
+        let owner = reporter_owner(&self.name);
+        let known = self.plans.subscriptions(&owner)?.into_iter().next();
+        let subscription = match known {
+            Some(known) => known,
+            None => self.plans.subscribe(&owner, EventFilter::default(), Since::After(since))?,
+        };
+        let cursor = subscription.cursor;
+        Ok(Progress { subscription, cursor, kept: cursor, kept_at: Instant::now(), sent: false })
+    }
+
+    fn keep(&self, progress: &mut Progress) -> Result<(), SubscriptionError> {
+        if progress.cursor > progress.kept {
+            let owner = reporter_owner(&self.name);
+            progress.kept = self.plans.acknowledge(&owner, &progress.subscription.id, progress.cursor)?;
+        }
+        (progress.kept_at, progress.sent) = (Instant::now(), false);
+        Ok(())
+    }
+
+    /// Leaves the rest to whoever sends now. What was sent was sent, whoever did it.
+    fn lose(&self, progress: &mut Progress) -> Over {
+        let _sent_again = self.keep(progress);
+        Over::Lost
+    }
+
+    /// Waits until somebody writes or it is to end, and keeps the place in the log meanwhile.
+    fn rest(&mut self, progress: &mut Progress) -> Result<(), SubscriptionError> {
+        if progress.cursor.sequence >= progress.kept.sequence + KEEP_VERSIONS {
+            self.keep(progress)?;
+        }
+        // The word that somebody has written may have been heard while something else was waited for.
+        if self.changed.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let mut heard = Err(RecvTimeoutError::Timeout);
+        if progress.sent {
+            heard = self.messages.recv_timeout(KEEP_INTERVAL.saturating_sub(progress.kept_at.elapsed()));
+        }
+        let message = match heard {
+            Ok(message) => Some(message),
+            Err(RecvTimeoutError::Disconnected) => None,
+            Err(RecvTimeoutError::Timeout) => {
+                if progress.sent {
+                    self.keep(progress)?;
+                }
+                self.messages.recv().ok()
+            }
+        };
+        self.hear(message);
+        Ok(())
+    }
+
+    fn hear(&mut self, message: Option<Message>) {
+        match message {
+            Some(Message::Changed) => {}
+            Some(Message::End(at)) => self.end_at = Some(at),
+            // Nobody is left who could say when.
+            None => self.end_at = Some(Instant::now()),
+        }
+    }
+
+    /// Lets time pass, and not much of it when it is to end.
+    fn pause(&mut self, span: Duration) {
+        let (begun, was_ending) = (Instant::now(), self.end_at.is_some());
+        while was_ending || self.end_at.is_none() {
+            let until = begun + if was_ending { span.min(LAST_PAUSE) } else { span };
+            let rest = until.saturating_duration_since(Instant::now());
+            if rest.is_zero() {
+                return;
+            }
+            match self.messages.recv_timeout(rest) {
+                Ok(message) => self.hear(Some(message)),
+                Err(RecvTimeoutError::Timeout) => return,
+                Err(RecvTimeoutError::Disconnected) => return self.hear(None),
+            }
+        }
+    }
+
+    fn deliver(&mut self, hook: &Hook, event: &Occurrence) -> Delivery {
+        let title = self.title(event);
+        let (mut tries, mut last_tries) = (0, 0);
+        let mut why = "there was no time left".to_owned();
+        loop {
+            self.look_up();
+            let timeout = Duration::from_secs(self.webhook.timeout_seconds.into());
+            let rest = self.end_at.map(|end| end.saturating_duration_since(Instant::now()));
+            if rest.is_some_and(|rest| rest.is_zero()) || last_tries >= LAST_TRIES {
+                return Delivery::Left(why);
+            }
+            let at_most = rest.map_or(timeout, |rest| rest.min(timeout));
+            let not_taken = match hook.post(event, &title, self.clock.now(), at_most) {
+                Ok(()) => return Delivery::Taken,
+                Err(not_taken) => not_taken,
+            };
+            tries += 1;
+            last_tries += u32::from(self.end_at.is_some());
+            let NotTaken { why: said, wait } = not_taken;
+            why = said;
+            if tries >= self.webhook.attempts || self.is_too_old(event) {
+                return Delivery::GivenUp(format!("event {} of the log: {why}", event.sequence));
+            }
+            let backoff = backoff(&self.webhook, tries);
+            self.pause(wait.unwrap_or_default().max(backoff));
+        }
+    }
+
+    /// Takes note of what was said meanwhile, without waiting.
+    fn look_up(&mut self) {
+        while let Ok(message) = self.messages.try_recv() {
+            self.hear(Some(message));
+        }
+    }
+
+    fn is_too_old(&mut self, event: &Occurrence) -> bool {
+        let micros = self.clock.now().as_micros().saturating_sub(event.at.as_micros());
+        micros > (WEBHOOK_AGE_SECONDS_MAX * 1_000_000) as i64
+    }
+
+    fn title(&self, event: &Occurrence) -> String {
+        let mut title = String::new();
+        let _untitled = self.plans.store().read(&mut |read| {
+            title = read.head(&event.plan)?.map(|head| head.title).unwrap_or_default();
+            Ok(())
+        });
+        title
+    }
+}
+
+/// How long to wait before the next try: doubled each time, and never quite the same for two who failed together.
+fn backoff(webhook: &Webhook, tries: u32) -> Duration {
+    let doubled = u64::from(webhook.backoff_seconds) << (tries - 1).min(32);
+    let seconds = doubled.min(webhook.backoff_seconds_max.into());
+    let mut random = [0];
+    let _even_without = ring::rand::SystemRandom::new().fill(&mut random);
+    // Between a half of it and all of it.
+    Duration::from_millis(seconds * (500 + 500 * u64::from(random[0]) / 255))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waypost_config::Header;
+
+    #[test]
+    fn waits_double_up_to_their_bound_and_differ() {
+        let webhook = Webhook::to(Header::Text("https://example.org".to_owned()));
+        for (tries, seconds) in [(1, 1), (2, 2), (5, 16), (9, 256), (10, 300), (100, 300)] {
+            let most = Duration::from_secs(seconds);
+            for _ in 0..20 {
+                let wait = backoff(&webhook, tries);
+                assert!(wait >= most / 2 && wait <= most, "{wait:?} of {most:?}");
+            }
+        }
+        let none = Webhook { backoff_seconds: 0, ..webhook };
+        assert_eq!(backoff(&none, 7), Duration::ZERO);
+    }
+}

@@ -1,0 +1,673 @@
+//! Which task starts when: a synchronous state machine. No threads, no clock, no files, no store.
+//!
+//! What happened goes in through [`Scheduler::handle`], what to do comes out of [`Scheduler::step`]. It keeps a copy of
+//! each plan that it runs and moves the copy on by its own commands before they are written, so that a finish and the
+//! reservations that follow from it are one write. Until that is durable nothing starts; if it fails, the copy is
+//! replaced by what the store has, and what became of the write is read off that.
+
+mod attempts;
+mod finish;
+mod lookahead;
+mod mates;
+mod pace;
+mod run_event;
+mod select;
+mod shared_plan;
+mod slots;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
+use waypost_store::Entry;
+
+pub(crate) use pace::AHEAD_FEW;
+pub use run_event::Notice;
+pub(crate) use run_event::of as notices_of;
+pub use slots::{SlotKeeper, Unshared};
+use waypost_exec::{AttemptKey, Ending, Force};
+
+use attempts::{Live, Stage};
+use slots::Slots;
+use waypost_config::Config;
+
+/// Commands of tasks that end at once which one write may hold.
+const INSTANT_COMMANDS_MAX: usize = 2_000;
+/// Attempts that a task gets when its worker asks to be tried again and nobody said how often.
+pub const TRY_AGAIN_ATTEMPTS: u32 = 10;
+/// Attempts that a task gets at least when workers that ran it were lost and its author did not say how often.
+pub const LOST_ATTEMPTS_MIN: u32 = 3;
+/// Microseconds that a task waits which another process was in the way of.
+const PARKED_MICROS: i64 = 250_000;
+
+/// How an attempt that is not ours came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Its lease ran out.
+    Expired,
+    /// The process that ran it is known to be dead, and all that it had started.
+    Died,
+}
+
+/// What a person at the run wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// Start nothing new.
+    Drain,
+    /// End what runs, too.
+    Stop,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The plan as the store has it: at the beginning, and after a write that did not go as it was meant.
+    Adopted(Box<Plan>),
+    /// Versions that others wrote.
+    Advanced(PlanId, Vec<Entry>),
+    /// A write is durable, and made this version.
+    Written(PlanId, u64),
+    /// What was possible of a write is durable, and the plan is at this version; the rest was refused.
+    PartlyWritten(PlanId, u64, Vec<Refusal>),
+    /// A write was refused; nothing of it happened.
+    Refused(PlanId, Refusal),
+    /// Nobody knows what became of a write.
+    Unknown(PlanId),
+    /// The work of an attempt of ours has begun; one that stood in line took the slot of this other, whose end follows.
+    Began(AttemptKey, Option<AttemptKey>),
+    /// An attempt of ours has ended.
+    Ended(AttemptKey, Ending),
+    /// An attempt of ours says how far it is.
+    Progressed(AttemptKey, String),
+    /// An attempt of somebody else is over.
+    Gone(AttemptKey, Loss),
+    /// An attempt of ours has lost its lease: it is somebody else's.
+    Lost(AttemptKey),
+    /// What a person at the run wants.
+    Control(Control),
+}
+
+/// What to do.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Write these commands as one version, then say how it went.
+    Write(PlanId, Vec<Command>),
+    /// Write those of these commands that are possible as one version, then say how it went.
+    WritePossible(PlanId, Vec<Command>),
+    /// Read the versions of the plan that the copy has not seen, then hand them in.
+    CatchUp(PlanId),
+    /// Read the plan from the store, then hand it in.
+    Read(PlanId),
+    /// Put an attempt in line that is durably queued: it begins when one of its queue ends, or when it is started.
+    Prepare(AttemptKey),
+    /// Start the work of an attempt that is durably queued.
+    Start(AttemptKey),
+    /// End the work of an attempt.
+    Stop(AttemptKey, Force),
+    /// Tell whoever watches.
+    Tell(Notice),
+}
+
+/// What is left to do for a scheduler that has nothing to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Something runs, is being written or will be tried again.
+    Busy,
+    /// People or workers elsewhere will go on.
+    Waiting,
+    /// Nothing more will happen here.
+    Over,
+}
+
+/// How a run goes on after a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterFailure {
+    /// What does not depend on it goes on.
+    #[default]
+    KeepGoing,
+    /// Nothing new starts.
+    FailFast,
+}
+
+/// Which tasks a run takes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Takes {
+    /// Only those of these executors; nothing: of all.
+    pub executors: Option<BTreeSet<String>>,
+    /// Whether tasks that the configuration does not allow are left to workers with another one. Otherwise they fail.
+    pub leaves_unknown: bool,
+    /// Whether only what this run itself does is told of.
+    pub tells_own_only: bool,
+}
+
+/// How a run differs from one that has its queues to itself and takes whatever it finds.
+#[derive(Debug)]
+pub struct Bounds {
+    /// Programs of all queues that it may have at the same time.
+    pub jobs: Option<u32>,
+    /// Which tasks it takes.
+    pub takes: Takes,
+    /// Who keeps the slots of queues.
+    pub keeper: Box<dyn SlotKeeper>,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { jobs: None, takes: Takes::default(), keeper: Box::new(Unshared) }
+    }
+}
+
+/// A write that was handed out and not answered yet.
+#[derive(Debug, Default)]
+struct Pending {
+    /// Of a shared plan: the version that the write left the plan at, once that is known.
+    written: Option<u64>,
+    starts: Vec<AttemptKey>,
+    finishes: Vec<(AttemptKey, Live)>,
+    notices: Vec<Notice>,
+}
+
+/// A plan that is being run.
+#[derive(Debug)]
+struct Followed {
+    plan: Plan,
+    /// The name of its queue, for all its attempts.
+    queue: Arc<str>,
+    pending: Option<Pending>,
+    /// The copy cannot be trusted: it has to be read again.
+    stale: bool,
+    /// Asked for, and not come yet.
+    reading: bool,
+    /// Until when it is written as a plan that others write too.
+    shared_until: Option<Timestamp>,
+    gone: Vec<(AttemptKey, Loss)>,
+    /// Tasks that another process is in the way of, until when they are not tried.
+    parked: BTreeMap<TaskId, Timestamp>,
+    /// Tasks that wait for locks, since when.
+    lock_waits: BTreeMap<TaskId, Timestamp>,
+    /// When it last got to start something, in starts of all plans.
+    served: u64,
+    /// How many attempts of it this run has.
+    in_progress: u32,
+}
+
+/// The state machine.
+#[derive(Debug)]
+pub struct Scheduler {
+    config: Arc<Config>,
+    worker: String,
+    by: Actor,
+    after_failure: AfterFailure,
+    plans: BTreeMap<PlanId, Followed>,
+    live: BTreeMap<AttemptKey, Live>,
+    locks: LockTable,
+    /// The one task that newcomers may not overtake: two could wait for each other.
+    reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
+    slots: Slots,
+    takes: Takes,
+    mates: mates::Mates,
+    /// Attempts that are durably queued and get the next free slot of their queue, in their order.
+    waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
+    pace: pace::Pace,
+    draining: bool,
+    stopping: bool,
+    /// Whether something has happened after which attempts may have to end.
+    look_at_live: bool,
+    /// When the next of them has to end by its time.
+    live_wake_at: Option<Timestamp>,
+    served: u64,
+    wake_at: Option<Timestamp>,
+    /// Whether something that has ended waits until then for more to be written with it.
+    lingers: bool,
+    told: Vec<Action>,
+}
+
+/// The name under which a task holds locks.
+fn holder(plan: &PlanId, task: &TaskId) -> String {
+    format!("{plan}/{task}")
+}
+
+impl Scheduler {
+    /// For a run that writes as `worker`.
+    pub fn new(config: Arc<Config>, worker: impl Into<String>, after_failure: AfterFailure) -> Self {
+        Self::bounded(config, worker, after_failure, Bounds::default())
+    }
+
+    /// The same within bounds.
+    pub fn bounded(
+        config: Arc<Config>,
+        worker: impl Into<String>,
+        after_failure: AfterFailure,
+        bounds: Bounds,
+    ) -> Self {
+        let worker = worker.into();
+        let Bounds { jobs, takes, keeper } = bounds;
+        Self {
+            by: Actor::worker(worker.clone()),
+            config,
+            worker,
+            after_failure,
+            plans: BTreeMap::new(),
+            live: BTreeMap::new(),
+            locks: LockTable::default(),
+            reserved: None,
+            slots: Slots::new(keeper, jobs),
+            takes,
+            mates: mates::Mates::default(),
+            waiting: BTreeMap::new(),
+            pace: pace::Pace::default(),
+            draining: false,
+            stopping: false,
+            look_at_live: true,
+            live_wake_at: None,
+            served: 0,
+            wake_at: None,
+            lingers: false,
+            told: Vec::new(),
+        }
+    }
+
+    /// Who asks for what it writes.
+    pub fn actor(&self) -> &Actor {
+        &self.by
+    }
+
+    /// The plan as it is once everything that was handed out is written.
+    pub fn plan(&self, id: &PlanId) -> Option<&Plan> {
+        self.plans.get(id).map(|followed| &followed.plan)
+    }
+
+    /// Whether a write of this plan was handed out and not answered.
+    pub fn is_writing(&self, id: &PlanId) -> bool {
+        self.plans.get(id).is_some_and(|followed| followed.pending.is_some())
+    }
+
+    /// Attempts that run here now, and since when.
+    pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
+        let running = self.live.iter().filter(|(_, live)| live.stage == Stage::Running);
+        running.filter_map(|(key, live)| Some((key, live.started_at?)))
+    }
+
+    /// Attempts that this run has queued and not written as ended: those whose leases are to be kept.
+    pub fn held(&self) -> impl Iterator<Item = &AttemptKey> {
+        self.live.iter().filter(|(_, live)| live.stage != Stage::Reserving).map(|(key, _)| key)
+    }
+
+    /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
+    pub fn slots_besides(&self, id: &PlanId) -> Option<(String, u32)> {
+        let followed = self.plans.get(id)?;
+        let queue = Config::queue_name(&followed.plan.spec().queue).to_owned();
+        let asked = followed.pending.as_ref().map_or(0, |pending| {
+            let has_slot = |key: &&AttemptKey| self.live.get(*key).is_some_and(|live| live.has_slot);
+            pending.starts.iter().filter(has_slot).count() as u32
+        });
+        let own = self.slots.used(&queue).saturating_sub(asked);
+        Some((queue, own))
+    }
+
+    /// When it wants to be asked again although nothing happens.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.wake_at
+    }
+
+    /// Whether nothing is to be done until then, unless few are left that wait for a slot.
+    pub fn lingers(&self) -> bool {
+        self.lingers
+    }
+
+    /// Takes in what happened.
+    pub fn handle(&mut self, now: Timestamp, input: Input) {
+        match &input {
+            // The plan is as it was foreseen, and whoever ends ends by itself.
+            Input::Written(..) | Input::Began(..) | Input::Ended(..) | Input::Progressed(..) => {}
+            Input::Adopted(_)
+            | Input::Advanced(..)
+            | Input::Refused(..)
+            | Input::PartlyWritten(..)
+            | Input::Unknown(_)
+            | Input::Gone(..)
+            | Input::Lost(_)
+            | Input::Control(_) => self.look_at_live = true,
+        }
+        match input {
+            Input::Adopted(plan) => self.adopt(now, *plan),
+            Input::Advanced(id, entries) => self.advance(now, &id, &entries),
+            Input::Written(id, version) => self.written(now, &id, version),
+            Input::PartlyWritten(id, version, refusals) => {
+                self.partly_written(now, &id, version, &refusals);
+            }
+            Input::Refused(id, refusal) => self.refused(now, &id, &refusal),
+            Input::Unknown(id) => {
+                if let Some(followed) = self.plans.get_mut(&id) {
+                    followed.stale = true;
+                }
+            }
+            Input::Ended(key, ending) => self.ended(now, &key, ending),
+            Input::Began(key, predecessor) => self.began(now, &key, predecessor.as_ref()),
+            Input::Progressed(key, progress) => {
+                if let Some(live) = self.live.get_mut(&key) {
+                    live.progress = Some(progress);
+                }
+            }
+            Input::Gone(key, loss) => {
+                if let Some(followed) = self.plans.get_mut(&key.plan)
+                    && !self.live.contains_key(&key)
+                    && !followed.gone.iter().any(|(known, _)| *known == key)
+                {
+                    followed.gone.push((key, loss));
+                }
+            }
+            Input::Lost(key) => {
+                if let Some(live) = self.live.get_mut(&key) {
+                    live.lost = true;
+                }
+            }
+            Input::Control(Control::Drain) => self.draining = true,
+            Input::Control(Control::Stop) => (self.draining, self.stopping) = (true, true),
+        }
+    }
+
+    /// Takes a plan as the store has it, and reads off it what became of a write that nobody answered.
+    fn adopt(&mut self, now: Timestamp, plan: Plan) {
+        let id = plan.id().clone();
+        let mut plan = plan;
+        plan.take_touched();
+        let known = self.plans.remove(&id);
+        let (pending, gone, parked, lock_waits, served, shared_until) = match known {
+            Some(known) => {
+                let Followed { pending, gone, parked, lock_waits, served, shared_until, .. } = known;
+                (pending, gone, parked, lock_waits, served, shared_until)
+            }
+            None => (None, Vec::new(), BTreeMap::new(), BTreeMap::new(), 0, None),
+        };
+        let mut followed = Followed {
+            queue: Config::queue_name(&plan.spec().queue).into(),
+            plan,
+            pending: None,
+            stale: false,
+            reading: false,
+            shared_until,
+            gone,
+            parked,
+            lock_waits,
+            served,
+            in_progress: 0,
+        };
+        if self.mates.are_there(now) {
+            // Who wrote other plans will write this one, too.
+            followed.share(now);
+        }
+        self.plans.insert(id.clone(), followed);
+        self.resolve(now, &id, pending.unwrap_or_default());
+    }
+
+    fn written(&mut self, now: Timestamp, id: &PlanId, version: u64) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        if version != followed.plan.version() {
+            // Somebody wrote in between: the commands were decided on a plan that this copy has not seen.
+            followed.stale = true;
+            followed.share(now);
+            let notices = followed.pending.as_mut().map(|pending| std::mem::take(&mut pending.notices));
+            self.told.extend(notices.into_iter().flatten().map(Action::Tell));
+            return;
+        }
+        let Some(pending) = followed.pending.take() else { return };
+        // First what others wait for, then what they are told.
+        for key in pending.starts {
+            self.begin_or_wait(now, key);
+        }
+        self.told.extend(pending.notices.into_iter().map(Action::Tell));
+    }
+
+    /// What was refused did not happen; the copy is read again, and the task that is in the way is left aside for a while.
+    fn refused(&mut self, now: Timestamp, id: &PlanId, refusal: &Refusal) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        followed.stale = true;
+        let task = match refusal {
+            Refusal::LockHeld { task, .. }
+            | Refusal::Blocked { task, .. }
+            | Refusal::AlreadyRunning { task, .. }
+            | Refusal::AwaitsCheck { task, .. }
+            | Refusal::AwaitsAnswer { task, .. }
+            | Refusal::WrongStatus { task, .. } => Some(task),
+            _ => None,
+        };
+        // Somebody else is at work: from now on a refusal does not cost the whole plan.
+        followed.share(now);
+        if let Refusal::QueueFull { queue, .. } = refusal {
+            self.slots.was_refused(queue);
+        }
+        if let Some(task) = task.and_then(|task| TaskId::new(task.as_str()).ok()) {
+            let until = Timestamp::from_micros(now.as_micros() + PARKED_MICROS);
+            followed.parked.insert(task, until);
+        }
+    }
+
+    /// Gives back all that an attempt held.
+    fn forget(&mut self, key: &AttemptKey) {
+        let Some(live) = self.live.remove(key) else { return };
+        self.release(key, &live);
+    }
+
+    fn release(&mut self, key: &AttemptKey, live: &Live) {
+        self.release_locks(key, &live.locks);
+        if live.has_slot {
+            self.slots.give(&live.queue);
+        }
+        if let Some(followed) = self.plans.get_mut(&key.plan) {
+            followed.in_progress = followed.in_progress.saturating_sub(1);
+        }
+    }
+
+    fn release_locks(&mut self, key: &AttemptKey, locks: &[waypost_core::Lock]) {
+        if !locks.is_empty() {
+            self.locks.release(&holder(&key.plan, &key.task), locks);
+        }
+    }
+
+    /// What to do now. At most one write of each plan is on its way at a time.
+    pub fn step(&mut self, now: Timestamp) -> Vec<Action> {
+        let mut actions = std::mem::take(&mut self.told);
+        (self.wake_at, self.lingers) = (None, false);
+        self.slots.ask_again();
+        self.stop_what_must_end(now, &mut actions);
+        self.fill_slots(now);
+        let ids: Vec<PlanId> = self.plans.keys().cloned().collect();
+        let mut writes: BTreeMap<PlanId, Draft> = BTreeMap::new();
+        for id in &ids {
+            let Some(followed) = self.plans.get_mut(id) else { continue };
+            if followed.stale {
+                if !followed.reading {
+                    followed.reading = true;
+                    actions.push(Action::Read(id.clone()));
+                }
+                continue;
+            }
+            if followed.pending.as_ref().is_some_and(|pending| pending.written.is_some()) {
+                actions.push(Action::CatchUp(id.clone()));
+                continue;
+            }
+            let shared = followed.is_shared(now);
+            if followed.pending.is_none() && !self.may_linger(now, id) {
+                let mut draft = Draft { shared, ..Draft::default() };
+                self.write_what_ended(now, id, &mut draft);
+                writes.insert(id.clone(), draft);
+            }
+        }
+        if writes.values().any(|draft| draft.events.iter().any(is_failure)) {
+            self.draining |= self.after_failure == AfterFailure::FailFast;
+        }
+        if !self.draining {
+            self.choose_starts(now, &mut writes);
+        }
+        for (id, mut draft) in writes {
+            self.record_starts(now, &id, &mut draft);
+            let Some(followed) = self.plans.get_mut(&id) else { continue };
+            if draft.commands.is_empty() {
+                continue;
+            }
+            if draft.shared {
+                let Draft { commands, starts, finishes, .. } = draft;
+                followed.pending = Some(Pending { starts, finishes, ..Pending::default() });
+                actions.push(Action::WritePossible(id, commands));
+                continue;
+            }
+            followed.plan.seal(now.max(followed.plan.state().updated_at.unwrap_or(now)));
+            let touched = followed.plan.take_touched();
+            let notices = run_event::of(&followed.plan, &draft.events, &touched);
+            let Draft { starts, finishes, .. } = draft;
+            followed.pending = Some(Pending { starts, finishes, notices, written: None });
+            actions.push(Action::Write(id, draft.commands));
+        }
+        self.slots.give_back_unused();
+        actions.append(&mut self.told);
+        actions
+    }
+
+    /// Decides a command on the copy and moves it on. Returns whether it was accepted.
+    fn apply(&mut self, now: Timestamp, id: &PlanId, command: Command, draft: &mut Draft) -> bool {
+        let Some(followed) = self.plans.get_mut(id) else { return false };
+        let at = now.max(followed.plan.state().updated_at.unwrap_or(now));
+        match followed.plan.decide(&self.by, at, &command) {
+            Ok(_) if draft.shared => {
+                draft.commands.push(command);
+                true
+            }
+            Ok(events) => {
+                for event in &events {
+                    followed.plan.evolve(event, at);
+                }
+                draft.events.extend(events);
+                draft.commands.push(command);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// What is left to do, for whoever wonders whether to go on waiting.
+    pub fn rest(&self) -> Rest {
+        let busy = |followed: &Followed| followed.pending.is_some() || followed.stale;
+        if !self.live.is_empty() || self.plans.values().any(busy) {
+            return Rest::Busy;
+        }
+        if self.draining {
+            return Rest::Over;
+        }
+        let mut rest = Rest::Over;
+        for followed in self.plans.values() {
+            match followed.plan.state().phase {
+                Phase::Completed | Phase::Failed | Phase::Cancelled => continue,
+                Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Rest::Waiting,
+                Phase::Active => {}
+            }
+            if followed.plan.in_progress().next().is_some() || followed.plan.asking().next().is_some() {
+                rest = Rest::Waiting;
+            }
+            let is_active = followed.plan.state().phase == Phase::Active;
+            for task in followed.plan.ready() {
+                match self.whose(task) {
+                    // Whoever it is for will find it on the list.
+                    Whose::Others => {}
+                    Whose::APersons => rest = Rest::Waiting,
+                    Whose::Ours if is_active => return Rest::Busy,
+                    Whose::Ours => {}
+                }
+            }
+        }
+        rest
+    }
+
+    fn whose(&self, task: &Task) -> Whose {
+        Whose::of(&self.config, &self.takes, task)
+    }
+
+    /// Whether a plan is worth following: something could be started here, or runs and may be lost.
+    pub fn wants(&self, plan: &Plan) -> bool {
+        let is_ours = |task: &Task| self.whose(task) == Whose::Ours;
+        let (state, runs) = (plan.state(), plan.in_progress().next().is_some());
+        state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
+    }
+
+    /// Whether machines elsewhere work on tasks of the plans that are followed.
+    pub fn others_work(&self) -> bool {
+        let by_machine = |task: &Task| task.spec.work.is_some() && self.whose(task) != Whose::APersons;
+        let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
+        active.flat_map(|followed| followed.plan.in_progress()).any(by_machine)
+    }
+
+    /// The plans that are followed.
+    pub fn followed(&self) -> impl Iterator<Item = &PlanId> {
+        self.plans.keys()
+    }
+
+    /// Whether nothing of a plan runs here or is on its way, so that it can be let go.
+    pub fn is_idle(&self, id: &PlanId) -> bool {
+        let rests =
+            |followed: &Followed| followed.pending.is_none() && !followed.stale && followed.gone.is_empty();
+        self.plans.get(id).is_some_and(rests) && !self.live.keys().any(|key| key.plan == *id)
+    }
+
+    /// Lets a plan go of which nothing runs here.
+    pub fn let_go(&mut self, id: &PlanId) {
+        if self.is_idle(id) {
+            self.plans.remove(id);
+        }
+    }
+}
+
+/// Who a ready task is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    APersons,
+    Others,
+}
+
+impl Whose {
+    fn of(config: &Config, takes: &Takes, task: &Task) -> Self {
+        if let (Some(_), Some(check)) = (task.state.reported(), &task.spec.check) {
+            let unknown = waypost_config::resolve_check(config, check).is_err();
+            let left = unknown && takes.leaves_unknown || !takes.executor(&check.executor);
+            return if left { Self::Others } else { Self::Ours };
+        }
+        let Some(work) = &task.spec.work else { return Self::Others };
+        match waypost_config::resolve(config, work) {
+            Ok(waypost_config::Means::Human) => Self::APersons,
+            _ if !takes.executor(&work.executor) => Self::Others,
+            Err(_) if takes.leaves_unknown => Self::Others,
+            Ok(_) | Err(_) => Self::Ours,
+        }
+    }
+}
+
+impl Takes {
+    fn executor(&self, name: &str) -> bool {
+        self.executors.as_ref().is_none_or(|executors| executors.contains(name))
+    }
+}
+
+/// A write that is being put together.
+#[derive(Debug, Default)]
+struct Draft {
+    commands: Vec<Command>,
+    events: Vec<Event>,
+    starts: Vec<AttemptKey>,
+    finishes: Vec<(AttemptKey, Live)>,
+    /// Others write the plan too: nothing is decided here, and the copy stays as it is.
+    shared: bool,
+    /// The starts of a shared plan have been chosen: what they lead to is seen only later.
+    chosen: bool,
+}
+
+/// Whether a task has failed for good.
+fn is_failure(event: &Event) -> bool {
+    matches!(event, Event::TaskFailed { again_at: None, .. })
+}
+
+fn earlier(a: Option<Timestamp>, b: Option<Timestamp>) -> Option<Timestamp> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}

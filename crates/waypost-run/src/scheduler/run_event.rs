@@ -1,0 +1,197 @@
+//! What is told to whoever watches a run, once it is durable. Its JSON is what `run --json` streams.
+
+use serde::Serialize;
+use waypost_core::{Actor, Event, Evidence, Phase, Plan, PlanId, Status, TaskId, Timestamp, Touched};
+
+/// Something that happened in a run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Notice {
+    /// An attempt began.
+    TaskStarted {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The number of the start.
+        attempt: u32,
+        /// When.
+        at: Option<Timestamp>,
+    },
+    /// An attempt failed, and there will be another.
+    TaskWillRetry {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The attempt that failed.
+        attempt: u32,
+        /// Why.
+        error: String,
+        /// Not before this moment.
+        again_at: Timestamp,
+        /// What its check has found, if that is why.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
+    },
+    /// A task said how far it is.
+    TaskProgressed {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// How far.
+        progress: String,
+    },
+    /// Somebody said that a task is done; its check has yet to pass.
+    TaskReported {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// Who said so.
+        by: Actor,
+    },
+    /// An attempt was given back undone.
+    TaskReleased {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// A task asks a person, and waits.
+    QuestionAsked {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// What it asks.
+        question: String,
+        /// The answers that are possible; none: any text.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        choices: Vec<String>,
+    },
+    /// A person has answered.
+    QuestionAnswered {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// The answer.
+        answer: String,
+        /// Who gave it.
+        by: Actor,
+    },
+    /// A task ended for good.
+    TaskEnded {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: TaskId,
+        /// How.
+        status: Status,
+        /// The attempt that it ended with; 0: it was never started.
+        attempt: u32,
+        /// How long that attempt took.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        seconds: Option<f64>,
+        /// Why, where there is anything to say.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        why: Option<String>,
+        /// What its check has found.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<Box<Evidence>>,
+    },
+    /// The plan came into another phase.
+    PlanIs {
+        /// The plan.
+        plan: PlanId,
+        /// Which.
+        phase: Phase,
+    },
+}
+
+/// What a version is told as, given the plan after it.
+pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice> {
+    let id = || plan.id().clone();
+    let mut notices = Vec::new();
+    for event in events {
+        match event {
+            Event::TaskFailed { task, error, again_at: Some(again_at), evidence } => {
+                let attempt = plan.task(task.as_str()).map_or(0, |task| task.state.attempt);
+                let (task, error, again_at) = (task.clone(), error.clone(), *again_at);
+                let evidence = evidence.clone();
+                notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at, evidence });
+            }
+            Event::TaskStarted { task, attempt, started_at: at @ Some(_), .. } => {
+                let (task, attempt) = (task.clone(), *attempt);
+                notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: *at });
+            }
+            Event::TaskReported { task, by, .. } => {
+                notices.push(Notice::TaskReported { plan: id(), task: task.clone(), by: by.clone() });
+            }
+            Event::TaskReleased { task, reason } => {
+                notices.push(Notice::TaskReleased { plan: id(), task: task.clone(), reason: reason.clone() });
+            }
+            Event::QuestionAsked { task, question } => notices.push(Notice::QuestionAsked {
+                plan: id(),
+                task: task.clone(),
+                question: question.text.clone(),
+                choices: question.choices.clone(),
+            }),
+            Event::QuestionAnswered { task, answer, by } => {
+                let (task, answer, by) = (task.clone(), answer.clone(), by.clone());
+                notices.push(Notice::QuestionAnswered { plan: id(), task, answer, by });
+            }
+            Event::TaskProgressed { task, progress } => {
+                notices.push(Notice::TaskProgressed {
+                    plan: id(),
+                    task: task.clone(),
+                    progress: progress.clone(),
+                });
+            }
+            Event::PlanActivated {}
+            | Event::PlanPaused { .. }
+            | Event::PlanResumed { .. }
+            | Event::ApprovalVoided {} => {
+                notices.push(Notice::PlanIs { plan: id(), phase: plan.state().phase });
+            }
+            _ => {}
+        }
+    }
+    for task in &touched.finished {
+        let Some(found) = plan.task(task.as_str()) else { continue };
+        // A group ends with its children, who have been told of.
+        if !plan.children(task.as_str()).is_empty() {
+            continue;
+        }
+        let state = &found.state;
+        let seconds = match (state.status, state.started_at, state.finished_at) {
+            (Status::Done | Status::Failed | Status::Cancelled, Some(from), Some(to)) => {
+                Some((to.as_micros() - from.as_micros()).max(0) as f64 / 1e6)
+            }
+            _ => None,
+        };
+        let why = match state.status {
+            Status::Failed | Status::Skipped | Status::Cancelled => state.why(),
+            Status::Pending | Status::Running | Status::Done => None,
+        };
+        let (task, status, attempt) = (task.clone(), state.status, state.attempt);
+        let evidence = state.evidence().cloned().map(Box::new);
+        notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
+    }
+    for (task, attempt) in &touched.started {
+        // A queued one starts later, with an event of its own.
+        if let Some(at) = plan.task(task.as_str()).and_then(|task| task.state.started_at) {
+            let (task, attempt) = (task.clone(), *attempt);
+            notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: Some(at) });
+        }
+    }
+    let phase = plan.state().phase;
+    if phase.is_finished() && !touched.finished.is_empty() {
+        notices.push(Notice::PlanIs { plan: id(), phase });
+    }
+    notices
+}

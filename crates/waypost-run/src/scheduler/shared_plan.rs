@@ -1,0 +1,198 @@
+//! Plans that other workers write at the same time. The copy of such a plan is not moved on before a write: the store
+//! decides and writes those commands that are still possible, and the copy follows by the versions that it has not seen. So nobody
+//! reads a whole plan again because another was faster.
+
+use std::sync::Arc;
+
+use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
+use waypost_store::Entry;
+
+use super::attempts as live;
+use super::mates::{Part, SHARED_SECONDS};
+use super::{
+    Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, PARKED_MICROS, Scheduler, holder, is_failure,
+    run_event as notice,
+};
+use waypost_config::Config;
+use waypost_exec::AttemptKey;
+
+/// Ready tasks of its own part, and of the parts of others, that a worker takes into account for one write.
+const SHARED_READY_MAX: usize = 512;
+/// Ready tasks of a shared plan that are looked at for one write.
+const SHARED_LOOKED_MAX: usize = 16 * SHARED_READY_MAX;
+/// Tasks that end at once which a worker tries even if they are of the parts of others.
+const SHARED_INSTANTS_MIN: usize = 32;
+
+/// The ready tasks of a plan in the order in which a worker tries them.
+pub(super) struct Offer<'a> {
+    pub(super) tasks: std::iter::Peekable<Box<dyn Iterator<Item = &'a Task> + 'a>>,
+    /// How many that end at once one write may hold.
+    pub(super) instants_max: usize,
+}
+
+impl Followed {
+    /// The name of its queue as the plan says it now.
+    pub(super) fn queue(&mut self) -> Arc<str> {
+        let name = Config::queue_name(&self.plan.spec().queue);
+        if *self.queue != *name {
+            self.queue = name.into();
+        }
+        Arc::clone(&self.queue)
+    }
+
+    /// Another worker has written the plan.
+    pub(super) fn share(&mut self, now: Timestamp) {
+        self.shared_until = Some(now.plus_seconds(SHARED_SECONDS));
+    }
+
+    pub(super) fn is_shared(&self, now: Timestamp) -> bool {
+        self.shared_until.is_some_and(|until| now < until)
+    }
+
+    /// The ready tasks in the order in which this worker tries them. Among tasks of the same urgency, workers that share a
+    /// plan begin with different parts, so that they do not all want the same ones; what others have not come to is taken
+    /// after one's own.
+    pub(super) fn ready<'a>(
+        &'a self,
+        now: Timestamp,
+        part: Part,
+        is_ours: impl Fn(&Task) -> bool,
+    ) -> Offer<'a> {
+        let offer = |tasks: Box<dyn Iterator<Item = &'a Task> + 'a>, instants_max: usize| Offer {
+            tasks: tasks.peekable(),
+            instants_max,
+        };
+        if !self.is_shared(now) {
+            return offer(Box::new(self.plan.ready()), INSTANT_COMMANDS_MAX / 2);
+        }
+        let (mut own, mut looked) = (0, 0);
+        // By urgency, the most urgent first: tasks of the own part, and those of others.
+        let mut found: Vec<(i32, Vec<&Task>, Vec<&Task>)> = Vec::new();
+        for task in self.plan.ready().filter(|task| is_ours(task)) {
+            if own == SHARED_READY_MAX || looked == SHARED_LOOKED_MAX {
+                break;
+            }
+            let priority = task.spec.priority;
+            if found.last().is_none_or(|(known, ..)| *known != priority) {
+                found.push((priority, Vec::new(), Vec::new()));
+            }
+            let Some((_, mine, others)) = found.last_mut() else { break };
+            // Those that wait for their time are only asked when that is.
+            let counts = usize::from(self.waits_until(now, task).is_none());
+            looked += counts;
+            if part.has(&task.spec.id) {
+                own += counts;
+                mine.push(task);
+            } else if others.len() < SHARED_READY_MAX {
+                others.push(task);
+            }
+        }
+        let tasks = found.into_iter().flat_map(move |(_, mine, mut others)| {
+            if !others.is_empty() {
+                let count = others.len();
+                others.rotate_left(part.place as usize * count / part.of as usize);
+            }
+            mine.into_iter().chain(others)
+        });
+        offer(Box::new(tasks), own.clamp(SHARED_INSTANTS_MIN, SHARED_READY_MAX))
+    }
+
+    /// Until when a ready task is not tried, if it is not tried now.
+    pub(super) fn waits_until(&self, now: Timestamp, task: &Task) -> Option<Timestamp> {
+        let until = [task.state.not_before, self.parked.get(&task.spec.id).copied()];
+        until.into_iter().flatten().filter(|&until| until > now).max()
+    }
+}
+
+impl Scheduler {
+    /// Moves the copy on by versions that others, or this run, have written.
+    pub(super) fn advance(&mut self, now: Timestamp, id: &PlanId, entries: &[Entry]) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        let foreign = |entry: &&Entry| entry.actor.kind == ActorKind::Worker && entry.actor != self.by;
+        for entry in entries.iter().filter(foreign) {
+            self.mates.see(now, &entry.actor.name);
+            followed.share(now);
+        }
+        let waits_for = followed.pending.as_ref().map(|pending| pending.written);
+        if followed.stale || waits_for == Some(None) {
+            followed.stale = true;
+            return;
+        }
+        let mut failed = false;
+        for entry in entries {
+            match entry.version.cmp(&(followed.plan.version() + 1)) {
+                std::cmp::Ordering::Less => {}
+                std::cmp::Ordering::Equal => {
+                    followed.plan.advance(&entry.events, entry.at);
+                    let touched = followed.plan.take_touched();
+                    if entry.actor == self.by || !self.takes.tells_own_only {
+                        let notices = notice::of(&followed.plan, &entry.events, &touched);
+                        self.told.extend(notices.into_iter().map(Action::Tell));
+                    }
+                    failed |= entry.events.iter().any(is_failure);
+                }
+                std::cmp::Ordering::Greater => followed.stale = true,
+            }
+        }
+        self.draining |= failed && self.after_failure == AfterFailure::FailFast;
+        self.settle_pending(now, id);
+    }
+
+    /// A write of a shared plan is durable as far as it was possible, and the plan is at this version.
+    pub(super) fn partly_written(&mut self, now: Timestamp, id: &PlanId, version: u64, refusals: &[Refusal]) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        for refusal in refusals {
+            if let Refusal::LockHeld { task, .. } = refusal
+                && let Ok(task) = TaskId::new(task.as_str())
+            {
+                followed.parked.insert(task, Timestamp::from_micros(now.as_micros() + PARKED_MICROS));
+            }
+            if let Refusal::QueueFull { queue, .. } = refusal {
+                // As long as the store says how many start, it is asked about each of them.
+                followed.share(now);
+                self.slots.was_refused(queue);
+            }
+        }
+        if let Some(pending) = &mut followed.pending {
+            pending.written = Some(version);
+        }
+        self.settle_pending(now, id);
+    }
+
+    /// Once the copy has come to where a write left the plan, reads off it what became of that.
+    fn settle_pending(&mut self, now: Timestamp, id: &PlanId) {
+        let Some(followed) = self.plans.get_mut(id) else { return };
+        let there = |written: Option<u64>| written.is_some_and(|version| followed.plan.version() >= version);
+        if followed.pending.as_ref().is_some_and(|pending| there(pending.written))
+            && let Some(pending) = followed.pending.take()
+        {
+            self.resolve(now, id, pending);
+        }
+    }
+
+    /// What of a write has happened, as the plan tells: reservations that stand begin, and ends that do not stand are written again.
+    pub(super) fn resolve(&mut self, now: Timestamp, id: &PlanId, pending: super::Pending) {
+        let worker = self.worker.clone();
+        let is_ours = |plan: Option<&Plan>, key: &AttemptKey| {
+            plan.is_some_and(|plan| live::is_in_progress(plan, key, Some(&worker)))
+        };
+        for key in pending.starts {
+            if is_ours(self.plan(id), &key) {
+                self.begin_or_wait(now, key);
+            } else {
+                self.forget(&key);
+            }
+        }
+        for (key, live) in pending.finishes {
+            if is_ours(self.plan(id), &key) {
+                // Nothing of the write happened, its starts included, so the locks are free for whoever had them.
+                let _same_as_before = self.locks.acquire(&holder(&key.plan, &key.task), &live.locks);
+                self.live.insert(key, live);
+            }
+        }
+        let in_progress = self.live.keys().filter(|key| key.plan == *id).count() as u32;
+        if let Some(followed) = self.plans.get_mut(id) {
+            followed.in_progress = in_progress;
+        }
+    }
+}

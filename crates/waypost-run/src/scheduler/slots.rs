@@ -1,0 +1,163 @@
+//! Slots of queues: how many programs of a queue run at the same time, counted over all runs that share it.
+//!
+//! Whoever keeps the slots knows what other runs have; this counts what this run has of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+/// Keeps the slots of queues for all runs that share them. Never waits.
+pub trait SlotKeeper: Debug + Send {
+    /// Takes one more slot of a queue that has so many in all. `false`: others have them.
+    fn take(&mut self, queue: &str, concurrency: u32) -> bool;
+    /// Gives one back.
+    fn give(&mut self, queue: &str);
+    /// Whether another run waits that has none, and this one has had its turn.
+    fn is_wanted(&mut self, queue: &str) -> bool;
+    /// Whether it is the write of a start that takes a slot, and may be refused one. Then nothing is queued ahead of a slot.
+    fn counts_starts(&self) -> bool {
+        false
+    }
+    /// The write of a start was refused a slot of this queue.
+    fn was_refused(&mut self, _queue: &str) {}
+}
+
+/// Slots that no other run wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unshared;
+
+impl SlotKeeper for Unshared {
+    fn take(&mut self, _: &str, _: u32) -> bool {
+        true
+    }
+    fn give(&mut self, _: &str) {}
+    fn is_wanted(&mut self, _: &str) -> bool {
+        false
+    }
+}
+
+/// What this run has of one queue.
+#[derive(Debug, Default)]
+struct Share {
+    /// Slots that programs have now.
+    used: u32,
+    /// Slots that were taken; one whose program has ended serves the next.
+    held: u32,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    keeper: Box<dyn SlotKeeper>,
+    /// Programs of all queues that this run may have at the same time.
+    jobs: Option<u32>,
+    queues: BTreeMap<String, Share>,
+    /// Queues of which nothing more is to be had for now.
+    denied: BTreeSet<String>,
+    /// Queues of which another run waits for a slot: it gets the next one that nothing here takes over.
+    wanted: BTreeSet<String>,
+}
+
+impl Slots {
+    pub(super) fn new(keeper: Box<dyn SlotKeeper>, jobs: Option<u32>) -> Self {
+        Self { keeper, jobs, queues: BTreeMap::new(), denied: BTreeSet::new(), wanted: BTreeSet::new() }
+    }
+
+    /// Others may have given back what they had.
+    pub(super) fn ask_again(&mut self) {
+        self.denied.clear();
+    }
+
+    /// Takes a slot of a queue that has so many, if one is to be had.
+    pub(super) fn take(&mut self, queue: &str, concurrency: u32) -> bool {
+        let used: u32 = self.queues.values().map(|share| share.used).sum();
+        if self.denied.contains(queue) || self.jobs.is_some_and(|jobs| used >= jobs) {
+            return false;
+        }
+        if !self.queues.contains_key(queue) {
+            self.queues.insert(queue.to_owned(), Share::default());
+        }
+        let Some(share) = self.queues.get_mut(queue).filter(|share| share.used < concurrency) else {
+            return false;
+        };
+        let taken = if share.held == share.used {
+            let taken = self.keeper.take(queue, concurrency);
+            share.held += u32::from(taken);
+            taken
+        } else if self.keeper.is_wanted(queue) {
+            self.keeper.give(queue);
+            share.held -= 1;
+            false
+        } else {
+            true
+        };
+        if taken {
+            share.used += 1;
+        } else {
+            self.denied.insert(queue.to_owned());
+        }
+        taken
+    }
+
+    /// The store has refused a slot that was thought to be free.
+    pub(super) fn was_refused(&mut self, queue: &str) {
+        self.keeper.was_refused(queue);
+    }
+
+    /// Whether the write of a start takes its slot.
+    pub(super) fn counts_starts(&self) -> bool {
+        self.keeper.counts_starts()
+    }
+
+    /// How many programs of this run have slots of a queue.
+    pub(super) fn used(&self, queue: &str) -> u32 {
+        self.queues.get(queue).map_or(0, |share| share.used)
+    }
+
+    /// A program has ended, or does not start after all.
+    pub(super) fn give(&mut self, queue: &str) {
+        let Some(share) = self.queues.get_mut(queue) else { return };
+        share.used = share.used.saturating_sub(1);
+        if self.wanted.remove(queue) && share.held > share.used {
+            share.held -= 1;
+            self.keeper.give(queue);
+            self.denied.insert(queue.to_owned());
+        }
+        // Where the store counts, the next start has to ask again.
+        if self.keeper.counts_starts() && share.held > share.used {
+            share.held -= 1;
+            self.keeper.give(queue);
+        }
+    }
+
+    /// A program has begun in the slot of one that ended: nothing new is to stand in line when another run waits.
+    pub(super) fn passed_on(&mut self, queue: &str) {
+        if !self.wanted.contains(queue) && self.keeper.is_wanted(queue) {
+            self.wanted.insert(queue.to_owned());
+        }
+    }
+
+    /// Whether another run waits for slots of the queue.
+    pub(super) fn are_wanted(&self, queue: &str) -> bool {
+        self.wanted.contains(queue)
+    }
+
+    /// A program has begun that nobody gave a slot to: it counts all the same.
+    pub(super) fn take_anyway(&mut self, queue: &str) {
+        let share = self.queues.entry(queue.to_owned()).or_default();
+        share.used += 1;
+    }
+
+    /// Whether programs of this run have slots of the queue.
+    pub(super) fn has_any(&self, queue: &str) -> bool {
+        self.queues.get(queue).is_some_and(|share| share.used > 0)
+    }
+
+    /// Gives back what nothing of this run wants now.
+    pub(super) fn give_back_unused(&mut self) {
+        for (queue, share) in &mut self.queues {
+            while share.held > share.used {
+                share.held -= 1;
+                self.keeper.give(queue);
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! The real loop and real programs over a store that fails, before and after its commits, and whose clock jumps.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_core::{Actor, Command, Draft, Phase, Plan, PlanId, Timestamp};
+use waypost_run::{AfterFailure, Control, Notice, RunError, Runner, View, Watcher};
+use waypost_store::worker_name;
+use waypost_store::{MemoryStore, NewPlan, Plans, Store, StoreError, WriteRequest};
+use waypost_testkit::{Dice, plan_of};
+
+use crate::world::job;
+use crate::wrapped::{Moment, Wrapped};
+
+/// Plans that are run over a store that fails at random.
+const SEEDS: u64 = 32;
+/// Of them at the same time: they mostly wait for the store to recover.
+const THREADS: u64 = 8;
+/// Of a hundred calls of the store so many fail.
+const FAULTS_PERCENT: u64 = 8;
+
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("waypost-faulty-{}-{number}", std::process::id()));
+        fs::create_dir_all(root.join("work")).unwrap();
+        Self(root)
+    }
+
+    fn runner(&self, plans: &Arc<Plans>, line: &str, id: &PlanId) -> Result<Runner, RunError> {
+        let line = serde_json::to_string(line).unwrap();
+        let text = format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n");
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text };
+        let around = Surroundings {
+            workspace: self.0.join("work"),
+            logs: self.0.join("logs"),
+            variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
+            worker: worker_name(),
+        };
+        let config = Arc::new(Config::load(&[layer], []).unwrap());
+        Runner::new(Arc::clone(plans), config, around, AfterFailure::KeepGoing, vec![id.clone()])
+    }
+
+    fn journal(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.0.join("work/journal")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn create(plans: &Plans, draft: Draft) -> PlanId {
+    let by = Actor::person("ada");
+    let id = plans
+        .create(NewPlan { id: None, by: by.clone(), draft, approval_required: None })
+        .map(|made| made.plan)
+        .unwrap();
+    let (plan, commands) = (id.clone(), vec![Command::Activate]);
+    plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None }).unwrap();
+    id
+}
+
+#[derive(Default)]
+struct Ended(BTreeMap<String, u32>);
+
+impl Watcher for Ended {
+    fn told(&mut self, notice: &Notice) {
+        if let Notice::TaskEnded { task, .. } = notice {
+            *self.0.entry(task.to_string()).or_default() += 1;
+        }
+    }
+    fn asked_to_end(&mut self, _: Control) {}
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+/// A diamond of three layers with a lock that half of them want.
+fn draft(dice: &mut Dice) -> Draft {
+    let names: Vec<String> = (0..9).map(|number| format!("t{number}")).collect();
+    plan_of((0..9usize).map(|number| {
+        let before: Vec<&str> = (0..3)
+            .filter(|_| number >= 3 && dice.chance(60))
+            .map(|place| names[(number / 3 - 1) * 3 + place].as_str())
+            .collect();
+        job(&names[number], &before, if dice.chance(50) { &["x"] } else { &[] })
+    }))
+}
+
+fn runs_over_faults(seed: u64) {
+    let place = Place::new();
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let mut dice = Dice::new(seed);
+    let id = create(&Plans::new(Arc::clone(&inner)), draft(&mut dice));
+    let counts = Arc::new(Mutex::new(BTreeMap::<String, u32>::new()));
+    let (faults, dice) = (Arc::clone(&counts), Mutex::new(dice));
+    let store = Wrapped::with_faults(inner, move |moment| {
+        if dice.lock().unwrap().chance(FAULTS_PERCENT) {
+            *faults.lock().unwrap().entry(format!("{moment:?}")).or_default() += 1;
+            return Err(StoreError::Database(format!("fault at {moment:?}")));
+        }
+        Ok(())
+    });
+    let plans = Arc::new(Plans::new(store));
+    // What fails before anything has begun is said, and can simply be asked again.
+    let line = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
+    let mut runner = (0..20).find_map(|_| place.runner(&plans, line, &id).ok()).unwrap();
+    let mut ended = Ended::default();
+    runner.run(&mut ended).unwrap();
+    let plan = (0..20).find_map(|_| plans.look(&id, Plan::clone).ok()).unwrap();
+    assert_eq!(plan.state().phase, Phase::Completed, "seed {seed}");
+    let mut journal = place.journal();
+    journal.sort();
+    let once: Vec<String> = (0..9).map(|number| format!("t{number} 1")).collect();
+    assert_eq!(journal, once, "seed {seed}: each task is done once, whatever the store did: {counts:?}");
+    assert!(ended.0.values().all(|&times| times == 1), "seed {seed}: {:?}", ended.0);
+    FAULTS.fetch_add(counts.lock().unwrap().values().sum(), Ordering::Relaxed);
+}
+
+static FAULTS: AtomicU32 = AtomicU32::new(0);
+
+#[test]
+fn every_task_is_done_exactly_once_although_the_store_fails_before_and_after_its_commits() {
+    let said = std::env::var("WAYPOST_SEED").ok().and_then(|text| text.parse::<u64>().ok());
+    if let Some(seed) = said {
+        return runs_over_faults(seed);
+    }
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || (thread..SEEDS).step_by(THREADS as usize).for_each(runs_over_faults));
+        }
+    });
+    let faults = FAULTS.load(Ordering::Relaxed);
+    assert!(u64::from(faults) > SEEDS, "hardly anything failed: {faults}");
+}
+
+#[test]
+fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
+    let place = Place::new();
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let id = create(&Plans::new(Arc::clone(&inner)), plan_of([job("a", &[], &[]), job("b", &[], &[])]));
+    let broken = Arc::new(AtomicBool::new(false));
+    let is_broken = Arc::clone(&broken);
+    let store = Wrapped::with_faults(Arc::clone(&inner), move |moment: Moment| {
+        if is_broken.load(Ordering::Relaxed) {
+            return Err(StoreError::Database(format!("fault at {moment:?}")));
+        }
+        Ok(())
+    });
+    let plans = Arc::new(Plans::new(store));
+    let mut runner = place.runner(&plans, "echo $$ >> journal; sleep 600", &id).unwrap();
+    // Broken as soon as both programs run.
+    struct Break(Arc<AtomicBool>, PathBuf);
+    impl Watcher for Break {
+        fn told(&mut self, _: &Notice) {}
+        fn asked_to_end(&mut self, _: Control) {}
+        fn look(&mut self, _: &View<'_>) {
+            let text = fs::read_to_string(&self.1).unwrap_or_default();
+            self.0.fetch_or(text.lines().count() == 2, Ordering::Relaxed);
+        }
+        fn interval(&self) -> Duration {
+            Duration::from_millis(10)
+        }
+    }
+    let began = Instant::now();
+    let answer = runner.run(&mut Break(broken, place.0.join("work/journal")));
+    assert!(matches!(answer, Err(RunError::Store(_))), "{answer:?}");
+    assert!(began.elapsed() < Duration::from_secs(60));
+    let programs = place.journal();
+    assert_eq!(programs.len(), 2);
+    let lives = |program: &String| {
+        let stat = fs::read_to_string(format!("/proc/{program}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    };
+    // They were killed; the system may need a moment to say so.
+    let until = Instant::now() + Duration::from_secs(30);
+    while programs.iter().any(lives) {
+        assert!(Instant::now() < until, "a program outlives its run");
+        std::thread::yield_now();
+    }
+    // Nothing was lost: the plan says that they run, and another run will take them over.
+    let plan = Plans::new(inner).look(&id, Plan::clone).unwrap();
+    assert_eq!(plan.counts().in_progress(), 2);
+}
+
+#[test]
+fn a_clock_that_jumps_keeps_nobody_from_the_end() {
+    let place = Place::new();
+    let inner: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let base = 1_800_000_000_000_000;
+    let (calls, dice) = (AtomicI64::new(0), Mutex::new(Dice::new(5)));
+    // A little later at each look, and now and then an hour away, forwards or back.
+    let store = Wrapped::with_clock(inner, move || {
+        let hour = [0, 3_600_000_000, -3_600_000_000];
+        let jump = *dice.lock().unwrap().pick(&hour);
+        Timestamp::from_micros(base + 1_000 * calls.fetch_add(1, Ordering::Relaxed) + jump)
+    });
+    let plans = Arc::new(Plans::new(store));
+    let id = create(&plans, draft(&mut Dice::new(9)));
+    let line = "echo \"$WAYPOST_TASK $WAYPOST_ATTEMPT\" >> journal";
+    place.runner(&plans, line, &id).unwrap().run(&mut Ended::default()).unwrap();
+    let plan = plans.look(&id, Plan::clone).unwrap();
+    assert_eq!(plan.state().phase, Phase::Completed);
+    assert_eq!(place.journal().len(), 9);
+}

@@ -1,0 +1,360 @@
+//! Several workers on one store that machines share: SQLite, which here says of itself that it reaches beyond one machine. Each
+//! worker has its own connection, its own folder of logs and its own name, as if it ran elsewhere.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use waypost_config::{Config, Layer, Origin, Surroundings};
+use waypost_core::{Actor, Command, Phase, PlanId, Retry, TaskId};
+use waypost_run::{
+    AfterFailure, Control, Controller, Follow, Notice, Options, Patience, Remark, RunError, Runner, Takes,
+    View, Watcher,
+};
+use waypost_service::why;
+use waypost_store::{
+    Durability, NewPlan, Plans, Reach, Read, SqliteStore, Store, StoreError, Worker, WorkerKind, WriteRequest,
+};
+use waypost_store::{FoundLog, find_log};
+use waypost_testkit::{id, plan_of};
+
+use crate::world::job;
+use crate::wrapped::{Moment, Wrapped};
+
+/// How long a test waits for workers before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Place {
+    root: PathBuf,
+    /// Whether the store is away.
+    away: Arc<AtomicBool>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _gone = fs::remove_dir_all(&self.root);
+    }
+}
+
+impl Place {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let root = std::env::temp_dir().join(format!("waypost-machines-{}-{number}", std::process::id()));
+        fs::create_dir_all(root.join("work")).unwrap();
+        Self { root, away: Arc::default() }
+    }
+
+    /// The store as another machine sees it.
+    fn plans(&self) -> Arc<Plans> {
+        let path = self.root.join("shared.db");
+        let inner: Arc<dyn Store> = Arc::new(SqliteStore::open(&path, Durability::Relaxed).unwrap());
+        let away = Arc::clone(&self.away);
+        let fault = move |moment: Moment| match moment {
+            Moment::Append | Moment::Commit | Moment::Read if away.load(Ordering::Acquire) => {
+                Err(StoreError::Database("the server is gone".to_owned()))
+            }
+            Moment::Append | Moment::Commit | Moment::Read | Moment::Answer => Ok(()),
+        };
+        let reach = Some(Reach::Machines);
+        Arc::new(Plans::new(Arc::new(Wrapped { inner, fault: Box::new(fault), clock: None, reach })))
+    }
+
+    fn around(&self, name: &str) -> Surroundings {
+        Surroundings {
+            workspace: self.root.join("work"),
+            logs: self.root.join(name).join("logs"),
+            variables: BTreeMap::from([("PATH".to_owned(), "/usr/local/bin:/usr/bin:/bin".to_owned())]),
+            worker: format!("{name}:1:1.1"),
+        }
+    }
+
+    fn worker(&self, name: &str, config: &str, patience: Patience) -> Runner {
+        let layer = Layer { origin: Origin::User, name: "test".to_owned(), text: config.to_owned() };
+        let options = Options {
+            follow: Follow::Queues(vec!["default".to_owned()]),
+            after_failure: AfterFailure::KeepGoing,
+            jobs: None,
+            takes: Takes { leaves_unknown: true, tells_own_only: true, ..Takes::default() },
+            patience,
+        };
+        let config = Arc::new(Config::load(&[layer], []).unwrap());
+        Runner::with(self.plans(), config, self.around(name), options).unwrap()
+    }
+
+    fn noted(&self) -> Vec<String> {
+        let text = fs::read_to_string(self.root.join("work/noted")).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+}
+
+fn config(concurrency: u32, line: &str, more: &str) -> String {
+    let line = serde_json::to_string(line).unwrap();
+    format!(
+        "[queues.default]\nconcurrency = {concurrency}\n[executors.run]\nkind = \"process\"\nshell = true\n\
+         command = [{line}]\n{more}"
+    )
+}
+
+fn submit(plans: &Plans, name: &str, tasks: usize) -> PlanId {
+    let by = Actor::person("ada");
+    let draft = plan_of((0..tasks).map(|number| job(&format!("t{number}"), &[], &[])));
+    let plan = PlanId::new(name).unwrap();
+    let new = NewPlan { id: Some(plan.clone()), by: by.clone(), draft, approval_required: None };
+    plans.create(new).unwrap();
+    let request = WriteRequest {
+        plan: plan.clone(),
+        by,
+        commands: vec![Command::Activate],
+        known_version: None,
+        lease_seconds: None,
+    };
+    plans.write(request).unwrap();
+    plan
+}
+
+#[derive(Clone, Default)]
+struct Heard {
+    remarks: Arc<Mutex<Vec<Remark>>>,
+    started: Arc<AtomicU32>,
+}
+
+impl Watcher for Heard {
+    fn told(&mut self, notice: &Notice) {
+        if let Notice::TaskStarted { .. } = notice {
+            self.started.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+    fn asked_to_end(&mut self, _: Control) {}
+    fn remarked(&mut self, remark: &Remark) {
+        self.remarks.lock().unwrap().push(remark.clone());
+    }
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < PATIENCE, "{what} does not come about");
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+type Ended = std::thread::JoinHandle<Result<(), RunError>>;
+
+/// Runs a worker in a thread of its own.
+fn begin(mut runner: Runner) -> (Ended, Controller, Heard) {
+    let (controller, heard) = (runner.controller(), Heard::default());
+    let mut watcher = heard.clone();
+    let thread = std::thread::spawn(move || runner.run(&mut watcher).map(drop));
+    (thread, controller, heard)
+}
+
+#[test]
+fn a_queues_bound_holds_for_workers_that_share_nothing_but_the_store() {
+    let place = Place::new();
+    let note = |what: &str| format!("echo \"{what} $(date +%s%N)\" >> noted");
+    let text = config(2, &format!("{}; sleep 0.02; {}", note("start"), note("end")), "");
+    let plans = place.plans();
+    let all = [submit(&plans, "p", 40), submit(&plans, "q", 20)];
+    let workers: Vec<_> = ["mill", "barn", "shed"]
+        .map(|name| begin(place.worker(name, &text, Patience::UntilIdle)))
+        .into_iter()
+        .collect();
+    let mut starts = Vec::new();
+    for (thread, _, heard) in workers {
+        thread.join().unwrap().unwrap();
+        starts.push(heard.started.load(Ordering::Acquire));
+    }
+    for plan in &all {
+        assert_eq!(plans.look(plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+    }
+    let mut spans: Vec<(u128, i32)> = Vec::new();
+    for line in place.noted() {
+        let (what, at) = line.split_once(' ').unwrap();
+        spans.push((at.parse().unwrap(), if what == "start" { 1 } else { -1 }));
+    }
+    spans.sort_unstable();
+    assert_eq!(spans.len(), 2 * 60, "every task ran once");
+    let (mut now, mut most) = (0, 0);
+    for (_, change) in spans {
+        now += change;
+        most = most.max(now);
+    }
+    assert_eq!(most, 2, "two run at the same time, and never more");
+    let (rest, _) = plans.workers(None, 10).unwrap();
+    assert_eq!(rest.total, 0, "whoever ended has said farewell");
+    assert_eq!(starts.iter().sum::<u32>(), 60, "{starts:?}");
+}
+
+#[test]
+fn a_worker_without_any_slot_gets_one_although_another_has_work_for_all_of_them() {
+    let place = Place::new();
+    let plans = place.plans();
+    let text = config(1, "sleep 0.05", "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
+    submit(&plans, "long", 400);
+    let (first, stop_first, _) = begin(place.worker("mill", &text, Patience::UntilAsked));
+    until("the first worker's start", || !plans.leases_of("mill:1:1.1", 1).unwrap().is_empty());
+    let (second, stop_second, _) = begin(place.worker("barn", &text, Patience::UntilAsked));
+    until("the second worker's start", || !plans.leases_of("barn:1:1.1", 1).unwrap().is_empty());
+    let left = plans.look(&PlanId::new("long").unwrap(), |plan| plan.counts().ready).unwrap();
+    assert!(left > 0, "it had to wait for the end of all");
+    stop_first.say(Control::Stop);
+    stop_second.say(Control::Stop);
+    first.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+}
+
+#[test]
+fn a_worker_that_finds_its_queue_full_says_so_and_why_names_it() {
+    let place = Place::new();
+    let plans = place.plans();
+    let plan = submit(&plans, "p", 2);
+    let text =
+        config(1, "while [ ! -e go ]; do sleep 0.02; done", "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
+    let (first, _, _) = begin(place.worker("mill", &text, Patience::UntilIdle));
+    until("the first start", || plans.look(&plan, |plan| plan.counts().running).unwrap() == 1);
+    let (second, _, heard) = begin(place.worker("barn", &text, Patience::UntilIdle));
+    let waits = |worker: &Worker| worker.name.starts_with("barn") && worker.waits_for == ["default"];
+    until("the wait", || plans.workers(None, 10).unwrap().0.items.iter().any(waits));
+    let ready = plans.look(&plan, |plan| plan.ready().next().map(|task| task.spec.id.clone())).unwrap();
+    let told = why(&plans, &plan, &ready.unwrap()).unwrap();
+    let queue = told.reasons.iter().find(|reason| reason.kind == "queue").unwrap();
+    assert!(queue.words.contains("a slot of queue default: 1 are taken"), "{}", queue.words);
+    assert_eq!(heard.started.load(Ordering::Acquire), 0);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    first.join().unwrap().unwrap();
+    second.join().unwrap().unwrap();
+    assert_eq!(plans.look(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+}
+
+#[test]
+fn the_log_of_an_attempt_can_be_read_on_another_machine_while_it_runs_and_afterwards() {
+    let place = Place::new();
+    let plans = place.plans();
+    let plan = submit(&plans, "p", 1);
+    let line = "echo begun >&2; while [ ! -e go ]; do sleep 0.02; done; echo over >&2";
+    let text = config(1, line, "[lease]\nseconds = 6\nheartbeat_seconds = 1\n");
+    let (thread, _, _) = begin(place.worker("mill", &text, Patience::UntilIdle));
+    let elsewhere = place.root.join("elsewhere");
+    let first: TaskId = id("t0");
+    let copy = || match find_log(&plans, &elsewhere, (&plan, &first, 1), None, 1_000).unwrap() {
+        FoundLog::Copy(copy) => Some(*copy),
+        FoundLog::Nothing { .. } => None,
+        FoundLog::File { .. } => panic!("no file is there"),
+    };
+    until("a copy of what was written so far", || copy().is_some());
+    let so_far = copy().unwrap();
+    assert_eq!((so_far.ended, so_far.worker.as_str()), (false, "mill:1:1.1"));
+    assert!(so_far.text == "begun\n", "{so_far:?}");
+    fs::write(place.root.join("work/go"), "").unwrap();
+    thread.join().unwrap().unwrap();
+    let whole = copy().unwrap();
+    assert!(whole.ended && whole.text.ends_with("over\n"), "{whole:?}");
+    assert_eq!(whole.bytes, whole.text.len() as u64);
+    let logs = place.around("mill").logs;
+    let file = find_log(&plans, &logs, (&plan, &first, 1), None, 1_000).unwrap();
+    assert_eq!(
+        file,
+        FoundLog::File { text: whole.text, bytes: whole.bytes },
+        "where the file is, it is read"
+    );
+    let nothing = find_log(&plans, &elsewhere, (&plan, &first, 2), Some("mill:1:1.1"), 1_000).unwrap();
+    assert_eq!(nothing, FoundLog::Nothing { elsewhere: Some("mill:1:1.1".to_owned()) });
+}
+
+#[test]
+fn a_worker_outlives_a_store_that_is_away_and_reports_what_ended_meanwhile() {
+    let place = Place::new();
+    let plans = place.plans();
+    let plan = submit(&plans, "p", 3);
+    let text = config(1, "echo ran >> noted; while [ ! -e go ]; do sleep 0.02; done", "");
+    let (thread, _, heard) = begin(place.worker("mill", &text, Patience::UntilIdle));
+    until("the first program", || place.noted().len() == 1);
+    place.away.store(true, Ordering::Release);
+    fs::write(place.root.join("work/go"), "").unwrap();
+    let is_away = |remark: &Remark| matches!(remark, Remark::StoreAway { .. });
+    until("a word about the store", || heard.remarks.lock().unwrap().iter().any(is_away));
+    // Longer than a run on its own machine would try.
+    let began = Instant::now();
+    until("a while", || began.elapsed() > Duration::from_secs(7));
+    assert!(!thread.is_finished(), "it gave up");
+    assert_eq!(place.noted().len(), 1, "nothing starts whose start cannot be written");
+    place.away.store(false, Ordering::Release);
+    thread.join().unwrap().unwrap();
+    assert_eq!(plans.look(&plan, |plan| plan.state().phase).unwrap(), Phase::Completed);
+    assert_eq!(place.noted().len(), 3, "what had ended was not done again");
+    let remarks = heard.remarks.lock().unwrap();
+    assert!(remarks.iter().any(|remark| matches!(remark, Remark::StoreBack { .. })), "{remarks:?}");
+    assert_eq!(remarks.iter().filter(|remark| is_away(remark)).count(), 1, "it is said once: {remarks:?}");
+}
+
+#[test]
+fn what_ended_while_the_store_was_away_for_longer_than_its_lease_is_dropped_if_another_has_it() {
+    let place = Place::new();
+    let plans = place.plans();
+    let plan = submit(&plans, "p", 1);
+    let lease = "[lease]\nseconds = 2\nheartbeat_seconds = 1\n";
+    let text = config(1, "echo $WAYPOST_ATTEMPT >> noted; while [ ! -e go ]; do sleep 0.02; done", lease);
+    let (thread, _, heard) = begin(place.worker("mill", &text, Patience::UntilAsked));
+    until("the first program", || place.noted().len() == 1);
+    place.away.store(true, Ordering::Release);
+    // Another worker, which reaches the store, finds the lease over and has the task done.
+    let direct =
+        Plans::new(Arc::new(SqliteStore::open(&place.root.join("shared.db"), Durability::Relaxed).unwrap()));
+    let by = |who: &str, command: Command| WriteRequest {
+        plan: plan.clone(),
+        by: Actor::worker(who),
+        commands: vec![command],
+        known_version: None,
+        lease_seconds: Some(600),
+    };
+    until("the end of the lease", || {
+        let mut over = false;
+        let look = &mut |read: &mut dyn Read| {
+            let now = read.now();
+            over = !read.leases(Some(now), 1)?.is_empty();
+            Ok(())
+        };
+        direct.store().read(look).unwrap();
+        over
+    });
+    let retry = Some(Retry { attempts: 9, backoff_seconds: 0, backoff_seconds_max: 0 });
+    direct.write(by("barn:1:1.1", Command::LoseTask { task: id("t0"), attempt: 1, retry })).unwrap();
+    let start = Command::StartTask { task: id("t0"), worker: "barn:1:1.1".to_owned() };
+    direct.write(by("barn:1:1.1", start)).unwrap();
+    place.away.store(false, Ordering::Release);
+    let is_lost = |remark: &Remark| matches!(remark, Remark::LeaseLost { key } if key.attempt == 1);
+    until("a word about the lease", || heard.remarks.lock().unwrap().iter().any(is_lost));
+    let state = plans.look(&plan, |plan| plan.task("t0").unwrap().state.clone()).unwrap();
+    assert_eq!((state.attempt, state.worker.as_deref()), (2, Some("barn:1:1.1")));
+    assert!(!thread.is_finished(), "it goes on as a worker");
+    assert!(plans.drain("mill:1:1.1").unwrap());
+    thread.join().unwrap().unwrap();
+    assert_eq!(place.noted(), ["1"]);
+}
+
+#[test]
+fn a_worker_says_who_it_is_and_what_it_can_do() {
+    let place = Place::new();
+    let plans = place.plans();
+    let runner = place.worker("mill", &config(3, "true", ""), Patience::UntilIdle);
+    let (page, now) = plans.workers(None, 10).unwrap();
+    let [worker] = page.items.as_slice() else { panic!("{page:?}") };
+    assert_eq!((worker.name.as_str(), worker.kind), ("mill:1:1.1", WorkerKind::Worker));
+    assert_eq!(
+        (&worker.queues, &worker.executors),
+        (&vec!["default".to_owned()], &["human", "noop", "run"].map(str::to_owned).to_vec())
+    );
+    assert_eq!(worker.version, env!("CARGO_PKG_VERSION"));
+    assert!(worker.seen <= now && now < worker.until);
+    let (thread, _, _) = begin(runner);
+    thread.join().unwrap().unwrap();
+    assert_eq!(plans.workers(None, 10).unwrap().0.total, 0);
+}

@@ -1,0 +1,24 @@
+//! Plans that are run: the configuration, the scheduler as data in and data out, simulations with faults, real processes.
+
+#![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
+
+mod agents;
+#[path = "../../../waypost-core/tests/it/committed.rs"]
+mod committed;
+mod containers;
+mod evidence;
+mod faulty_store;
+mod http;
+mod kubernetes;
+mod machines;
+mod processes;
+mod scheduler;
+mod server;
+mod several;
+mod shapes;
+mod simulation;
+mod strangers;
+mod webhooks;
+mod world;
+#[path = "../../../waypost-store/tests/it/wrapped.rs"]
+mod wrapped;

@@ -1,0 +1,143 @@
+//! What of a plan the configuration allows: executors, workers, shapes and queues that it knows, and inputs that have
+//! the shape that they are said to have. Runs nothing.
+
+use waypost_core::{Command, Draft, Problem, TaskId, TaskSpec, Work, Wrong};
+
+use waypost_config::{Config, Means, resolve, resolve_check};
+
+/// Everything in a plan that names something which the configuration does not have, or gives it the wrong inputs.
+pub fn problems(config: &Config, draft: &Draft) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let queue = Config::queue_name(&draft.spec.queue);
+    if !config.queues.contains_key(queue) {
+        problems.push(Problem::plan(Wrong::UnknownQueue { queue: queue.to_owned() }));
+    }
+    for task in &draft.tasks {
+        problems.extend(task_problems(config, &task.spec));
+    }
+    problems
+}
+
+/// The same for one task.
+pub fn task_problems(config: &Config, spec: &TaskSpec) -> Vec<Problem> {
+    work_problems(config, &spec.id, spec.work.as_deref(), spec.check.as_deref())
+}
+
+/// The same for what a command would write.
+pub fn command_problems(config: &Config, command: &Command) -> Vec<Problem> {
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => problems(config, draft),
+        command => {
+            let works = works(command).into_iter();
+            works.flat_map(|(task, work, check)| work_problems(config, task, work, check)).collect()
+        }
+    }
+}
+
+/// What keeps commands from being written: see [`forbids_writing`].
+pub fn forbidden(config: &Config, commands: &[Command]) -> Vec<Problem> {
+    let problems = commands.iter().flat_map(|command| command_problems(config, command));
+    problems.filter(forbids_writing).collect()
+}
+
+/// Whether a command would write anything that the configuration has a say in.
+pub fn asks_configuration(command: &Command) -> bool {
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => names_configured(draft),
+        command => !works(command).is_empty(),
+    }
+}
+
+/// Whether a draft names anything that the configuration has a say in.
+pub fn names_configured(draft: &Draft) -> bool {
+    !draft.spec.queue.is_empty() || draft.tasks.iter().any(|task| work_of(&task.spec).is_some())
+}
+
+/// Whether a problem is one wherever the plan will run: inputs without the shape that the configuration describes. What
+/// the configuration does not have here it may have elsewhere, so that keeps a plan from running, not from being written.
+pub fn forbids_writing(problem: &Problem) -> bool {
+    matches!(problem.wrong, Wrong::InputsDoNotFit { .. })
+}
+
+type Works<'a> = (&'a TaskId, Option<&'a Work>, Option<&'a Work>);
+
+fn work_of(spec: &TaskSpec) -> Option<Works<'_>> {
+    let (work, check) = (spec.work.as_deref(), spec.check.as_deref());
+    (work.is_some() || check.is_some()).then_some((&spec.id, work, check))
+}
+
+/// The work and the checks that a command would write.
+fn works(command: &Command) -> Vec<Works<'_>> {
+    fn new(work: &Option<Option<Work>>) -> Option<&Work> {
+        work.as_ref().and_then(Option::as_ref)
+    }
+    match command {
+        Command::Create { draft, .. } | Command::Replace(draft) => {
+            draft.tasks.iter().filter_map(|task| work_of(&task.spec)).collect()
+        }
+        Command::AddTasks { tasks, .. } | Command::DecomposeTask { children: tasks, .. } => {
+            tasks.iter().filter_map(work_of).collect()
+        }
+        Command::ReviseTask { task, changes } => {
+            let (work, check) = (new(&changes.work), new(&changes.check));
+            (work.is_some() || check.is_some()).then_some((task, work, check)).into_iter().collect()
+        }
+        Command::RevisePlan(_)
+        | Command::RemoveTask { .. }
+        | Command::MoveTask { .. }
+        | Command::RequestApproval { .. }
+        | Command::Approve { .. }
+        | Command::Reject { .. }
+        | Command::Activate
+        | Command::Pause { .. }
+        | Command::Resume
+        | Command::StartTask { .. }
+        | Command::QueueTask { .. }
+        | Command::RecordStart { .. }
+        | Command::ReportProgress { .. }
+        | Command::FinishTask { .. }
+        | Command::LoseTask { .. }
+        | Command::ReleaseTask { .. }
+        | Command::AskQuestion { .. }
+        | Command::AnswerQuestion { .. }
+        | Command::CancelTask { .. }
+        | Command::RetryTask { .. }
+        | Command::RetryPlan
+        | Command::RefineTask { .. }
+        | Command::AttachDigest { .. }
+        | Command::ChargeTokens { .. }
+        | Command::RollBackTask { .. }
+        | Command::ReceiveOutput { .. }
+        | Command::WithdrawOutput { .. }
+        | Command::FinishPlan { .. }
+        | Command::Archive
+        | Command::Unarchive => Vec::new(),
+    }
+}
+
+fn work_problems(config: &Config, task: &TaskId, work: Option<&Work>, check: Option<&Work>) -> Vec<Problem> {
+    let mut found = Vec::new();
+    if let Some(work) = work {
+        found.extend(wrong_with(config, work, resolve(config, work), ""));
+    }
+    if let Some(check) = check {
+        found.extend(wrong_with(config, check, resolve_check(config, check), "in its check, "));
+    }
+    found.into_iter().map(|wrong| Problem::task(task, wrong)).collect()
+}
+
+/// What is wrong with work; `of` says whose inputs they are.
+fn wrong_with(config: &Config, work: &Work, means: Result<Means<'_>, Wrong>, of: &str) -> Vec<Wrong> {
+    let mut found: Vec<Wrong> = means.err().into_iter().collect();
+    if let Some(name) = &work.shape {
+        match config.shapes.get(name) {
+            None => found.push(Wrong::UnknownShape { shape: name.clone() }),
+            Some(shape) => {
+                let misfit =
+                    |why| Wrong::InputsDoNotFit { shape: name.clone(), detail: format!("{of}{why}") };
+                found.extend(shape.violations(&work.inputs.value()).into_iter().map(misfit));
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,267 @@
+//! Edits of a plan: the one vocabulary of small operations, which all front ends share. Ids of new tasks are chosen inside the
+//! transaction and never reused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use waypost_core::{
+    Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Refusal, Status, TaskChanges, TaskId, TaskSpec,
+    Where,
+};
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::report::LEASE_SECONDS_DEFAULT;
+use crate::service::{Guard, Service, Terms, WriteReply};
+
+/// One small change of a plan.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EditOp {
+    /// Add tasks together, so that they may depend on each other in any order.
+    AddTasks {
+        /// The tasks.
+        tasks: Vec<NewTask>,
+        /// Where the first goes among its siblings; the others follow. Beside a sibling they get its parent, unless they name
+        /// one.
+        position: Where,
+    },
+    /// Change what the author says of a task.
+    ReviseTask {
+        /// The task.
+        task: TaskId,
+        /// What changes.
+        changes: Box<TaskChanges>,
+    },
+    /// Remove a task with all its subtasks.
+    RemoveTask {
+        /// The task.
+        task: TaskId,
+        /// Also remove dependencies on it; otherwise they forbid the removal.
+        drop_dependencies: bool,
+    },
+    /// Give a task another parent or another place among its siblings.
+    MoveTask {
+        /// The task.
+        task: TaskId,
+        /// The new parent; `Some(None)` makes it a root. Without one, a place beside a sibling implies its parent.
+        parent: Option<Option<TaskId>>,
+        /// The new place.
+        position: Where,
+    },
+    /// Change what the author says of the plan.
+    RevisePlan(Box<PlanChanges>),
+    /// Set a task's status as its author or worker sees it.
+    SetStatus {
+        /// The task.
+        task: TaskId,
+        /// The new status.
+        status: StatusChange,
+    },
+    /// Pause, resume or end the plan.
+    SetPhase {
+        /// The new phase.
+        phase: Phase,
+        /// Why, or what came of it.
+        summary: String,
+    },
+    /// Archive the plan, or restore it from the archive.
+    SetArchived(bool),
+}
+
+/// A task that is to be added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewTask {
+    /// Its id; without one it gets the next free one.
+    pub id: Option<TaskId>,
+    /// What its author says. The id in it does not count.
+    pub spec: Box<TaskSpec>,
+    /// What its id begins with when it gets one, instead of `t`.
+    pub prefix: Option<&'static str>,
+}
+
+impl NewTask {
+    /// A task that keeps the id of its author.
+    pub fn named(spec: TaskSpec) -> Self {
+        Self { id: Some(spec.id.clone()), spec: Box::new(spec), prefix: None }
+    }
+
+    /// A task that gets the next free id.
+    pub fn unnamed(spec: TaskSpec) -> Self {
+        Self { id: None, spec: Box::new(spec), prefix: None }
+    }
+
+    /// A task that gets the next free id with this prefix.
+    pub fn numbered(prefix: &'static str, spec: TaskSpec) -> Self {
+        Self { id: None, spec: Box::new(spec), prefix: Some(prefix) }
+    }
+}
+
+/// A status that somebody sets by hand, with what belongs to it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StatusChange {
+    /// To be done: gives a running task back, and sets a finished one back.
+    Pending {
+        /// Why it is given back.
+        reason: String,
+    },
+    /// Being worked on by the caller.
+    Running,
+    /// Accomplished.
+    Done {
+        /// In words.
+        result: Option<String>,
+        /// For the tasks that depend on it.
+        output: Option<Json>,
+    },
+    /// Not accomplished.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// Unnecessary.
+    Skipped {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Not wanted any more.
+    Cancelled {
+        /// Why.
+        reason: String,
+    },
+}
+
+impl Service {
+    /// Edits a plan: all operations in one version, or none.
+    pub fn edit(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        ops: Vec<EditOp>,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let worker = by.worker.clone();
+        // A task that is set to running is leased like one that was claimed.
+        let terms = Terms { guard, lease_seconds: Some(LEASE_SECONDS_DEFAULT) };
+        let (mut reply, added) = self.write_with(by, plan, terms, move |plan| {
+            let mut edit = Edit::default();
+            for op in &ops {
+                edit.push(plan, op, &worker)?;
+            }
+            Ok((edit.commands, edit.added))
+        })?;
+        if reply.changed {
+            reply.added = added;
+        }
+        Ok(reply)
+    }
+}
+
+#[derive(Default)]
+struct Edit {
+    commands: Vec<Command>,
+    added: Vec<TaskId>,
+    /// Ids that earlier operations of the same edit have used.
+    taken: BTreeSet<TaskId>,
+    /// Parents of the tasks that earlier operations of the same edit have added or moved.
+    parents: BTreeMap<TaskId, Option<TaskId>>,
+}
+
+impl Edit {
+    fn push(&mut self, plan: &Plan, op: &EditOp, worker: &str) -> Result<(), ServiceError> {
+        let command = match op.clone() {
+            EditOp::AddTasks { tasks, position } => self.add(plan, tasks, position),
+            EditOp::ReviseTask { task, changes } => Command::ReviseTask { task, changes },
+            EditOp::RemoveTask { task, drop_dependencies } => {
+                Command::RemoveTask { task, detach: drop_dependencies }
+            }
+            EditOp::MoveTask { task, parent, position } => {
+                let parent = parent.or_else(|| sibling(&position).map(|beside| self.parent_of(plan, beside)));
+                if let Some(parent) = &parent {
+                    self.parents.insert(task.clone(), parent.clone());
+                }
+                Command::MoveTask { task, parent, place: position }
+            }
+            EditOp::RevisePlan(changes) => Command::RevisePlan(changes),
+            EditOp::SetStatus { task, status } => set_status(plan, task, status, worker),
+            EditOp::SetPhase { phase, summary } => set_phase(plan, phase, summary)?,
+            EditOp::SetArchived(true) => Command::Archive,
+            EditOp::SetArchived(false) => Command::Unarchive,
+        };
+        self.commands.push(command);
+        Ok(())
+    }
+
+    fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Where) -> Command {
+        self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
+        let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
+        let mut free = plan.free_task_ids();
+        let mut specs = Vec::with_capacity(tasks.len());
+        for NewTask { id, mut spec, prefix } in tasks {
+            let is_free = |id: &TaskId| !self.taken.contains(id);
+            let found = match (id, prefix) {
+                (Some(id), _) => Some(id),
+                (None, None) => free.find(is_free),
+                (None, Some(prefix)) => numbered_ids(plan, prefix).find(is_free),
+            };
+            spec.id = found.unwrap_or_else(|| spec.id.clone());
+            self.taken.insert(spec.id.clone());
+            self.added.push(spec.id.clone());
+            if spec.parent.is_none() {
+                spec.parent.clone_from(&implied);
+            }
+            self.parents.insert(spec.id.clone(), spec.parent.clone());
+            specs.push(*spec);
+        }
+        Command::AddTasks { tasks: specs, place: position }
+    }
+
+    /// The parent that a task has after the operations so far.
+    fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
+        self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
+    }
+}
+
+/// Ids with this prefix that follow those of all tasks.
+fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskId> + use<> {
+    let number = |id: &str| id.strip_prefix(prefix)?.parse::<u64>().ok();
+    let last = plan.tasks().filter_map(|(task, _)| number(task.spec.id.as_str())).max().unwrap_or(0);
+    let first = last.saturating_add(1).max(plan.len() as u64 + 1);
+    (first..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
+}
+
+fn sibling(position: &Where) -> Option<&TaskId> {
+    match position {
+        Where::First | Where::Last => None,
+        Where::Before(beside) | Where::After(beside) => Some(beside),
+    }
+}
+
+fn set_status(plan: &Plan, task: TaskId, status: StatusChange, worker: &str) -> Command {
+    let is_running = plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Running);
+    let finish = |task, outcome| Command::FinishTask { task, attempt: None, outcome, retry: None };
+    match status {
+        StatusChange::Pending { reason } if is_running => {
+            Command::ReleaseTask { task, attempt: None, reason }
+        }
+        StatusChange::Pending { .. } => Command::RetryTask { task },
+        StatusChange::Running => Command::StartTask { task, worker: worker.to_owned() },
+        StatusChange::Done { result, output } => {
+            finish(task, Outcome::Done { result, output, evidence: None })
+        }
+        StatusChange::Failed { error } => finish(task, Outcome::Failed { error, evidence: None }),
+        StatusChange::Skipped { reason } => finish(task, Outcome::Skipped { reason }),
+        StatusChange::Cancelled { reason } => Command::CancelTask { task, reason },
+    }
+}
+
+fn set_phase(plan: &Plan, phase: Phase, summary: String) -> Result<Command, ServiceError> {
+    match phase {
+        Phase::Paused => Ok(Command::Pause { reason: summary }),
+        Phase::Active if plan.state().phase == Phase::Paused => Ok(Command::Resume),
+        Phase::Active => Ok(Command::Activate),
+        Phase::AwaitingApproval => Ok(Command::RequestApproval { message: summary }),
+        Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(Command::FinishPlan { phase, summary }),
+        Phase::Draft => {
+            Err(Refusal::WrongPhase { phase: plan.state().phase, wanted: "made a draft again" }.into())
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Why an act was not done: one error type with a stable code, facts for programs, and a hint key. Each front end owns the
+//! words of its hints, because what to do next is a command in one and a tool in another.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{PlanId, Problem, Refusal, TaskId, Timestamp};
+use waypost_formats::{NoUpdate, Unreadable};
+use waypost_store::{Conflict, StoreError, WriteError};
+
+/// Why an act was not done.
+#[derive(Debug, thiserror::Error)]
+pub enum ServiceError {
+    /// The rules of the plan forbid it.
+    #[error("{0}")]
+    Refused(Refusal),
+    /// The plan changed since the caller read it.
+    #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
+    Conflict(Box<Conflict>),
+    /// No plan has that id.
+    #[error("no plan is called {0}")]
+    NoSuchPlan(String),
+    /// The beginning of an id fits several plans or tasks.
+    #[error("{prefix} could be any of {}{}", what.plural(), candidates.join(", "))]
+    Ambiguous {
+        /// What was looked for.
+        what: IdOf,
+        /// The beginning that was given.
+        prefix: String,
+        /// Ids that begin so.
+        candidates: Vec<String>,
+    },
+    /// The plan has no such version.
+    #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
+    NoSuchVersion {
+        /// The plan.
+        plan: PlanId,
+        /// The version that was asked for.
+        wanted: u64,
+        /// The newest version.
+        current: u64,
+    },
+    /// The id was used before, and ids are never reused.
+    #[error("the id {0} was used before")]
+    IdUsed(PlanId),
+    /// What would be written is not valid: each problem with its task and path.
+    #[error("{subject} is not valid: {}", first_of(problems))]
+    Invalid {
+        /// What is not valid.
+        subject: Subject,
+        /// All problems.
+        problems: Vec<Problem>,
+    },
+    /// The text cannot be read as a plan.
+    #[error("{name}: {error}")]
+    Unreadable {
+        /// How the text is called.
+        name: String,
+        /// Why not.
+        error: Unreadable,
+    },
+    /// The text holds no plan, or several, where one is needed.
+    #[error("{name} holds {count} plans, and one is needed")]
+    NotOnePlan {
+        /// How the text is called.
+        name: String,
+        /// How many plans it holds.
+        count: usize,
+    },
+    /// Another session of the same agent holds the task.
+    #[error("task {task} is held by another session of {agent}{}", until_text(*until))]
+    HeldByOtherSession {
+        /// The task.
+        task: TaskId,
+        /// The agent.
+        agent: String,
+        /// When its lease ends unless it is renewed.
+        until: Option<Timestamp>,
+    },
+    /// The configuration cannot be loaded.
+    #[error("{message}")]
+    Configuration {
+        /// What is wrong.
+        message: String,
+        /// One line for each problem.
+        details: Vec<String>,
+        /// What to do about it.
+        hint: String,
+    },
+    /// The store failed.
+    #[error("{0}")]
+    Store(StoreError),
+}
+
+/// What an id belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IdOf {
+    /// A plan.
+    Plan,
+    /// A task.
+    Task,
+}
+
+impl IdOf {
+    fn plural(self) -> &'static str {
+        match self {
+            Self::Plan => "",
+            Self::Task => "the tasks ",
+        }
+    }
+}
+
+/// What is not valid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Subject {
+    /// The plan that the act would make.
+    #[error("the plan that this would make")]
+    Result,
+    /// What the configuration does not let be written.
+    #[error("what would be written")]
+    Write,
+    /// What was read from a text.
+    #[error("what was read")]
+    Text,
+}
+
+/// What to do next. The words are the front end's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing can be said.
+    None,
+    /// List the plans.
+    ListPlans,
+    /// List the versions of the plan.
+    ListVersions(PlanId),
+    /// Give more characters of the id.
+    LongerId,
+    /// Choose another id, or none.
+    OtherId,
+    /// Read what changed, then write again with this version.
+    ReadChanges {
+        /// The plan.
+        plan: PlanId,
+        /// Its newest version.
+        current: u64,
+    },
+    /// Fix all listed problems.
+    FixProblems,
+    /// Name the format.
+    NameFormat,
+    /// Use a format that can be read or written.
+    OtherFormat,
+    /// Correct the text at the place that the error names.
+    FixText,
+    /// Check that this is the right text.
+    RightText,
+    /// Give a text with one plan.
+    OnePlan,
+    /// Take the task over if the other session is gone; otherwise take another task.
+    TakeOver,
+    /// Advice that is the same at every front end.
+    Text(String),
+}
+
+fn until_text(until: Option<Timestamp>) -> String {
+    until.map(|until| format!(", until {until} unless it renews its lease")).unwrap_or_default()
+}
+
+fn first_of(problems: &[Problem]) -> String {
+    match problems {
+        [] => "no problem is known".to_owned(),
+        [one] => one.to_string(),
+        [_, ..] => format!("{} problems", problems.len()),
+    }
+}
+
+impl ServiceError {
+    /// The stable code for programs.
+    pub fn code(&self) -> String {
+        match self {
+            Self::Refused(refusal) => refusal_facts(refusal).0,
+            Self::Conflict(_) => "conflict".to_owned(),
+            Self::NoSuchPlan(_) => "no_such_plan".to_owned(),
+            Self::Ambiguous { .. } => "ambiguous".to_owned(),
+            Self::NoSuchVersion { .. } => "no_such_version".to_owned(),
+            Self::IdUsed(_) => "id_used".to_owned(),
+            Self::Invalid { .. } | Self::Unreadable { .. } => "invalid".to_owned(),
+            Self::NotOnePlan { .. } => "not_one_plan".to_owned(),
+            Self::HeldByOtherSession { .. } => "held_by_other_session".to_owned(),
+            Self::Configuration { .. } => "configuration".to_owned(),
+            Self::Store(error) => error.word().to_owned(),
+        }
+    }
+
+    /// What programs are told beside the code.
+    pub fn facts(&self) -> Map<String, Value> {
+        let facts = match self {
+            Self::Refused(refusal) => return refusal_facts(refusal).1,
+            Self::NoSuchPlan(plan) => json!({ "plan": plan }),
+            Self::Ambiguous { candidates, .. } => json!({ "candidates": candidates }),
+            Self::NoSuchVersion { current, .. } => json!({ "current": current }),
+            Self::Unreadable { name, error: Unreadable::Syntax { line, column, .. } } => {
+                json!({ "file": name, "line": line, "column": column })
+            }
+            Self::Unreadable { name, .. } | Self::NotOnePlan { name, .. } => json!({ "file": name }),
+            Self::HeldByOtherSession { task, agent, until } => {
+                json!({ "task": task, "agent": agent, "until": until })
+            }
+            Self::Invalid { problems, .. } => json!({ "problems": problems }),
+            Self::Conflict(_) | Self::IdUsed(_) | Self::Configuration { .. } | Self::Store(_) => json!({}),
+        };
+        match facts {
+            Value::Object(facts) => facts,
+            _ => Map::new(),
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Hint {
+        match self {
+            Self::Refused(Refusal::Invalid { problems }) | Self::Invalid { problems, .. } => {
+                match problems.as_slice() {
+                    [one] => Hint::Text(one.hint()),
+                    _ => Hint::FixProblems,
+                }
+            }
+            Self::Refused(refusal) => Hint::Text(refusal.hint()),
+            Self::Conflict(conflict) => {
+                Hint::ReadChanges { plan: conflict.plan.clone(), current: conflict.current }
+            }
+            Self::NoSuchPlan(_) => Hint::ListPlans,
+            Self::Ambiguous { .. } => Hint::LongerId,
+            Self::NoSuchVersion { plan, .. } => Hint::ListVersions(plan.clone()),
+            Self::IdUsed(_) => Hint::OtherId,
+            Self::Unreadable { error, .. } => match error {
+                Unreadable::UnknownFormat => Hint::NameFormat,
+                Unreadable::Syntax { .. } => Hint::FixText,
+                Unreadable::NoPlan(_) => Hint::RightText,
+                Unreadable::WriteOnly(_) | Unreadable::ReadOnly(_) => Hint::OtherFormat,
+            },
+            Self::NotOnePlan { .. } => Hint::OnePlan,
+            Self::HeldByOtherSession { .. } => Hint::TakeOver,
+            Self::Configuration { hint, .. } => Hint::Text(hint.clone()),
+            Self::Store(error) => Hint::Text(error.hint().to_owned()),
+        }
+    }
+
+    /// The refusal of the plan, if that is what it is.
+    pub fn refusal(&self) -> Option<&Refusal> {
+        match self {
+            Self::Refused(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+}
+
+fn refusal_facts(refusal: &Refusal) -> (String, Map<String, Value>) {
+    match serde_json::to_value(refusal) {
+        Ok(Value::Object(mut facts)) => {
+            let code = facts.shift_remove("code");
+            (code.and_then(|code| code.as_str().map(str::to_owned)).unwrap_or_default(), facts)
+        }
+        Ok(_) | Err(_) => ("refused".to_owned(), Map::new()),
+    }
+}
+
+impl From<Refusal> for ServiceError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid { problems } => Self::Invalid { subject: Subject::Result, problems },
+            refusal => Self::Refused(refusal),
+        }
+    }
+}
+
+impl From<StoreError> for ServiceError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<WriteError> for ServiceError {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Refused(refusal) => refusal.into(),
+            WriteError::Conflict(conflict) => Self::Conflict(conflict),
+            WriteError::NotFound(plan) => Self::NoSuchPlan(plan),
+            WriteError::Ambiguous { prefix, candidates } => Self::Ambiguous {
+                what: IdOf::Plan,
+                prefix,
+                candidates: candidates.iter().map(ToString::to_string).collect(),
+            },
+            WriteError::NoSuchVersion { plan, wanted, current } => {
+                Self::NoSuchVersion { plan, wanted, current }
+            }
+            WriteError::IdUsed(plan) => Self::IdUsed(plan),
+            WriteError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
+impl ServiceError {
+    /// Why a text did not become a change of a plan.
+    pub(crate) fn of_update(name: &str, error: NoUpdate) -> Self {
+        let name = name.to_owned();
+        match error {
+            NoUpdate::Unreadable(error) => Self::Unreadable { name, error },
+            NoUpdate::Invalid(problems) => Self::Invalid { subject: Subject::Text, problems },
+            NoUpdate::NotOne(count) => Self::NotOnePlan { name, count },
+        }
+    }
+}

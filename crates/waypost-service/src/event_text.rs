@@ -1,0 +1,159 @@
+//! What happened in one version, in a few words. Reads events and nothing else.
+
+use waypost_core::{Consequence, Event, TaskId};
+use waypost_text::{count, excerpt};
+
+/// Names that one line lists.
+const NAMES_MAX: usize = 4;
+/// Columns of a text that is quoted.
+const QUOTE_COLUMNS: usize = 41;
+
+/// All events of a version on one line.
+pub fn summary(events: &[Event]) -> String {
+    let told =
+        events.iter().enumerate().filter(|(place, event)| !is_told_by_its_end(event, &events[place + 1..]));
+    let words: Vec<String> =
+        told.map(|(_, event)| event_words(event)).filter(|words| !words.is_empty()).collect();
+    words.join("; ")
+}
+
+/// Whether a start is recorded together with the end of its task, which says enough.
+fn is_told_by_its_end(event: &Event, rest: &[Event]) -> bool {
+    let Event::TaskStarted { task, started_at: Some(_), .. } = event else { return false };
+    rest.iter().any(|later| later.task() == Some(task))
+}
+
+fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {
+    let count = tasks.len();
+    let mut names: Vec<String> = tasks.take(NAMES_MAX).map(ToString::to_string).collect();
+    if count > NAMES_MAX {
+        names.push(format!("… ({count} in all)"));
+    }
+    names.join(", ")
+}
+
+fn with(words: &str, more: &str) -> String {
+    let more = excerpt(more, QUOTE_COLUMNS);
+    if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
+}
+
+/// Which attempt it was, unless it was the first.
+fn again(attempt: u32) -> String {
+    if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() }
+}
+
+fn event_words(event: &Event) -> String {
+    match event {
+        Event::PlanCreated { draft, .. } => {
+            format!("created with {}", count(draft.tasks.len(), "task"))
+        }
+        Event::PlanRevised { title, goal, status, owner, queue, token_budget, body, foreign } => {
+            let changed = [
+                ("title", title.is_some()),
+                ("goal", goal.is_some()),
+                ("owner", owner.is_some()),
+                ("queue", queue.is_some()),
+                ("token budget", token_budget.is_some()),
+                ("body", body.is_some()),
+                ("foreign fields", foreign.is_some()),
+            ];
+            let mut parts: Vec<String> =
+                changed.iter().filter(|(_, changed)| *changed).map(|(name, _)| (*name).to_owned()).collect();
+            if !parts.is_empty() {
+                parts = vec![format!("changed {}", parts.join(", "))];
+            }
+            if let Some(status) = status {
+                parts.push(with("status", if status.is_empty() { "(none)" } else { status }));
+            }
+            parts.join("; ")
+        }
+        Event::TasksAdded { tasks, .. } => format!("added {}", names(tasks.iter().map(|task| &task.id))),
+        Event::TaskRevised { task } => format!("revised {}", task.id),
+        Event::TasksRemoved { tasks } => format!("removed {}", names(tasks.iter())),
+        Event::TaskMoved { task, parent, .. } => match parent {
+            Some(parent) => format!("moved {task} under {parent}"),
+            None => format!("moved {task}"),
+        },
+        Event::TasksReordered { parent, .. } => match parent {
+            Some(parent) => format!("reordered the tasks of {parent}"),
+            None => "reordered tasks".to_owned(),
+        },
+        Event::TasksReset { tasks } => format!("set back {}", names(tasks.iter())),
+        Event::ApprovalRequested { message } => with("approval requested", message),
+        Event::PlanApproved { version, note, .. } => with(&format!("approved version {version}"), note),
+        Event::PlanRejected { reason, .. } => with("rejected", reason),
+        Event::ApprovalVoided {} => "approval needed again".to_owned(),
+        Event::PlanActivated {} => "started".to_owned(),
+        Event::PlanPaused { reason } => with("paused", reason),
+        Event::PlanResumed { to_draft: false } => "resumed".to_owned(),
+        Event::PlanResumed { to_draft: true } => "resumed as a draft".to_owned(),
+        Event::PlanFinished { phase, summary } => with(phase.word(), summary),
+        Event::PlanArchived {} => "archived".to_owned(),
+        Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
+        Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
+        Event::TaskStarted { task, attempt, worker, .. } => {
+            format!("{worker} started {task}{}", again(*attempt))
+        }
+        Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
+        Event::TaskDone { task, result, evidence, .. } => {
+            let checked = if evidence.is_some() { " (checked)" } else { "" };
+            with(&format!("{task} done{checked}"), result.as_deref().unwrap_or(""))
+        }
+        Event::TaskReported { task, result, by, .. } => {
+            with(&format!("{by} reported {task} as done"), result.as_deref().unwrap_or(""))
+        }
+        Event::TaskFailed { task, error, again_at, .. } => {
+            let again = if again_at.is_some() { ", to be tried again" } else { "" };
+            with(&format!("{task} failed{again}"), error)
+        }
+        Event::TaskReleased { task, reason } => with(&format!("{task} given back"), reason),
+        Event::QuestionAsked { task, question } => with(&format!("{task} asks"), &question.text),
+        Event::QuestionAnswered { task, answer, by } => with(&format!("{by} answered {task}"), answer),
+        Event::TaskSkipped { task, reason } => {
+            with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
+        }
+        Event::TasksCancelled { tasks, reason } => {
+            with(&format!("cancelled {}", names(tasks.iter())), reason)
+        }
+        Event::TasksRetried { tasks } => format!("to be done again: {}", names(tasks.iter())),
+        Event::TaskRefined { task, refinement, .. } => {
+            let word = serde_json::to_value(refinement).unwrap_or_default();
+            format!("{task} is {}", word.as_str().unwrap_or("refined"))
+        }
+        Event::DigestAttached { task, .. } => format!("digest of {task}"),
+        Event::TokensCharged { task, tokens, .. } => match task {
+            Some(task) => format!("{tokens} tokens for {task}"),
+            None => format!("{tokens} tokens"),
+        },
+        Event::TaskRolledBack { task, .. } => format!("rolled back {task}"),
+        Event::OutputReceived { task, from, received } => {
+            let heard = format!("{task} heard that {} is {}", from.key(), received.status.word());
+            with(&heard, received.reason.as_deref().unwrap_or(""))
+        }
+        Event::OutputWithdrawn { task, from } => {
+            format!("{task} heard that {} is to be done after all", from.key())
+        }
+    }
+}
+
+/// What followed from a version.
+pub fn consequence_summary(consequence: &Consequence) -> String {
+    match consequence {
+        Consequence::TaskDone { task } => format!("{task} done with its last task"),
+        Consequence::TaskFailed { task, error } => with(&format!("{task} failed"), error),
+        Consequence::TaskSkipped { task, reason, .. } => {
+            with(&format!("{task} skipped"), reason.as_deref().unwrap_or(""))
+        }
+        Consequence::TaskCancelled { task, reason } => {
+            with(&format!("{task} cancelled"), reason.as_deref().unwrap_or(""))
+        }
+        Consequence::TaskReopened { task } => format!("{task} is to be done after all"),
+        Consequence::TaskBlocked { task } => format!("{task} waits"),
+        Consequence::TaskUnblocked { task } => format!("{task} could start now"),
+        Consequence::PlanStarted {} => "started".to_owned(),
+        Consequence::PlanCompleted {} => "completed".to_owned(),
+        Consequence::PlanFailed {} => "failed".to_owned(),
+        Consequence::PlanCancelled {} => "cancelled".to_owned(),
+        Consequence::PlanReopened {} => "goes on".to_owned(),
+    }
+}

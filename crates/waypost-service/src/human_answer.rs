@@ -1,0 +1,44 @@
+//! What a person's answer means to a task: the answer to a question, or the end of a task that is for a person to do.
+//! Writes nothing.
+
+use serde_json::json;
+use waypost_core::{Actor, ActorKind, Command, Json, Outcome, Plan, Refusal, Status, Task, TaskId};
+
+use waypost_config::{Config, Executor};
+
+/// Whether a person's answer ends a task: it is theirs to do, and nobody but a person works on it.
+pub fn is_for_people(config: &Config, task: &Task) -> bool {
+    let executor = task.spec.work.as_ref().and_then(|work| config.executors.get(&work.executor));
+    matches!(executor, Some(Executor::Human))
+        && matches!(task.state.status, Status::Pending | Status::Running)
+}
+
+/// The command by which somebody answers a task. A task that asks takes it for its answer; one that is for a person to do
+/// is done by any answer but no, which fails it.
+pub fn answer_command(
+    config: &Config,
+    plan: &Plan,
+    task: &TaskId,
+    answer: &str,
+    by: &Actor,
+) -> Result<Command, Refusal> {
+    let known = plan.task(task.as_str());
+    let asks = known.is_some_and(|task| task.state.question().is_some());
+    if asks || !known.is_some_and(|task| is_for_people(config, task)) {
+        return Ok(Command::AnswerQuestion { task: task.clone(), answer: answer.to_owned() });
+    }
+    if by.kind != ActorKind::Person {
+        return Err(Refusal::OnlyAPerson { what: "answer what is for a person to do", by: by.kind });
+    }
+    let outcome = match answer.trim().to_lowercase().as_str() {
+        "no" | "n" => Outcome::Failed { error: format!("answered no by {by}"), evidence: None },
+        "yes" | "y" => done("yes"),
+        _ => done(answer.trim()),
+    };
+    Ok(Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None })
+}
+
+fn done(answer: &str) -> Outcome {
+    let output = Some(Json::of(&json!({ "answer": answer })));
+    Outcome::Done { result: None, output, evidence: None }
+}

@@ -1,0 +1,43 @@
+//! The application layer: every act on plans, once, for all front ends and drivers.
+
+#![warn(missing_docs)]
+
+pub mod admission;
+pub mod submit;
+
+mod active_workers;
+mod approval_preview;
+mod caller;
+mod claim;
+mod diff_text;
+mod edit;
+mod error;
+mod event_text;
+mod human_answer;
+mod lifecycle;
+mod record;
+mod report;
+mod service;
+mod task_json;
+mod update;
+mod wait_reasons;
+mod worker_registry;
+
+pub use active_workers::{no_worker, worker_state, workers_of};
+pub use approval_preview::{
+    Disclosure, disclosure, is_to_be_run, preview, preview_of_check, preview_of_work,
+};
+pub use caller::{Caller, Holder};
+pub use claim::{Claim, Claimed, claim, give_back_lost, on_offer};
+pub use diff_text::{Sign, Texts, difference_lines};
+pub use edit::{EditOp, NewTask, StatusChange};
+pub use error::{Hint, IdOf, ServiceError, Subject};
+pub use event_text::{consequence_summary, summary};
+pub use human_answer::{answer_command, is_for_people};
+pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
+pub use record::Record;
+pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
+pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};
+pub use task_json::{task_row, whole_task};
+pub use update::{SourceText, UpdateReply};
+pub use wait_reasons::{Reason, Why, why};

@@ -1,0 +1,299 @@
+//! Where a plan is in its life cycle: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
+
+use waypost_config::Config;
+use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId, validate};
+use waypost_store::NewPlan;
+
+use crate::admission;
+use crate::caller::Caller;
+use crate::error::{ServiceError, Subject};
+use crate::service::{Guard, Service, WriteReply};
+use crate::submit::{self, Entered, NotEntered, Start};
+
+/// How a plan is created.
+#[derive(Clone, Debug, Default)]
+pub struct CreateOptions {
+    /// The id that it should have; without one it gets a new one.
+    pub id: Option<PlanId>,
+    /// When it needs approval.
+    pub approval: ApprovalRule,
+    /// Who owns it.
+    pub owner: OwnerRule,
+}
+
+/// Who owns a new plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerRule {
+    /// The owner that the draft names, or the agent that creates it.
+    #[default]
+    CreatorIfUnnamed,
+    /// The owner that the draft names, or nobody: an imported plan stays as its file says.
+    AsWritten,
+}
+
+/// When a new plan needs a person's approval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ApprovalRule {
+    /// As the configuration says.
+    #[default]
+    Configured,
+    /// Always, unless the configuration says never.
+    Always,
+    /// When an agent gives work to machines, whatever the configuration says. For plans that are still being planned.
+    ByWork,
+}
+
+impl ApprovalRule {
+    fn required(self, config: &Config) -> Option<bool> {
+        match self {
+            Self::Configured => config.approval.required(),
+            Self::Always => Some(config.approval.required().unwrap_or(true)),
+            Self::ByWork => None,
+        }
+    }
+}
+
+impl Service {
+    /// Creates a plan.
+    pub fn create(
+        &self,
+        by: &Caller,
+        mut draft: Draft,
+        options: CreateOptions,
+    ) -> Result<WriteReply, ServiceError> {
+        let config = self.config()?;
+        let not_runnable = admitted(&config, &draft)?;
+        let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
+        if is_own && draft.spec.owner.is_empty() {
+            draft.spec.owner.clone_from(&by.actor.name);
+        }
+        let approval_required = options.approval.required(&config);
+        let (id, actor) = (options.id, by.actor.clone());
+        let committed = self.plans().create(NewPlan { id, by: actor, draft, approval_required })?;
+        Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
+    }
+
+    /// Everything that is wrong with a draft: by itself, and with this configuration.
+    pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
+        let mut problems = validate(draft);
+        problems.extend(admission::problems(&self.config()?, draft));
+        Ok(problems)
+    }
+
+    /// Brings a draft into the store; the same id with the same tasks is the same plan.
+    pub fn submit(&self, by: &Caller, draft: Draft, executor: Option<&str>) -> Result<Entered, NotEntered> {
+        let config = self.config().map_err(NotEntered::Service)?;
+        submit::submit_draft(self, &config, by, draft, executor)
+    }
+
+    /// Refuses a draft that cannot run with this configuration, although it might be written.
+    pub fn check_runnable(&self, draft: &Draft) -> Result<(), ServiceError> {
+        let problems = admission::problems(&self.config()?, draft);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
+        }
+    }
+
+    /// Gives what is left of a plan that has no work to an executor.
+    pub fn assign(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        executor: &str,
+        confirmed: bool,
+    ) -> Result<(), NotEntered> {
+        submit::assign_work(self, plan, executor, by, confirmed)
+    }
+
+    /// Starts a plan, unless a person has to approve it first.
+    pub fn start(&self, by: &Caller, plan: &PlanId) -> Result<Start, ServiceError> {
+        submit::start_plan(self, plan, by)
+    }
+
+    /// Asks a person for approval.
+    pub fn request_approval(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        message: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::RequestApproval { message: message.to_owned() }], guard)
+    }
+
+    /// Approves the version that a person has seen.
+    pub fn approve(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        seen_version: u64,
+        note: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = Command::Approve { version: seen_version, note: note.to_owned() };
+        self.write(by, plan, vec![command], guard)
+    }
+
+    /// Rejects a plan.
+    pub fn reject(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        reason: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Reject { reason: reason.to_owned() }], guard)
+    }
+
+    /// Makes a plan active.
+    pub fn activate(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Activate], guard)
+    }
+
+    /// Starts nothing new until the plan is resumed.
+    pub fn pause(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        reason: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Pause { reason: reason.to_owned() }], guard)
+    }
+
+    /// Resumes a paused plan.
+    pub fn resume(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Resume], guard)
+    }
+
+    /// Ends a plan: completed, failed or cancelled.
+    pub fn finish(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        phase: Phase,
+        summary: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::FinishPlan { phase, summary: summary.to_owned() }], guard)
+    }
+
+    /// Cancels a task with all its subtasks.
+    pub fn cancel_task(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        reason: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = Command::CancelTask { task: task.clone(), reason: reason.to_owned() };
+        self.write(by, plan, vec![command], guard)
+    }
+
+    /// Sets a finished task back, and what was skipped because of it.
+    pub fn retry_task(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::RetryTask { task: task.clone() }], guard)
+    }
+
+    /// Sets everything back that failed or was cancelled.
+    pub fn retry_plan(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::RetryPlan], guard)
+    }
+
+    /// Lets a task be done after all that was skipped, by its author or by whoever worked on it.
+    pub fn unskip(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let task = task.clone();
+        let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
+            let by_author = plan.task(task.as_str()).is_some_and(|task| task.spec.skip);
+            let task = task.clone();
+            let command = match by_author {
+                true => {
+                    let changes = TaskChanges { skip: Some(false), ..TaskChanges::default() };
+                    Command::ReviseTask { task, changes: Box::new(changes) }
+                }
+                false => Command::RetryTask { task },
+            };
+            Ok((vec![command], ()))
+        })?;
+        Ok(reply)
+    }
+
+    /// Archives a plan.
+    pub fn archive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Archive], guard)
+    }
+
+    /// Restores a plan from the archive.
+    pub fn unarchive(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<WriteReply, ServiceError> {
+        self.write(by, plan, vec![Command::Unarchive], guard)
+    }
+
+    /// Deletes a plan with its history for good. Only a person can; its id stays used.
+    pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
+        Ok(self.plans().purge(plan, &by.actor)?)
+    }
+
+    /// Makes a plan what a draft says, keeping what already happened to tasks that ask the same as before, and then does what
+    /// else its author said of single tasks.
+    pub fn replace(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        draft: Draft,
+        then: Vec<Command>,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let mut commands = vec![Command::Replace(Box::new(draft))];
+        commands.extend(then);
+        self.write(by, plan, commands, guard)
+    }
+
+    /// Discards the decomposition of a task with all its subtasks.
+    pub fn roll_back(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        drop_dependencies: bool,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = Command::RollBackTask { task: task.clone(), detach: drop_dependencies };
+        self.write(by, plan, vec![command], guard)
+    }
+
+    /// Makes a plan what it was at an earlier version, as a new version.
+    pub fn restore(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        version: u64,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let draft = self.plans().at_version(plan, version)?.to_draft();
+        self.write(by, plan, vec![Command::Replace(Box::new(draft))], guard)
+    }
+}
+
+/// Refuses a draft that the configuration forbids, and returns what only keeps it from running here.
+fn admitted(config: &Config, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
+    let problems = admission::problems(config, draft).into_iter();
+    let (forbidden, not_runnable): (Vec<_>, Vec<_>) = problems.partition(admission::forbids_writing);
+    match forbidden.is_empty() {
+        true => Ok(not_runnable),
+        false => Err(ServiceError::Invalid { subject: Subject::Write, problems: forbidden }),
+    }
+}

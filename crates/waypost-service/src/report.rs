@@ -1,0 +1,306 @@
+//! What those who work on tasks do: claim, report, release, ask. The one lease policy stands here: a claim takes a lease, every
+//! report of progress renews it for as long as it was taken for, and only the holder of an attempt reports on it.
+
+use serde::Serialize;
+use waypost_core::{Ask, Command, Json, Outcome, Plan, PlanId, Refusal, Status, TaskId, Timestamp};
+use waypost_store::Lease;
+
+use crate::caller::{Caller, Holder};
+use crate::claim::{self, Claim, Claimed};
+use crate::error::ServiceError;
+use crate::human_answer::answer_command;
+use crate::service::{Guard, Service, Terms, WriteReply};
+
+/// Seconds for which a task is leased to whoever claims it, unless they say otherwise.
+pub const LEASE_SECONDS_DEFAULT: u32 = 15 * 60;
+/// Leases that are read to find those of one caller.
+const LEASES_MAX: usize = 10_000;
+
+/// Which task to claim, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimOptions {
+    /// Seconds of the lease; nothing never expires.
+    pub lease_seconds: Option<u32>,
+    /// Take the task from another session of the same agent.
+    pub take_over: bool,
+    /// Set a finished task back first: whoever reported it was mistaken.
+    pub reopen: bool,
+}
+
+impl Default for ClaimOptions {
+    fn default() -> Self {
+        Self { lease_seconds: Some(LEASE_SECONDS_DEFAULT), take_over: false, reopen: false }
+    }
+}
+
+/// Which tasks a caller would take.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClaimFilter<'a> {
+    /// Only of this plan.
+    pub plan: Option<&'a PlanId>,
+    /// Only of plans in this queue.
+    pub queue: Option<&'a str>,
+}
+
+/// A task that the caller holds now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ClaimReply {
+    /// What was written; unchanged when the caller held the task already.
+    #[serde(flatten)]
+    pub written: WriteReply,
+    /// The task.
+    pub task: TaskId,
+    /// The attempt, which later reports may name.
+    pub attempt: u32,
+}
+
+/// What somebody who works on a task reports.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TaskReport {
+    /// How far it is. Renews the lease.
+    Progress(String),
+    /// Accomplished.
+    Done {
+        /// In words.
+        result: Option<String>,
+        /// For the tasks that depend on it.
+        output: Option<Json>,
+    },
+    /// Not accomplished.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// Unnecessary.
+    Skipped {
+        /// Why.
+        reason: Option<String>,
+    },
+    /// Given back undone.
+    Released {
+        /// Why.
+        reason: String,
+    },
+    /// A person has to answer first.
+    Question(Box<Ask>),
+}
+
+/// A task of a plan, and the attempt in whose name something is reported. Without an attempt only its holder may report, or a
+/// person.
+#[derive(Clone, Copy, Debug)]
+pub struct TaskRef<'a> {
+    /// The plan.
+    pub plan: &'a PlanId,
+    /// The task.
+    pub task: &'a TaskId,
+    /// The attempt.
+    pub attempt: Option<u32>,
+}
+
+impl Service {
+    /// Starts the most urgent task that can be had, leased to the caller.
+    pub fn claim_next(
+        &self,
+        by: &Caller,
+        filter: ClaimFilter<'_>,
+        lease_seconds: Option<u32>,
+    ) -> Result<Claimed, ServiceError> {
+        let claim = Claim {
+            by: &by.actor,
+            worker: &by.worker,
+            plan: filter.plan,
+            queue: filter.queue,
+            lease_seconds,
+        };
+        Ok(claim::claim(self.plans(), &claim)?)
+    }
+
+    /// Starts a task, leased to the caller. Whoever holds it already has it for longer.
+    pub fn claim(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        options: ClaimOptions,
+        guard: Guard,
+    ) -> Result<ClaimReply, ServiceError> {
+        claim::give_back_lost(self.plans(), Some(plan))?;
+        let (caller, wanted) = (by.clone(), task.clone());
+        let terms = Terms { guard, lease_seconds: options.lease_seconds };
+        let (mut written, held) = self
+            .write_with(by, plan, terms, move |plan| {
+                let start = Command::StartTask { task: wanted.clone(), worker: caller.worker.clone() };
+                let Some((attempt, holder)) = holder_of(plan, &wanted) else {
+                    let is_finished =
+                        plan.task(wanted.as_str()).is_some_and(|task| task.state.status.is_finished());
+                    let reopen = Command::RetryTask { task: wanted.clone() };
+                    let reopen = (options.reopen && is_finished).then_some(reopen);
+                    return Ok((reopen.into_iter().chain([start]).collect(), false));
+                };
+                match caller.relation_to(&holder) {
+                    Holder::Caller => Ok((Vec::new(), true)),
+                    Holder::OtherSession if options.take_over => {
+                        let reason = "taken over by another session of the same agent".to_owned();
+                        let (task, attempt) = (wanted.clone(), Some(attempt));
+                        Ok((vec![Command::ReleaseTask { task, attempt, reason }, start], false))
+                    }
+                    Holder::OtherSession => Err(ServiceError::HeldByOtherSession {
+                        task: wanted.clone(),
+                        agent: caller.actor.name.clone(),
+                        until: None,
+                    }),
+                    Holder::Other => {
+                        Err(Refusal::AlreadyRunning { task: wanted.to_string(), worker: holder }.into())
+                    }
+                }
+            })
+            .map_err(|error| self.with_lease_end(plan, error))?;
+        let attempt = self.read(plan, |plan| holder_of(plan, task).map_or(0, |(attempt, _)| attempt))?;
+        if held {
+            self.set_lease(plan, task, attempt, options.lease_seconds)?;
+            written.changed = false;
+        }
+        Ok(ClaimReply { written, task: task.clone(), attempt })
+    }
+
+    /// Records what somebody who works on a task reports.
+    pub fn report(
+        &self,
+        by: &Caller,
+        task: TaskRef<'_>,
+        report: TaskReport,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        match self.try_report(by, task, report.clone(), guard) {
+            // The other session may be gone: once its lease has ended, it holds nothing.
+            Err(ServiceError::HeldByOtherSession { .. }) => {
+                claim::give_back_lost(self.plans(), Some(task.plan))?;
+                self.try_report(by, task, report, guard)
+            }
+            written => written,
+        }
+    }
+
+    fn try_report(
+        &self,
+        by: &Caller,
+        task: TaskRef<'_>,
+        report: TaskReport,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let is_progress = matches!(report, TaskReport::Progress(_));
+        let (caller, wanted, named) = (by.clone(), task.task.clone(), task.attempt);
+        let (reply, attempt) = self
+            .write_with(by, task.plan, guard, move |plan| {
+                let running = holder_of(plan, &wanted);
+                // Whoever names the attempt was told of it when the task was claimed.
+                if let (None, Some((_, holder))) = (named, &running)
+                    && caller.relation_to(holder) == Holder::OtherSession
+                {
+                    let (task, agent) = (wanted.clone(), caller.actor.name.clone());
+                    return Err(ServiceError::HeldByOtherSession { task, agent, until: None });
+                }
+                let command = report_command(wanted.clone(), named, report.clone());
+                Ok((vec![command], running.map(|(attempt, _)| attempt)))
+            })
+            .map_err(|error| self.with_lease_end(task.plan, error))?;
+        if let (true, Some(attempt)) = (is_progress, attempt) {
+            self.renew_lease(task.plan, task.task, attempt)?;
+        }
+        Ok(reply)
+    }
+
+    /// Answers what a task asks, or ends a task that is for a person to do. Only a person can.
+    pub fn answer(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        answer: &str,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let config = self.config()?;
+        let (actor, task, answer) = (by.actor.clone(), task.clone(), answer.to_owned());
+        let (reply, ()) = self.write_with(by, plan, guard, move |plan| {
+            Ok((vec![answer_command(&config, plan, &task, &answer, &actor)?], ()))
+        })?;
+        Ok(reply)
+    }
+
+    /// Returns tasks whose leases have ended to the queue: of this plan, or of all.
+    pub fn reclaim_expired_leases(&self, plan: Option<&PlanId>) -> Result<(), ServiceError> {
+        Ok(claim::give_back_lost(self.plans(), plan)?)
+    }
+
+    /// What the caller holds, in whichever session.
+    pub fn leases_of(&self, by: &Caller) -> Result<Vec<Lease>, ServiceError> {
+        let mut leases = Vec::new();
+        self.plans().store().read(&mut |read| {
+            leases = read.leases(None, LEASES_MAX)?;
+            Ok(())
+        })?;
+        leases.retain(|lease| by.actor.is_worker(&lease.worker));
+        Ok(leases)
+    }
+
+    /// Renews a lease for as long as it was taken for; one that never expires stays so.
+    pub fn renew_lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), ServiceError> {
+        let Some(lease) = self.lease(plan, task, attempt)?.filter(|lease| lease.until.is_some()) else {
+            return Ok(());
+        };
+        self.set_lease(plan, task, attempt, Some(lease.seconds.unwrap_or(LEASE_SECONDS_DEFAULT)))
+    }
+
+    fn lease(&self, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<Option<Lease>, ServiceError> {
+        let mut found = None;
+        self.plans().store().read(&mut |read| {
+            let leases = read.index(plan)?.leases;
+            found = leases.into_iter().find(|lease| lease.task == *task && lease.attempt == attempt);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    fn set_lease(
+        &self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+        seconds: Option<u32>,
+    ) -> Result<(), ServiceError> {
+        let Some(seconds) = seconds else { return Ok(()) };
+        self.plans().store().write(&mut |transaction| {
+            let until = transaction.now().plus_seconds(u64::from(seconds));
+            transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
+        })?;
+        Ok(())
+    }
+
+    /// Says until when another session holds a task.
+    fn with_lease_end(&self, plan: &PlanId, error: ServiceError) -> ServiceError {
+        let ServiceError::HeldByOtherSession { task, agent, until: None } = error else { return error };
+        let attempt = self.read(plan, |plan| holder_of(plan, &task).map(|(attempt, _)| attempt));
+        let lease =
+            attempt.ok().flatten().and_then(|attempt| self.lease(plan, &task, attempt).ok().flatten());
+        let until: Option<Timestamp> = lease.and_then(|lease| lease.until);
+        ServiceError::HeldByOtherSession { task, agent, until }
+    }
+}
+
+/// The attempt of a task that runs, and who holds it.
+fn holder_of(plan: &Plan, task: &TaskId) -> Option<(u32, String)> {
+    let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running)?;
+    Some((running.state.attempt, running.state.worker.clone().unwrap_or_default()))
+}
+
+fn report_command(task: TaskId, attempt: Option<u32>, report: TaskReport) -> Command {
+    let finish = |task, outcome| Command::FinishTask { task, attempt, outcome, retry: None };
+    match report {
+        TaskReport::Progress(progress) => Command::ReportProgress { task, attempt, progress },
+        TaskReport::Done { result, output } => finish(task, Outcome::Done { result, output, evidence: None }),
+        TaskReport::Failed { error } => finish(task, Outcome::Failed { error, evidence: None }),
+        TaskReport::Skipped { reason } => finish(task, Outcome::Skipped { reason }),
+        TaskReport::Released { reason } => Command::ReleaseTask { task, attempt, reason },
+        TaskReport::Question(ask) => Command::AskQuestion { task, attempt, ask },
+    }
+}

@@ -1,0 +1,304 @@
+//! From a draft to an active plan in the store: what is there already, what is new, which tasks machines get, and whether
+//! a person has to be asked. Asks nobody and runs nothing.
+
+use std::collections::{BTreeSet, HashMap};
+
+use waypost_config::Config;
+use waypost_core::{
+    Actor, ActorKind, Command, Difference, Draft, Json, Phase, Plan, PlanId, Refusal, Status, Task,
+    TaskChanges, TaskId, Work, differences,
+};
+use waypost_store::{NewPlan, Plans, WriteError, WriteRequest};
+
+use crate::caller::Caller;
+use crate::error::ServiceError;
+use crate::service::{Guard, Service};
+
+/// A plan of the store that was brought there, or was there already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entered {
+    /// Its id.
+    pub plan: PlanId,
+    /// Whether it is new.
+    pub made: bool,
+}
+
+/// Why a plan is not in the store as it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum NotEntered {
+    /// A plan with that id is there, and asks for something else.
+    #[error("plan {plan} is in the store already, and asks for something else")]
+    OtherContent {
+        /// Its id.
+        plan: PlanId,
+        /// What the draft asks for that the plan does not, and the other way round.
+        differences: Vec<Difference>,
+    },
+    /// An agent wrote down what it means to do, and nobody has approved that machines do it.
+    #[error(
+        "plan {plan} is an agent's own list of things to do, and nobody has approved that {executor} does them"
+    )]
+    NotForMachines {
+        /// Its id.
+        plan: PlanId,
+        /// Who would do them.
+        executor: String,
+    },
+    /// The store or the plan refused it.
+    #[error(transparent)]
+    Service(#[from] ServiceError),
+    /// The store or the plan refused it.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
+/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing
+/// twice; `executor` is who gets the tasks without work.
+pub(crate) fn submit_draft(
+    service: &Service,
+    config: &Config,
+    by: &Caller,
+    draft: Draft,
+    executor: Option<&str>,
+) -> Result<Entered, NotEntered> {
+    let plans = service.plans();
+    let new = |draft: Draft| {
+        let (id, by) = (draft.id.clone(), by.actor.clone());
+        plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
+    };
+    let Some(id) = draft.id.clone() else {
+        let committed = new(draft)?;
+        return Ok(Entered { plan: committed.plan, made: true });
+    };
+    // Whoever enters the same id at the same moment may be faster: then it is there the second time.
+    for _ in 0..2 {
+        match plans.look(&id, Plan::to_draft) {
+            Ok(known) => return is_the_same(&id, known, &draft, executor),
+            Err(WriteError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match new(draft.clone()) {
+            Ok(committed) => return Ok(Entered { plan: committed.plan, made: true }),
+            Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Refused(Refusal::AlreadyExists {}).into())
+}
+
+fn is_the_same(
+    id: &PlanId,
+    mut known: Draft,
+    draft: &Draft,
+    executor: Option<&str>,
+) -> Result<Entered, NotEntered> {
+    if let Some(executor) = executor {
+        assign_in_draft(&mut known, executor);
+    }
+    if asks_the_same(&known, draft) {
+        return Ok(Entered { plan: id.clone(), made: false });
+    }
+    let differences = differences(&asked(&known), &asked(draft));
+    Err(NotEntered::OtherContent { plan: id.clone(), differences })
+}
+
+/// Whether a draft says nothing else than the plan in the store: the same tasks, each asking the same.
+fn asks_the_same(known: &Draft, draft: &Draft) -> bool {
+    let by_id: HashMap<&TaskId, &Task> = known.tasks.iter().map(|task| (&task.spec.id, task)).collect();
+    known.tasks.len() == draft.tasks.len()
+        && draft
+            .tasks
+            .iter()
+            .all(|task| by_id.get(&task.spec.id).is_some_and(|other| other.spec.asks_the_same_as(&task.spec)))
+}
+
+/// A draft without anything that has happened, so that only what is asked for is compared.
+fn asked(draft: &Draft) -> Draft {
+    let mut asked = draft.clone();
+    for task in &mut asked.tasks {
+        task.state = Default::default();
+    }
+    asked.spec = Default::default();
+    asked
+}
+
+/// What came of asking a plan to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// It is active.
+    Runs,
+    /// A person has to approve this version first.
+    NeedsApproval {
+        /// The version that was looked at.
+        version: u64,
+    },
+}
+
+/// Makes a plan active, unless a person has to approve it first.
+pub(crate) fn start_plan(service: &Service, plan: &PlanId, by: &Caller) -> Result<Start, ServiceError> {
+    let (phase, version, needed) = service.read(plan, |plan| {
+        let state = plan.state();
+        (state.phase, plan.version(), state.approval_required && state.approval.is_none())
+    })?;
+    match (phase, needed) {
+        (Phase::Active, _) => Ok(Start::Runs),
+        (_, true) => Ok(Start::NeedsApproval { version }),
+        (_, false) => {
+            service.write(by, plan, vec![Command::Activate], Guard::NONE)?;
+            Ok(Start::Runs)
+        }
+    }
+}
+
+fn work(executor: &str) -> Work {
+    Work { executor: executor.to_owned(), inputs: Json::empty_object(), shape: None }
+}
+
+/// Gives every task of a draft that has neither work nor children to an executor.
+pub fn assign_in_draft(draft: &mut Draft, executor: &str) {
+    let parents: BTreeSet<TaskId> = draft.tasks.iter().filter_map(|task| task.spec.parent.clone()).collect();
+    for task in &mut draft.tasks {
+        if task.spec.work.is_none() && !parents.contains(&task.spec.id) {
+            task.spec.work = Some(Box::new(work(executor)));
+        }
+    }
+}
+
+/// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
+/// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
+/// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
+pub(crate) fn assign_work(
+    service: &Service,
+    plan: &PlanId,
+    executor: &str,
+    by: &Caller,
+    yes: bool,
+) -> Result<(), NotEntered> {
+    let (mut commands, phase, asks) = service.read(plan, |plan| {
+        let state = plan.state();
+        let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
+        (assignments(plan, executor), state.phase, !own && state.approval.is_none())
+    })?;
+    if commands.is_empty() {
+        return Ok(());
+    }
+    match phase {
+        Phase::Draft if asks => {
+            let message = format!("tasks without work are to be done by {executor}");
+            commands.push(Command::RequestApproval { message });
+        }
+        Phase::Active if asks && !(yes && by.actor.kind == ActorKind::Person) => {
+            let (plan, executor) = (plan.clone(), executor.to_owned());
+            return Err(NotEntered::NotForMachines { plan, executor });
+        }
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => {}
+    }
+    service.write(by, plan, commands, Guard::NONE)?;
+    Ok(())
+}
+
+fn assignments(plan: &Plan, executor: &str) -> Vec<Command> {
+    let open = plan.tasks().map(|(task, _)| task).filter(|task| {
+        task.spec.work.is_none()
+            && task.state.status == Status::Pending
+            && plan.children(task.spec.id.as_str()).is_empty()
+    });
+    open.map(|task| {
+        let changes = TaskChanges { work: Some(Some(work(executor))), ..TaskChanges::default() };
+        Command::ReviseTask { task: task.spec.id.clone(), changes: Box::new(changes) }
+    })
+    .collect()
+}
+
+/// Brings a draft into the store. The same id with the same tasks is the same plan, so that asking twice makes nothing
+/// twice; `executor` is who gets the tasks without work.
+pub fn enter(
+    plans: &Plans,
+    config: &Config,
+    by: &Actor,
+    draft: Draft,
+    executor: Option<&str>,
+) -> Result<Entered, NotEntered> {
+    let new = |draft: Draft| {
+        let (id, by) = (draft.id.clone(), by.clone());
+        plans.create(NewPlan { id, by, draft, approval_required: config.approval.required() })
+    };
+    let Some(id) = draft.id.clone() else {
+        let committed = new(draft)?;
+        return Ok(Entered { plan: committed.plan, made: true });
+    };
+    // Whoever enters the same id at the same moment may be faster: then it is there the second time.
+    for _ in 0..2 {
+        match plans.look(&id, Plan::to_draft) {
+            Ok(known) => return is_the_same(&id, known, &draft, executor),
+            Err(WriteError::NotFound(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
+        match new(draft.clone()) {
+            Ok(committed) => return Ok(Entered { plan: committed.plan, made: true }),
+            Err(WriteError::Refused(Refusal::AlreadyExists {})) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Err(WriteError::Refused(Refusal::AlreadyExists {}).into())
+}
+
+/// Makes a plan active, unless a person has to approve it first.
+pub fn start(plans: &Plans, plan: &PlanId, by: &Actor) -> Result<Start, WriteError> {
+    let (phase, version, needed) = plans.look(plan, |plan| {
+        let state = plan.state();
+        (state.phase, plan.version(), state.approval_required && state.approval.is_none())
+    })?;
+    match (phase, needed) {
+        (Phase::Active, _) => Ok(Start::Runs),
+        (_, true) => Ok(Start::NeedsApproval { version }),
+        (_, false) => {
+            write(plans, plan, by, vec![Command::Activate])?;
+            Ok(Start::Runs)
+        }
+    }
+}
+
+/// The same in a plan of the store, for what is not done yet: a version like any other, so that everybody sees who did
+/// it, and the rules of approval hold for it. What an agent wrote down as a list of things to do was never meant for
+/// machines, so giving it to them needs a person's approval; `yes` is the word of a person who asks.
+pub fn assign(plans: &Plans, plan: &PlanId, executor: &str, by: &Actor, yes: bool) -> Result<(), NotEntered> {
+    let (mut commands, phase, asks) = plans.look(plan, |plan| {
+        let state = plan.state();
+        let own = state.created_by.as_ref().is_some_and(|actor| actor.kind == ActorKind::Person);
+        (assignments(plan, executor), state.phase, !own && state.approval.is_none())
+    })?;
+    if commands.is_empty() {
+        return Ok(());
+    }
+    match phase {
+        Phase::Draft if asks => {
+            let message = format!("tasks without work are to be done by {executor}");
+            commands.push(Command::RequestApproval { message });
+        }
+        Phase::Active if asks && !(yes && by.kind == ActorKind::Person) => {
+            let (plan, executor) = (plan.clone(), executor.to_owned());
+            return Err(NotEntered::NotForMachines { plan, executor });
+        }
+        Phase::Draft
+        | Phase::AwaitingApproval
+        | Phase::Active
+        | Phase::Paused
+        | Phase::Completed
+        | Phase::Failed
+        | Phase::Cancelled => {}
+    }
+    Ok(write(plans, plan, by, commands)?)
+}
+
+fn write(plans: &Plans, plan: &PlanId, by: &Actor, commands: Vec<Command>) -> Result<(), WriteError> {
+    let (plan, by) = (plan.clone(), by.clone());
+    plans.write(WriteRequest { plan, by, commands, known_version: None, lease_seconds: None })?;
+    Ok(())
+}

@@ -1,0 +1,200 @@
+//! Everything that a task waits for, with who holds it. Writes nothing.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use waypost_core::{
+    Dependency, Elsewhere, LockMode, Phase, Plan, PlanId, Standing, Status, TaskId, Timestamp, Waiting,
+};
+use waypost_store::{HeldLock, Plans, WriteError};
+
+use crate::active_workers::{no_worker, workers_of};
+use waypost_config::Config;
+
+/// Tasks elsewhere that are looked for to say why one task waits.
+const ELSEWHERE_MAX: usize = 20;
+
+/// One thing that a task waits for.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reason {
+    /// What sort of thing.
+    pub kind: &'static str,
+    /// In words, the same at every front end; what to do about it is theirs. May hold text of the plan.
+    #[serde(rename = "message")]
+    pub words: String,
+    /// For programs.
+    pub fact: Value,
+}
+
+/// Where a task stands, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Why {
+    /// Where it stands; nothing when it is gone.
+    pub standing: Option<Standing>,
+    /// What it waits for; of a finished task, why it ended so.
+    pub reasons: Vec<Reason>,
+}
+
+/// Looks what a task waits for.
+pub fn why(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Why, WriteError> {
+    let mut now = Timestamp::from_micros(0);
+    plans.store().read(&mut |read| {
+        now = read.now();
+        Ok(())
+    })?;
+    let mut known = BTreeMap::new();
+    for there in plans.look(plan, |plan| awaited(plan, task))? {
+        known.insert(there.key(), plans.whereabouts(plan, &there)?.words(&there));
+    }
+    let (standing, mut reasons) =
+        plans.look(plan, |plan| (plan.standing(task.as_str()), reasons(plan, task, now, &known)))?;
+    reasons.extend(held(plans, plan, task)?);
+    reasons.extend(worker(plans, plan, task)?);
+    Ok(Why { standing, reasons })
+}
+
+/// What a task and those around it wait for elsewhere.
+fn awaited(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
+    let mut found = Vec::new();
+    let mut at = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
+    while let Some(task) = at {
+        let there = task.spec.depends_on.iter().filter_map(Dependency::elsewhere);
+        let heard = |there: &Elsewhere| task.state.received.get(&there.key()).map(|heard| heard.status);
+        found.extend(there.filter(|there| heard(there) != Some(Status::Done)).cloned());
+        at = task.spec.parent.as_ref().and_then(|parent| plan.task(parent.as_str()));
+    }
+    found.truncate(ELSEWHERE_MAX);
+    found
+}
+
+/// What is known of tasks elsewhere, by their keys.
+type Known = BTreeMap<String, String>;
+
+fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Reason> {
+    let waiting = plan.waiting(task.as_str(), now).into_iter();
+    let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
+    let Some(found) = plan.task(task.as_str()) else { return reasons };
+    let state = &found.state;
+    let does = match plan.standing(task.as_str()) {
+        Some(Standing::Queued) => Some("has queued it"),
+        Some(Standing::Running) => Some("works on it"),
+        _ => None,
+    };
+    if let (Some(does), Some(worker)) = (does, &state.worker) {
+        reasons.push(Reason {
+            kind: "worker",
+            words: format!("{worker}, who {does} (attempt {})", state.attempt),
+            fact: json!({ "worker": worker, "attempt": state.attempt }),
+        });
+    }
+    if let Some(why) = state.why().filter(|_| state.status.is_finished()) {
+        reasons.push(Reason { kind: "ended", words: format!("nothing any more: {why}"), fact: json!(why) });
+    }
+    reasons
+}
+
+fn of(plan: &Plan, task: &TaskId, waiting: Waiting, known: &Known) -> Reason {
+    let fact = json!(waiting);
+    let (kind, words) = match waiting {
+        Waiting::Approval => ("approval", "a person's approval".to_owned()),
+        Waiting::Phase(phase) => ("phase", format!("the plan, which is {}", phase.word())),
+        Waiting::Dependencies(names) => {
+            let named: Vec<String> = names
+                .into_iter()
+                .map(|name| match (known.get(&name), plan.standing(&name)) {
+                    (Some(words), _) => format!("{name} ({words})"),
+                    (None, Some(standing)) => format!("{name} ({})", standing.word()),
+                    (None, None) => name,
+                })
+                .collect();
+            ("dependencies", named.join(", "))
+        }
+        Waiting::Answer(question) => ("answer", format!("a person's answer to: {question}")),
+        Waiting::Check => {
+            let by = plan.task(task.as_str()).and_then(|task| task.state.reported());
+            let by = by.map(|report| report.by.to_string()).unwrap_or_default();
+            ("check", format!("its check: {by} reported it as done"))
+        }
+        Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
+    };
+    Reason { kind, words, fact }
+}
+
+/// Of a task that a machine could start now: that nobody is there to do so, or that its queue is full.
+fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>, WriteError> {
+    let found = plans.look(plan, |plan| {
+        let found = plan.task(task.as_str())?;
+        let work = match plan.standing(task.as_str())? {
+            Standing::Ready => found.spec.work.as_deref(),
+            Standing::Reported => found.spec.check.as_deref(),
+            Standing::Blocked
+            | Standing::Asking
+            | Standing::Queued
+            | Standing::Running
+            | Standing::Done
+            | Standing::Failed
+            | Standing::Skipped
+            | Standing::Cancelled => None,
+        }?;
+        let active = plan.state().phase == Phase::Active;
+        let queue = Config::queue_name(&plan.spec().queue).to_owned();
+        active.then(|| (work.executor.clone(), queue))
+    })?;
+    let Some((executor, queue)) = found else { return Ok(None) };
+    let workers = workers_of(plans, &queue)?;
+    if !workers.iter().any(|worker| worker.executors.contains(&executor)) {
+        let nobody = match workers.len() {
+            0 => no_worker(&queue),
+            count => format!(
+                "of the workers of queue {queue} that are alive ({count}) none takes executor {executor}"
+            ),
+        };
+        let words = format!("a worker: {nobody}");
+        let fact = json!({ "queue": queue, "executor": executor, "workers": workers.len() });
+        return Ok(Some(Reason { kind: "no_worker", words, fact }));
+    }
+    if !workers.iter().any(|worker| worker.waits_for.contains(&queue)) {
+        return Ok(None);
+    }
+    let mut taken = Vec::new();
+    plans.store().read(&mut |read| {
+        taken = read.slots(&queue)?;
+        Ok(())
+    })?;
+    let count: u32 = taken.iter().map(|(_, count)| *count).sum();
+    let words = format!("a slot of queue {queue}: {count} are taken");
+    Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
+}
+
+/// To the second, in universal time.
+fn moment(at: Timestamp) -> String {
+    let text = at.to_string();
+    text.get(..19).unwrap_or(&text).replace('T', " ")
+}
+
+/// Locks of a pending task that others hold.
+fn held(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Vec<Reason>, WriteError> {
+    let wanted = plans.look(plan, |plan| {
+        let found = plan.task(task.as_str()).filter(|task| task.state.status == Status::Pending);
+        found.map(|task| task.spec.locks.clone()).unwrap_or_default()
+    })?;
+    let keys: Vec<&str> = wanted.iter().map(|lock| lock.key.as_str()).collect();
+    let mut rows: Vec<HeldLock> = Vec::new();
+    if !keys.is_empty() {
+        plans.store().read(&mut |read| {
+            rows = read.locks(&keys)?;
+            Ok(())
+        })?;
+    }
+    let clashes = rows.into_iter().filter(|row| {
+        let mode = wanted.iter().find(|lock| lock.key == row.lock.key).map(|lock| lock.mode);
+        (mode, row.lock.mode) != (Some(LockMode::Shared), LockMode::Shared)
+    });
+    let reason = |row: HeldLock| {
+        let (key, holder) = (row.lock.key, format!("{}/{}", row.plan, row.task));
+        let words = format!("lock {key}, which {holder} holds");
+        Reason { kind: "lock", words, fact: json!({ "key": key, "holder": holder }) }
+    };
+    Ok(clashes.map(reason).collect())
+}

@@ -1,0 +1,55 @@
+//! What a worker writes about itself: its row in the registry, the leases that it renews with every heartbeat, and copies of
+//! its logs. One transaction each.
+
+use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_store::{AttemptLog, StoreError, WORKER_KEPT_SECONDS, Worker};
+
+use crate::service::Service;
+
+impl Service {
+    /// Registers a worker that is alive for `seconds` unless it sends a heartbeat, and removes rows of workers that were silent
+    /// for long.
+    pub fn register_worker(&self, row: &mut Worker, seconds: u32) -> Result<(), StoreError> {
+        self.plans().store().write(&mut |transaction| {
+            let now = transaction.now();
+            (row.began, row.seen, row.until) = (now, now, now.plus_seconds(u64::from(seconds)));
+            let kept = i64::try_from(WORKER_KEPT_SECONDS).unwrap_or(i64::MAX).saturating_mul(1_000_000);
+            let long_ago = Timestamp::from_micros(now.as_micros().saturating_sub(kept));
+            transaction.forget_workers(long_ago)?;
+            transaction.put_worker(row)
+        })
+    }
+
+    /// Renews a worker's row and the leases of these attempts for `seconds`, and stores the copies of logs. Returns for each
+    /// attempt whether the worker still holds it.
+    pub fn heartbeat(
+        &self,
+        row: &mut Worker,
+        seconds: u32,
+        attempts: &[(PlanId, TaskId, u32)],
+        logs: &[AttemptLog],
+    ) -> Result<Vec<bool>, StoreError> {
+        let mut renewed = Vec::new();
+        self.plans().store().write(&mut |transaction| {
+            let now = transaction.now();
+            (row.seen, row.until) = (now, now.plus_seconds(u64::from(seconds)));
+            renewed = transaction.renew_leases(attempts, row.until)?;
+            row.draining |= transaction.worker(&row.name)?.is_some_and(|stored| stored.draining);
+            for log in logs {
+                transaction.put_attempt_log(log)?;
+            }
+            transaction.put_worker(row)
+        })?;
+        Ok(renewed)
+    }
+
+    /// Removes a worker's row, and stores its last copies of logs.
+    pub fn unregister_worker(&self, name: &str, logs: &[AttemptLog]) -> Result<(), StoreError> {
+        self.plans().store().write(&mut |transaction| {
+            for log in logs {
+                transaction.put_attempt_log(log)?;
+            }
+            transaction.drop_worker(name)
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! The four backends of [`Store`](crate::Store).
+
+pub(crate) mod file;
+mod in_memory_query;
+pub(crate) mod memory;
+pub(crate) mod postgres;
+pub(crate) mod sqlite;
+mod write_buffer;

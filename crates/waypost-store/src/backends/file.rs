@@ -1,0 +1,257 @@
+//! Plans as JSON files in a folder, for people who want them in version control.
+//!
+//! ```text
+//! store.json            the format of the folder, and the number of the latest version in the log
+//! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
+//! history/ID.jsonl      its versions, one a line: the truth
+//! pruned/ID.json        the plan as the last of its forgotten versions left it: its history goes on from there
+//! leases.json           until when running tasks are believed to be worked on
+//! subscriptions.json    who wants to hear of what, and how far each has read
+//! workers.json          who runs plans of the folder, and when each was last heard of
+//! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
+//! .relay-NAME           held by the process that sends a reporter its events
+//! .bell                 opened and closed by writers, so that those who watch the folder hear of it
+//! .lock                 held by writers alone, by readers together
+//! .journal.json         a commit that is being carried out; whoever finds one completes it
+//! .pending/             files that a commit will put into their places
+//! .snapshots/ID         a plan at some version, in a form that loads fast; never needed
+//! ```
+//!
+//! A write costs as much as the plan is large, and whatever looks at all plans (lists, locks, ready tasks) costs as much as
+//! there are plans: one look at two files each, and a reading of those that have changed. For many or large plans SQLite
+//! is the better place.
+
+mod check;
+mod fs;
+mod history_file;
+mod journal;
+mod plan_cache;
+mod pruned;
+mod snapshot;
+mod transaction;
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+use waypost_core::PlanId;
+
+use crate::log::change_watch::{Bell, Watch};
+use crate::store::{Look, Store, StoreError, Work};
+use fs::{Guard, corrupt};
+use plan_cache::Cache;
+use transaction::Session;
+
+/// The name of the folder's format, and its version.
+const FORMAT: &str = "waypost-file-store";
+/// The version of the format that this build writes.
+const KNOWN: u32 = 1;
+/// What version control should not keep: it belongs to one machine and one moment.
+const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
+
+/// The places of everything in the folder.
+#[derive(Clone, Debug)]
+struct Layout {
+    root: PathBuf,
+}
+
+impl Layout {
+    fn store(&self) -> PathBuf {
+        self.root.join("store.json")
+    }
+    fn leases(&self) -> PathBuf {
+        self.root.join("leases.json")
+    }
+    fn subscriptions(&self) -> PathBuf {
+        self.root.join("subscriptions.json")
+    }
+    fn workers(&self) -> PathBuf {
+        self.root.join("workers.json")
+    }
+    fn lock(&self) -> PathBuf {
+        self.root.join(".lock")
+    }
+    fn bell(&self) -> PathBuf {
+        self.root.join(".bell")
+    }
+    fn journal(&self) -> PathBuf {
+        self.root.join(".journal.json")
+    }
+    fn pending(&self) -> PathBuf {
+        self.root.join(".pending")
+    }
+    fn snapshots(&self) -> PathBuf {
+        self.root.join(".snapshots")
+    }
+    fn plans(&self) -> PathBuf {
+        self.root.join("plans")
+    }
+    fn histories(&self) -> PathBuf {
+        self.root.join("history")
+    }
+    fn pruned(&self) -> PathBuf {
+        self.root.join("pruned")
+    }
+    fn edited(&self) -> PathBuf {
+        self.root.join("edited")
+    }
+    fn plan(&self, id: &PlanId) -> PathBuf {
+        self.plans().join(format!("{id}.json"))
+    }
+    fn history(&self, id: &PlanId) -> PathBuf {
+        self.histories().join(format!("{id}.jsonl"))
+    }
+    fn snapshot(&self, id: &PlanId) -> PathBuf {
+        self.snapshots().join(id.as_str())
+    }
+    fn pruned_plan(&self, id: &PlanId) -> PathBuf {
+        self.pruned().join(format!("{id}.json"))
+    }
+    fn edited_plan(&self, id: &PlanId, version: u64) -> PathBuf {
+        self.edited().join(format!("{id}@{version}.json"))
+    }
+}
+
+/// What `store.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct StoreFile {
+    format: String,
+    /// The number of the latest version in the log.
+    sequence: u64,
+}
+
+impl StoreFile {
+    fn at(sequence: u64) -> Self {
+        Self { format: format!("{FORMAT}/{KNOWN}"), sequence }
+    }
+
+    fn read(layout: &Layout) -> Result<Self, StoreError> {
+        let path = layout.store();
+        let bytes =
+            fs::read(&path)?.ok_or_else(|| corrupt(&path, "it is missing, though the folder is a store"))?;
+        let file: Self = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
+        let version = file.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
+        match version.and_then(|version| version.parse::<u32>().ok()) {
+            Some(found) if found > KNOWN => {
+                Err(StoreError::TooNew { what: path.display().to_string(), found, known: KNOWN })
+            }
+            Some(KNOWN) => Ok(file),
+            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
+        }
+    }
+}
+
+/// A store in a folder of JSON files.
+pub struct FileStore {
+    layout: Layout,
+    cache: Mutex<Cache>,
+    bell: Bell,
+}
+
+impl FileStore {
+    /// Opens the folder, makes it when it is not there, and completes a commit that was interrupted.
+    pub fn open(folder: &Path) -> Result<Self, StoreError> {
+        let layout = Layout { root: folder.to_owned() };
+        fs::make_folder(folder)?;
+        let below = [
+            layout.plans(),
+            layout.histories(),
+            layout.pruned(),
+            layout.edited(),
+            layout.pending(),
+            layout.snapshots(),
+        ];
+        for folder in &below {
+            fs::make_folder(folder)?;
+            fs::is_plain_folder(folder)?;
+        }
+        let bell = Bell::new(layout.bell());
+        let store = Self { layout, cache: Mutex::default(), bell };
+        if fs::read(&store.layout.store())?.is_none() {
+            let _guard = Guard::alone(&store.layout.lock())?;
+            store.make()?;
+        }
+        drop(store.shared()?);
+        StoreFile::read(&store.layout)?;
+        Ok(store)
+    }
+
+    /// Makes an empty folder a store. Others may try the same at this moment, so this runs under the lock.
+    fn make(&self) -> Result<(), StoreError> {
+        if fs::read(&self.layout.store())?.is_some() {
+            return Ok(());
+        }
+        if let Some(history) = fs::names(&self.layout.histories(), ".jsonl")?.first() {
+            let detail = format!("it is missing, though there is a history of plan {history}");
+            return Err(corrupt(&self.layout.store(), detail));
+        }
+        let ignore = self.layout.root.join(".gitignore");
+        if fs::read(&ignore)?.is_none() {
+            fs::replace(&ignore, IGNORED.as_bytes())?;
+        }
+        fs::replace(&self.layout.store(), &fs::pretty(&StoreFile::at(0))?)
+    }
+
+    /// Waits until nobody writes, and completes what a writer that died has left.
+    fn shared(&self) -> Result<Guard, StoreError> {
+        loop {
+            let guard = Guard::shared(&self.layout.lock())?;
+            if !journal::is_left(&self.layout)? {
+                return Ok(guard);
+            }
+            drop(guard);
+            drop(self.alone()?);
+        }
+    }
+
+    fn alone(&self) -> Result<Guard, StoreError> {
+        let guard = Guard::alone(&self.layout.lock())?;
+        journal::complete(&self.layout)?;
+        Ok(guard)
+    }
+}
+
+impl Store for FileStore {
+    fn location(&self) -> String {
+        format!("file:{}", self.layout.root.display())
+    }
+
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+        let guard = self.alone()?;
+        let mut session = Session::new(&self.layout, &self.cache);
+        work(&mut session)?;
+        let wrote = session.has_changed_versions();
+        if wrote {
+            self.bell.hold();
+        }
+        session.commit()?;
+        drop(guard);
+        if wrote {
+            self.bell.ring();
+        }
+        Ok(())
+    }
+
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+        let _guard = self.shared()?;
+        look(&mut Session::new(&self.layout, &self.cache))
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.bell.watch())
+    }
+
+    fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(self.layout.root.join(format!(".{name}")))
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let _guard = self.shared()?;
+        Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        let _guard = self.shared()?;
+        check::check(&self.layout)
+    }
+}

@@ -1,0 +1,136 @@
+//! Looks through all files of the folder and says what is wrong with them. Changes nothing.
+
+use std::collections::BTreeMap;
+
+use waypost_core::PlanId;
+
+use super::fs;
+use super::history_file::Marks;
+use super::plan_cache::{Facts, Known, NO_HISTORY, Readable};
+use super::pruned;
+use super::{Layout, StoreFile};
+use crate::store::StoreError;
+
+/// Every damage, one line each.
+pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
+    let mut wrong = Vec::new();
+    let last = match StoreFile::read(layout) {
+        Ok(file) => Some(file.sequence),
+        Err(error) => {
+            note(&mut wrong, error)?;
+            None
+        }
+    };
+    let mut numbers: BTreeMap<u64, PlanId> = BTreeMap::new();
+    let mut all_read = true;
+    for name in fs::names(&layout.histories(), ".jsonl")? {
+        match PlanId::new(name.clone()) {
+            Err(error) => {
+                wrong.push(format!("{}: {error}", layout.histories().join(name + ".jsonl").display()))
+            }
+            Ok(id) => {
+                let outcome = check_plan(layout, &id, &mut wrong, &mut numbers);
+                if let Err(error) = outcome {
+                    all_read = false;
+                    note(&mut wrong, error)?;
+                }
+            }
+        }
+    }
+    for name in fs::names(&layout.plans(), ".json")? {
+        let path = layout.plans().join(format!("{name}.json"));
+        match PlanId::new(name) {
+            Err(error) => wrong.push(format!("{}: {error}", path.display())),
+            Ok(id) if fs::Stamp::of(&layout.history(&id))?.is_none() => {
+                wrong.push(format!("{}: {NO_HISTORY}", path.display()));
+            }
+            Ok(_) => {}
+        }
+    }
+    if let Err(error) = super::transaction::read_subscriptions(layout) {
+        note(&mut wrong, error)?;
+    }
+    if let Err(error) = super::transaction::read_workers(layout) {
+        note(&mut wrong, error)?;
+    }
+    for name in fs::names(&layout.edited(), ".json")? {
+        let path = layout.edited().join(name + ".json");
+        let keeps = "keeps what was written into a plan's file by hand; take it over or delete it";
+        wrong.push(format!("{} {keeps}", path.display()));
+    }
+    if let Some(last) = last.filter(|_| all_read) {
+        check_numbers(layout, last, &numbers, &mut wrong);
+    }
+    Ok(wrong)
+}
+
+/// Takes damage down and passes everything else on.
+fn note(wrong: &mut Vec<String>, error: StoreError) -> Result<(), StoreError> {
+    match error {
+        StoreError::Corrupt { .. } | StoreError::TooNew { .. } => {
+            wrong.push(error.to_string());
+            Ok(())
+        }
+        StoreError::Busy
+        | StoreError::Files { .. }
+        | StoreError::Database(_)
+        | StoreError::Pruned { .. }
+        | StoreError::BadLocation(_) => Err(error),
+    }
+}
+
+fn check_plan(
+    layout: &Layout,
+    id: &PlanId,
+    wrong: &mut Vec<String>,
+    numbers: &mut BTreeMap<u64, PlanId>,
+) -> Result<(), StoreError> {
+    let (path, history) = (layout.plan(id), layout.history(id));
+    let mut marks = Marks::default();
+    marks.catch_up(&history, id)?;
+    for number in marks.sequences() {
+        if let Some(other) = numbers.insert(number, id.clone()) {
+            wrong.push(format!("plans {other} and {id} both have version number {number} of the log"));
+        }
+    }
+    let Some(known) = Known::read(layout, id)? else { return Ok(()) };
+    let path = path.display();
+    match &known.readable {
+        Readable::Current if known.tail.purged => {}
+        // A fingerprint says that the file is what was written; only the events say that this was right.
+        Readable::Current => {
+            let truth = Facts::of(&pruned::replay(layout, id)?);
+            if known.facts.as_ref().is_some_and(|facts| facts.head != truth.head || facts.rows != truth.rows) {
+                wrong.push(format!("{path} differs from what its history says; delete it, and the next write renews it"));
+            }
+        }
+        Readable::Reformatted => {}
+        Readable::Edited(_) => wrong.push(format!(
+            "{path} was edited by hand, and its words do not count until `waypost update {id} --from-file {path}` takes them over"
+        )),
+        Readable::Missing => wrong.push(format!("{path} is missing; the next write renews it from the history")),
+        Readable::Broken(detail) => wrong.push(format!(
+            "{path} is damaged: {detail}; mend it, or move it away, and the next write renews it from the history"
+        )),
+    }
+    Ok(())
+}
+
+/// The numbers of the log have no gaps, and none comes after the last.
+fn check_numbers(layout: &Layout, last: u64, numbers: &BTreeMap<u64, PlanId>, wrong: &mut Vec<String>) {
+    let store = layout.store();
+    if let Some((number, plan)) = numbers.last_key_value().filter(|(number, _)| **number > last) {
+        let store = store.display();
+        wrong.push(format!(
+            "{store} says that {last} versions were written, but plan {plan} has number {number}"
+        ));
+    }
+    let expected = 1..=last;
+    if let Some(missing) = expected.clone().find(|number| !numbers.contains_key(number)) {
+        let missing_total = expected.count() - numbers.range(..=last).count();
+        let store = store.display();
+        wrong.push(format!(
+            "{store} says that {last} versions were written, but number {missing} ({missing_total} in all) is in no history"
+        ));
+    }
+}

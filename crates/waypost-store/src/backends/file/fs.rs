@@ -1,0 +1,194 @@
+//! What the file store asks of the file system: whole files or none, no symbolic links, locks between processes.
+//! Knows nothing of plans.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::io::Errno;
+use serde::Serialize;
+
+use crate::store::{BUSY_SECONDS_MAX, StoreError};
+
+/// How long to wait before asking for a lock again.
+const LOCK_RETRY: Duration = Duration::from_millis(2);
+
+pub(super) fn corrupt(path: &Path, detail: impl ToString) -> StoreError {
+    StoreError::Corrupt { what: path.display().to_string(), detail: detail.to_string() }
+}
+
+pub(super) fn failed(path: &Path) -> impl FnOnce(std::io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::Files { path, source }
+}
+
+fn open(path: &Path, flags: OFlags) -> Result<Option<File>, StoreError> {
+    let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match rustix::fs::open(path, flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok(Some(File::from(file))),
+        Err(Errno::NOENT) => Ok(None),
+        Err(Errno::LOOP) => Err(corrupt(path, "it is a symbolic link, where Waypost keeps plain files only")),
+        Err(error) => Err(failed(path)(error.into())),
+    }
+}
+
+/// Opens a file for reading, if it is there.
+pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, StoreError> {
+    open(path, OFlags::RDONLY)
+}
+
+/// Opens a file for changes in place, and makes it when it is not there.
+pub(super) fn open_to_change(path: &Path) -> Result<File, StoreError> {
+    let file = open(path, OFlags::RDWR | OFlags::CREATE)?;
+    file.ok_or_else(|| failed(path)(ErrorKind::NotFound.into()))
+}
+
+/// All of a file, if it is there.
+pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+    let Some(mut file) = open_to_read(path)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed(path))?;
+    Ok(Some(bytes))
+}
+
+/// JSON for people: indented by two, with a newline at the end.
+pub(super) fn pretty(value: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let mut bytes =
+        serde_json::to_vec_pretty(value).map_err(|error| StoreError::Database(error.to_string()))?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Writes a new file and makes its bytes durable. A left-over of the same name is replaced.
+pub(super) fn write_new(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    remove(path)?;
+    let file = open(path, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
+    let mut file = file.ok_or_else(|| failed(path)(ErrorKind::NotFound.into()))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(failed(path))
+}
+
+/// Puts a whole file into its place: after a crash it is there with all its bytes, or the old one is.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let new = folder.join(format!(".new-{}", name.trim_start_matches('.')));
+    write_new(&new, bytes)?;
+    rename(&new, path)?;
+    sync_folder(folder)
+}
+
+pub(super) fn rename(from: &Path, to: &Path) -> Result<(), StoreError> {
+    fs::rename(from, to).map_err(failed(to))
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(path)(error)),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Makes what was put into a folder, or taken out, durable.
+pub(super) fn sync_folder(path: &Path) -> Result<(), StoreError> {
+    File::open(path).and_then(|folder| folder.sync_all()).map_err(failed(path))
+}
+
+pub(super) use crate::dirs::make_folder;
+
+/// A link in the place of a folder would have the store write wherever it leads.
+pub(super) fn is_plain_folder(path: &Path) -> Result<(), StoreError> {
+    let found = fs::symlink_metadata(path).map_err(failed(path))?;
+    if found.is_dir() { Ok(()) } else { Err(corrupt(path, "it is not a plain folder")) }
+}
+
+/// The names in a folder that end with `ending`, without it, sorted. A folder that is not there has none.
+pub(super) fn names(folder: &Path, ending: &str) -> Result<Vec<String>, StoreError> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(folder)(error)),
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(failed(folder))?.file_name();
+        if let Some(name) = name.to_str().and_then(|name| name.strip_suffix(ending)) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// What tells one state of a file from another without reading it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stamp {
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of what lies at `path` itself, a symbolic link included; nothing if nothing does.
+    pub(super) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+        match fs::symlink_metadata(path) {
+            Ok(data) => Ok(Some(Self {
+                inode: data.ino(),
+                length: data.len(),
+                modified: (data.mtime(), data.mtime_nsec()),
+                changed: (data.ctime(), data.ctime_nsec()),
+            })),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(path)(error)),
+        }
+    }
+}
+
+/// A number that differs when the bytes do (FNV-1a). Against accidents, not against malice.
+pub(super) fn fingerprint(bytes: &[u8]) -> String {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{hash:016x}")
+}
+
+/// A lock on the folder, until it is dropped or its process is gone.
+pub(super) struct Guard {
+    _file: File,
+}
+
+impl Guard {
+    /// For a writer: alone among all processes and threads.
+    pub(super) fn alone(path: &Path) -> Result<Self, StoreError> {
+        Self::take(path, FlockOperation::NonBlockingLockExclusive)
+    }
+
+    /// For a reader: together with other readers.
+    pub(super) fn shared(path: &Path) -> Result<Self, StoreError> {
+        Self::take(path, FlockOperation::NonBlockingLockShared)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a file lock cannot be waited for with an end to the waiting"
+    )]
+    fn take(path: &Path, operation: FlockOperation) -> Result<Self, StoreError> {
+        let file = open_to_change(path)?;
+        let give_up = Instant::now() + Duration::from_secs(BUSY_SECONDS_MAX);
+        loop {
+            match flock(&file, operation) {
+                Ok(()) => return Ok(Self { _file: file }),
+                // Asked again and again, because a lock that is waited for cannot be given up on.
+                Err(Errno::WOULDBLOCK | Errno::INTR) if Instant::now() < give_up => {
+                    std::thread::sleep(LOCK_RETRY)
+                }
+                Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(StoreError::Busy),
+                Err(error) => return Err(failed(path)(error.into())),
+            }
+        }
+    }
+}

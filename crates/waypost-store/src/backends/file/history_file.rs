@@ -1,0 +1,229 @@
+//! The history of one plan: a file with one version a line, in their order, so that line 17 is version 17.
+//! Appended to by the journal only.
+
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
+
+use super::fs::{corrupt, failed, open_to_read};
+use crate::rows::Entry;
+use crate::store::StoreError;
+
+/// The end of a file that is read first to find its last line.
+const TAIL_BYTES: u64 = 16 * 1024;
+
+/// One line, as it is written.
+#[derive(Serialize)]
+struct Line<'a> {
+    sequence: u64,
+    plan: &'a PlanId,
+    version: u64,
+    at: Timestamp,
+    actor: &'a Actor,
+    command: &'a str,
+    events: &'a [Event],
+    /// The fingerprint of the readable file that goes with this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+}
+
+/// What is needed of a line to find it again.
+#[derive(Deserialize)]
+struct Mark {
+    sequence: u64,
+    plan: PlanId,
+    version: u64,
+    command: String,
+    file: Option<String>,
+}
+
+/// The text of a line.
+pub(super) fn line(entry: &Entry, file: Option<&str>) -> Result<String, StoreError> {
+    let Entry { sequence, plan, version, at, actor, command, events } = entry;
+    let line = Line { sequence: *sequence, plan, version: *version, at: *at, actor, command, events, file };
+    let mut text = serde_json::to_string(&line).map_err(|error| StoreError::Database(error.to_string()))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Damage in one line of a history.
+fn bad_line(path: &Path, number: u64, detail: impl ToString) -> StoreError {
+    StoreError::Corrupt { what: format!("{} line {number}", path.display()), detail: detail.to_string() }
+}
+
+/// The last line of a history.
+#[derive(Clone, Debug)]
+pub(super) struct Tail {
+    pub(super) version: u64,
+    pub(super) sequence: u64,
+    /// The fingerprint of the readable file that goes with it.
+    pub(super) file: Option<String>,
+    /// Whether only the numbers of the versions are left.
+    pub(super) purged: bool,
+    /// The bytes of the whole history.
+    pub(super) length: u64,
+}
+
+/// Reads the last line of a history, if there is one, and nothing else.
+pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>, StoreError> {
+    let Some(mut file) = open_to_read(path)? else { return Ok(None) };
+    let length = file.metadata().map_err(failed(path))?.len();
+    let mut wanted = TAIL_BYTES;
+    let bytes = loop {
+        let from = length.saturating_sub(wanted);
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from)).and_then(|_| file.read_to_end(&mut bytes)).map_err(failed(path))?;
+        let whole = match bytes.split_last() {
+            None => return Err(bad_line(path, 1, "the history is empty")),
+            Some((b'\n', rest)) => rest,
+            Some(_) => {
+                let number = count_lines(path)? + 1;
+                return Err(bad_line(path, number, "the line was not written to its end"));
+            }
+        };
+        match whole.iter().rposition(|&byte| byte == b'\n') {
+            Some(before) => break whole[before + 1..].to_vec(),
+            None if from == 0 => break whole.to_vec(),
+            None => wanted *= 8,
+        }
+    };
+    let mark: Mark = match serde_json::from_slice(&bytes) {
+        Ok(mark) => mark,
+        Err(error) => return Err(bad_line(path, count_lines(path)?, error)),
+    };
+    if mark.plan != *plan {
+        return Err(bad_line(path, mark.version, format!("it belongs to plan {}", mark.plan)));
+    }
+    let purged = mark.command == "purged";
+    Ok(Some(Tail { version: mark.version, sequence: mark.sequence, file: mark.file, purged, length }))
+}
+
+fn count_lines(path: &Path) -> Result<u64, StoreError> {
+    let Some(file) = open_to_read(path)? else { return Ok(0) };
+    let mut reader = BufReader::new(file);
+    let (mut count, mut line) = (0, Vec::new());
+    while reader.read_until(b'\n', &mut line).map_err(failed(path))? > 0 {
+        count += u64::from(line.ends_with(b"\n"));
+        line.clear();
+    }
+    Ok(count)
+}
+
+/// Where the lines of a history stand, as far as this process has read it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marks {
+    inode: u64,
+    /// The bytes that have been read.
+    length: u64,
+    /// The last line of them.
+    last: Vec<u8>,
+    /// Where each line begins, and its number in the log.
+    lines: Vec<(u64, u64)>,
+}
+
+impl Marks {
+    /// Reads what was appended since the last time, and checks that the lines follow each other.
+    pub(super) fn catch_up(&mut self, path: &Path, plan: &PlanId) -> Result<(), StoreError> {
+        let Some(file) = open_to_read(path)? else {
+            *self = Self::default();
+            return Ok(());
+        };
+        let data = file.metadata().map_err(failed(path))?;
+        let mut reader = BufReader::new(file);
+        if data.ino() != self.inode || data.len() < self.length || !self.ends_the_same(&mut reader, path)? {
+            *self = Self { inode: data.ino(), ..Self::default() };
+            reader.seek(SeekFrom::Start(0)).map_err(failed(path))?;
+        }
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let length = reader.read_until(b'\n', &mut line).map_err(failed(path))? as u64;
+            let number = self.lines.len() as u64 + 1;
+            if length == 0 {
+                return Ok(());
+            }
+            if !line.ends_with(b"\n") {
+                return Err(bad_line(path, number, "the line was not written to its end"));
+            }
+            let mark: Mark = serde_json::from_slice(&line).map_err(|error| bad_line(path, number, error))?;
+            let before = self.lines.last().map_or(0, |&(_, sequence)| sequence);
+            if mark.plan != *plan || mark.version != number || mark.sequence <= before {
+                let detail = format!("version {} of plan {} stands here", mark.version, mark.plan);
+                return Err(bad_line(path, number, detail));
+            }
+            self.lines.push((self.length, mark.sequence));
+            self.length += length;
+            self.last.clone_from(&line);
+        }
+    }
+
+    /// Whether the last line stands where it stood: version control may have put another history here. Leaves the reader
+    /// behind that line.
+    fn ends_the_same(&self, reader: &mut BufReader<std::fs::File>, path: &Path) -> Result<bool, StoreError> {
+        let mut there = vec![0; self.last.len()];
+        let from = self.length - self.last.len() as u64;
+        reader
+            .seek(SeekFrom::Start(from))
+            .and_then(|_| reader.read_exact(&mut there))
+            .map_err(failed(path))?;
+        Ok(there == self.last)
+    }
+
+    /// The numbers in the log, in their order.
+    pub(super) fn sequences(&self) -> impl Iterator<Item = u64> {
+        self.lines.iter().map(|&(_, sequence)| sequence)
+    }
+
+    /// How many versions come before the one that follows `sequence` in the log.
+    pub(super) fn before_sequence(&self, sequence: u64) -> u64 {
+        self.lines.partition_point(|&(_, number)| number <= sequence) as u64
+    }
+
+    /// The versions after `after`, at most `limit`.
+    pub(super) fn read(
+        &self,
+        path: &Path,
+        plan: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        let first = usize::try_from(after).unwrap_or(usize::MAX);
+        let Some(&(from, _)) = self.lines.get(first).filter(|_| limit > 0) else { return Ok(Vec::new()) };
+        let end = self.lines.get(first.saturating_add(limit)).map_or(self.length, |&(end, _)| end);
+        let gone = || corrupt(path, "it was taken away while it was read");
+        let mut file = open_to_read(path)?.ok_or_else(gone)?;
+        let mut bytes = Vec::new();
+        file.seek(SeekFrom::Start(from)).map_err(failed(path))?;
+        file.take(end - from).read_to_end(&mut bytes).map_err(failed(path))?;
+        let mut entries = Vec::new();
+        for (line, number) in bytes.split_inclusive(|&byte| byte == b'\n').zip(after + 1..) {
+            let entry: Entry = serde_json::from_slice(line).map_err(|error| bad_line(path, number, error))?;
+            if entry.version != number || entry.plan != *plan {
+                let detail = format!("version {} of plan {} stands here", entry.version, entry.plan);
+                return Err(bad_line(path, number, detail));
+            }
+            entries.push(entry);
+        }
+        Ok(entries)
+    }
+}
+
+/// Moves a plan on to where its history ends.
+pub(super) fn replay(path: &Path, mut plan: Plan) -> Result<Plan, StoreError> {
+    const ENTRIES_READ_MAX: usize = 1_000;
+    let mut marks = Marks::default();
+    marks.catch_up(path, plan.id())?;
+    loop {
+        let entries = marks.read(path, plan.id(), plan.version(), ENTRIES_READ_MAX)?;
+        if entries.is_empty() {
+            plan.take_touched();
+            return Ok(plan);
+        }
+        for entry in &entries {
+            plan.advance(&entry.events, entry.at);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! What a process knows of the plans in the folder, for as long as their files do not change.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use waypost_core::{Draft, Plan, PlanId};
+
+use super::Layout;
+use super::fs::{self, Stamp, corrupt};
+use super::history_file::{self, Marks, Tail};
+use super::pruned;
+use crate::rows::{Entry, Head, IndexRows};
+use crate::store::StoreError;
+
+/// What lists and tables show of a plan.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub(super) head: Head,
+    /// Without the ends of leases: those stand in a file of their own.
+    pub(super) rows: IndexRows,
+}
+
+impl Facts {
+    pub(super) fn of(plan: &Plan) -> Self {
+        Self { head: Head::of(plan), rows: IndexRows::of(plan) }
+    }
+}
+
+/// How the readable file of a plan compares with its history.
+#[derive(Clone, Debug)]
+pub(super) enum Readable {
+    /// It is what Waypost wrote.
+    Current,
+    /// It says the same in other white space.
+    Reformatted,
+    /// Somebody else wrote this into it.
+    Edited(Box<Draft>),
+    /// It is not there.
+    Missing,
+    /// It cannot be read; what is wrong with it.
+    Broken(String),
+}
+
+/// What is known of a plan.
+#[derive(Debug)]
+pub(super) struct Known {
+    readable_stamp: Option<Stamp>,
+    history_stamp: Option<Stamp>,
+    pub(super) tail: Tail,
+    pub(super) readable: Readable,
+    /// Nothing after a purge.
+    pub(super) facts: Option<Arc<Facts>>,
+}
+
+impl Known {
+    /// Reads a plan's files; nothing if it has none.
+    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
+        let (readable, history) = (layout.plan(id), layout.history(id));
+        let (readable_stamp, history_stamp) = (Stamp::of(&readable)?, Stamp::of(&history)?);
+        let Some(tail) = history_file::tail(&history, id)? else {
+            return match readable_stamp {
+                None => Ok(None),
+                Some(_) => Err(corrupt(&readable, NO_HISTORY)),
+            };
+        };
+        let known = |readable, facts| {
+            Some(Self { readable_stamp, history_stamp, tail: tail.clone(), readable, facts })
+        };
+        if tail.purged {
+            return Ok(known(Readable::Current, None));
+        }
+        let bytes = match fs::read(&readable) {
+            Ok(bytes) => bytes,
+            Err(StoreError::Corrupt { detail, .. }) => {
+                let truth = Facts::of(&pruned::replay(layout, id)?);
+                return Ok(known(Readable::Broken(detail), Some(Arc::new(truth))));
+            }
+            Err(error) => return Err(error),
+        };
+        let draft = bytes.as_ref().map(|bytes| serde_json::from_slice::<Draft>(bytes));
+        let written =
+            bytes.as_ref().is_some_and(|bytes| tail.file.as_deref() == Some(&fs::fingerprint(bytes)));
+        if let Some(Ok(draft)) = &draft
+            && written
+        {
+            let plan = Plan::from_trusted_draft(id.clone(), draft.clone());
+            return Ok(known(Readable::Current, Some(Arc::new(Facts::of(&plan)))));
+        }
+        // Whatever the readable file says, the history is the truth.
+        let truth = pruned::replay(layout, id)?;
+        let readable = match draft {
+            None => Readable::Missing,
+            Some(Err(error)) => Readable::Broken(error.to_string()),
+            Some(Ok(draft)) if draft == truth.to_draft() => Readable::Reformatted,
+            Some(Ok(draft)) => Readable::Edited(Box::new(draft)),
+        };
+        Ok(known(readable, Some(Arc::new(Facts::of(&truth)))))
+    }
+
+    /// What is known of a plan that this process has just written.
+    pub(super) fn written(
+        layout: &Layout,
+        id: &PlanId,
+        tail: Tail,
+        facts: Arc<Facts>,
+    ) -> Result<Self, StoreError> {
+        let (readable_stamp, history_stamp) = (Stamp::of(&layout.plan(id))?, Stamp::of(&layout.history(id))?);
+        Ok(Self { readable_stamp, history_stamp, tail, readable: Readable::Current, facts: Some(facts) })
+    }
+
+    /// Whether the plan's files are still the ones that were read.
+    fn holds(&self, layout: &Layout, id: &PlanId) -> Result<bool, StoreError> {
+        let same = self.readable_stamp == Stamp::of(&layout.plan(id))?;
+        Ok(same && self.history_stamp == Stamp::of(&layout.history(id))?)
+    }
+
+    /// The plan's facts for those who address it: a readable file that cannot be read stands in the way of that, so that
+    /// nobody's broken edit is overwritten.
+    pub(super) fn addressed(&self, path: &Path) -> Result<Option<&Arc<Facts>>, StoreError> {
+        match &self.readable {
+            Readable::Broken(detail) => Err(corrupt(path, detail)),
+            Readable::Current | Readable::Reformatted | Readable::Edited(_) | Readable::Missing => {
+                Ok(self.facts.as_ref())
+            }
+        }
+    }
+}
+
+pub(super) const NO_HISTORY: &str =
+    "it has no history, so it is no plan of this store; move it away and bring it in with `waypost import`";
+
+/// What this process knows of all plans.
+#[derive(Debug, Default)]
+pub(super) struct Cache {
+    known: HashMap<PlanId, Arc<Known>>,
+    marks: HashMap<PlanId, Marks>,
+}
+
+fn lock(cache: &Mutex<Cache>) -> MutexGuard<'_, Cache> {
+    cache.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cache {
+    /// What is known of a plan, read again when its files have changed.
+    pub(super) fn known(
+        cache: &Mutex<Self>,
+        layout: &Layout,
+        id: &PlanId,
+    ) -> Result<Option<Arc<Known>>, StoreError> {
+        let found = lock(cache).known.get(id).cloned();
+        if let Some(known) = found
+            && known.holds(layout, id)?
+        {
+            return Ok(Some(known));
+        }
+        let known = Known::read(layout, id)?.map(Arc::new);
+        match &known {
+            Some(known) => lock(cache).known.insert(id.clone(), Arc::clone(known)),
+            None => lock(cache).known.remove(id),
+        };
+        Ok(known)
+    }
+
+    pub(super) fn learn(cache: &Mutex<Self>, id: &PlanId, known: Option<Known>) {
+        match known {
+            Some(known) => lock(cache).known.insert(id.clone(), Arc::new(known)),
+            None => lock(cache).known.remove(id),
+        };
+    }
+
+    /// The versions of a plan after `after`, at most `limit`, as its file has them.
+    pub(super) fn versions(
+        cache: &Mutex<Self>,
+        layout: &Layout,
+        id: &PlanId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        Self::with_marks(cache, layout, id, |marks, path| marks.read(path, id, after, limit))
+    }
+
+    /// The versions of a plan after `sequence` in the log, at most `limit`, as its file has them.
+    pub(super) fn log(
+        cache: &Mutex<Self>,
+        layout: &Layout,
+        id: &PlanId,
+        sequence: u64,
+        limit: usize,
+    ) -> Result<Vec<Entry>, StoreError> {
+        Self::with_marks(cache, layout, id, |marks, path| {
+            marks.read(path, id, marks.before_sequence(sequence), limit)
+        })
+    }
+
+    fn with_marks<R>(
+        cache: &Mutex<Self>,
+        layout: &Layout,
+        id: &PlanId,
+        read: impl FnOnce(&Marks, &Path) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let path = layout.history(id);
+        let mut cache = lock(cache);
+        let marks = cache.marks.entry(id.clone()).or_default();
+        marks.catch_up(&path, id)?;
+        read(marks, &path)
+    }
+}

@@ -1,0 +1,47 @@
+//! What is kept of a plan in the place of events that were forgotten. Part of the truth: the history goes on from it.
+
+use serde::{Deserialize, Serialize};
+use waypost_core::{Draft, Plan, PlanId};
+
+use super::Layout;
+use super::fs::{self, corrupt};
+use super::history_file;
+use crate::rows::Pruned;
+use crate::store::StoreError;
+
+/// What `pruned/ID.json` says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Kept {
+    #[serde(flatten)]
+    pub(super) pruned: Pruned,
+    /// The plan as the last of the forgotten versions left it, in the native format.
+    plan: Draft,
+}
+
+impl Kept {
+    pub(super) fn new(pruned: &Pruned, plan: &Plan) -> Self {
+        Self { pruned: pruned.clone(), plan: plan.to_draft() }
+    }
+
+    /// What is kept of a plan, if anything was forgotten.
+    pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
+        let path = layout.pruned_plan(id);
+        let Some(bytes) = fs::read(&path)? else { return Ok(None) };
+        let kept: Self = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
+        if kept.plan.version == kept.pruned.up_to {
+            return Ok(Some(kept));
+        }
+        let detail = format!("it holds version {}, not {}", kept.plan.version, kept.pruned.up_to);
+        Err(corrupt(&path, detail))
+    }
+
+    pub(super) fn plan(self, id: &PlanId) -> Plan {
+        Plan::from_trusted_draft(id.clone(), self.plan)
+    }
+}
+
+/// The plan that a history tells, from its beginning or from what is kept of it.
+pub(super) fn replay(layout: &Layout, id: &PlanId) -> Result<Plan, StoreError> {
+    let begin = Kept::read(layout, id)?.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
+    history_file::replay(&layout.history(id), begin)
+}

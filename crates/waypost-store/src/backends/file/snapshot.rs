@@ -1,0 +1,61 @@
+//! Plans in a form that loads fast, each beside the version that it shows. A cache: anything odd in it is left aside.
+
+use std::io::{BufRead, BufReader, Read};
+
+use serde::{Deserialize, Serialize};
+use waypost_core::{PlanId, Timestamp};
+
+use super::Layout;
+use super::fs::open_to_read;
+use crate::rows::Entry;
+use crate::store::StoreError;
+
+/// Which version a snapshot shows. Version control may put another history into the place of the one that it was made
+/// from, so that the number of the version alone does not tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Label {
+    pub(super) version: u64,
+    sequence: u64,
+    at: Timestamp,
+    /// The bytes of the history when it was made.
+    pub(super) length: u64,
+}
+
+impl Label {
+    pub(super) fn of(entry: &Entry, length: u64) -> Self {
+        Self { version: entry.version, sequence: entry.sequence, at: entry.at, length }
+    }
+
+    /// Whether the snapshot was made from this version.
+    pub(super) fn shows(&self, entry: &Entry) -> bool {
+        (self.version, self.sequence, self.at) == (entry.version, entry.sequence, entry.at)
+    }
+}
+
+/// The bytes of a snapshot's file.
+pub(super) fn file(label: &Label, snapshot: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = serde_json::to_vec(label).map_err(|error| StoreError::Database(error.to_string()))?;
+    bytes.push(b'\n');
+    bytes.extend(snapshot);
+    Ok(bytes)
+}
+
+fn open(layout: &Layout, plan: &PlanId) -> Option<(Label, BufReader<std::fs::File>)> {
+    let mut reader = BufReader::new(open_to_read(&layout.snapshot(plan)).ok()??);
+    let mut label = Vec::new();
+    reader.read_until(b'\n', &mut label).ok()?;
+    Some((serde_json::from_slice(&label).ok()?, reader))
+}
+
+/// What a plan's snapshot shows.
+pub(super) fn label(layout: &Layout, plan: &PlanId) -> Option<Label> {
+    open(layout, plan).map(|(label, _)| label)
+}
+
+/// A plan's snapshot, with what it shows.
+pub(super) fn read(layout: &Layout, plan: &PlanId) -> Option<(Label, Vec<u8>)> {
+    let (label, mut reader) = open(layout, plan)?;
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).ok()?;
+    Some((label, bytes))
+}

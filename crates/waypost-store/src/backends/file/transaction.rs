@@ -1,0 +1,696 @@
+//! One read or one transaction on the folder. Changes are kept in memory until the commit; reads see them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use serde::{Deserialize, Serialize};
+use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
+
+use super::fs::{self, corrupt};
+use super::history_file::{self, Tail};
+use super::journal::{self, Intent, Lines, Target};
+use super::plan_cache::{Cache, Facts, Known, Readable};
+use super::pruned::Kept;
+use super::snapshot::{self, Label};
+use super::{Layout, StoreFile};
+use crate::log::subscriptions::Subscription;
+use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait};
+use crate::store::{Adopted, Append, Pruning, Read, StoreError, Transaction};
+use crate::workers::Worker;
+use crate::{backends::in_memory_query, clock};
+
+/// Until when an attempt is believed to be worked on.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct LeaseEnd {
+    attempt: u32,
+    until: Timestamp,
+    /// The queue of which it takes a slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    queue: Option<String>,
+}
+
+impl LeaseEnd {
+    fn of(lease: &Lease) -> Option<Self> {
+        let (attempt, queue) = (lease.attempt, lease.queue.clone());
+        lease.until.map(|until| Self { attempt, until, queue })
+    }
+}
+
+/// What `leases.json` holds. An end counts as long as its attempt runs.
+type LeaseEnds = BTreeMap<PlanId, BTreeMap<TaskId, LeaseEnd>>;
+
+/// What `subscriptions.json` holds, by id.
+pub(super) type Subscriptions = BTreeMap<String, Subscription>;
+
+/// What `workers.json` holds, by name.
+pub(super) type Workers = BTreeMap<String, Worker>;
+
+/// What this transaction has done to a plan.
+struct Staged {
+    /// The plan as the folder has it.
+    base: Option<Arc<Known>>,
+    /// The versions that follow.
+    entries: Vec<Entry>,
+    end: End,
+}
+
+enum End {
+    /// The plan as it is after them.
+    Written(Arc<Facts>, Box<Draft>),
+    Purged,
+}
+
+/// What a plan has become by a commit: the last line of its history, and what lists show.
+type Written = (Tail, Arc<Facts>);
+
+/// The folder during one read or one transaction.
+pub(super) struct Session<'a> {
+    layout: &'a Layout,
+    cache: &'a Mutex<Cache>,
+    staged: BTreeMap<PlanId, Staged>,
+    sequence: Option<u64>,
+    lease_ends: Option<LeaseEnds>,
+    lease_ends_changed: bool,
+    subscriptions: Option<Subscriptions>,
+    subscriptions_changed: bool,
+    workers: Option<Workers>,
+    workers_changed: bool,
+    snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
+    /// What is to be kept in the place of events that are to be forgotten.
+    kept: BTreeMap<PlanId, Kept>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn new(layout: &'a Layout, cache: &'a Mutex<Cache>) -> Self {
+        Self {
+            layout,
+            cache,
+            staged: BTreeMap::new(),
+            sequence: None,
+            lease_ends: None,
+            lease_ends_changed: false,
+            subscriptions: None,
+            subscriptions_changed: false,
+            workers: None,
+            workers_changed: false,
+            snapshots: BTreeMap::new(),
+            kept: BTreeMap::new(),
+        }
+    }
+
+    fn known(&self, id: &PlanId) -> Result<Option<Arc<Known>>, StoreError> {
+        Cache::known(self.cache, self.layout, id)
+    }
+
+    /// The facts of a plan that somebody addresses.
+    fn facts(&self, id: &PlanId) -> Result<Option<Arc<Facts>>, StoreError> {
+        match self.staged.get(id).map(|staged| &staged.end) {
+            Some(End::Written(facts, _)) => Ok(Some(Arc::clone(facts))),
+            Some(End::Purged) => Ok(None),
+            None => match self.known(id)? {
+                Some(known) => Ok(known.addressed(&self.layout.plan(id))?.cloned()),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The ids of all plans that have a history, purged ones included.
+    fn all_ids(&self) -> Result<BTreeSet<PlanId>, StoreError> {
+        let names = fs::names(&self.layout.histories(), ".jsonl")?;
+        // Files of other names are none of ours; the check names them.
+        let there = names.into_iter().filter_map(|name| PlanId::new(name).ok());
+        Ok(there.chain(self.staged.keys().cloned()).collect())
+    }
+
+    /// The facts of all plans. One whose history cannot be read is left out here and named by the check, so that a single
+    /// damaged file does not hide all others.
+    fn all(&self) -> Result<Vec<Arc<Facts>>, StoreError> {
+        let mut all = Vec::new();
+        for id in self.all_ids()? {
+            match self.staged.get(&id).map(|staged| &staged.end) {
+                Some(End::Written(facts, _)) => all.push(Arc::clone(facts)),
+                Some(End::Purged) => {}
+                None => match self.known(&id) {
+                    Ok(known) => all.extend(known.and_then(|known| known.facts.clone())),
+                    Err(StoreError::Corrupt { .. }) => {}
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        Ok(all)
+    }
+
+    fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
+        if self.lease_ends.is_none() {
+            let path = self.layout.leases();
+            let ends = match fs::read(&path)? {
+                Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?,
+                None => LeaseEnds::new(),
+            };
+            self.lease_ends = Some(ends);
+        }
+        Ok(self.lease_ends.get_or_insert_default())
+    }
+
+    /// The leases of a plan, with their ends.
+    fn leases_of_plan(&mut self, facts: &Facts) -> Result<Vec<Lease>, StoreError> {
+        let mut leases = facts.rows.leases.clone();
+        if leases.is_empty() {
+            return Ok(leases);
+        }
+        if let Some(ends) = self.lease_ends()?.get(&facts.head.id) {
+            for lease in &mut leases {
+                let end = ends.get(&lease.task).filter(|end| end.attempt == lease.attempt);
+                lease.until = end.map(|end| end.until);
+                lease.queue = end.and_then(|end| end.queue.clone());
+            }
+        }
+        Ok(leases)
+    }
+
+    fn set_lease_end(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        end: Option<LeaseEnd>,
+    ) -> Result<(), StoreError> {
+        let ends = self.lease_ends()?;
+        match end {
+            Some(end) => {
+                ends.entry(plan.clone()).or_default().insert(task.clone(), end);
+            }
+            None => {
+                let Some(of_plan) = ends.get_mut(plan) else { return Ok(()) };
+                if of_plan.remove(task).is_none() {
+                    return Ok(());
+                }
+                if of_plan.is_empty() {
+                    ends.remove(plan);
+                }
+            }
+        }
+        self.lease_ends_changed = true;
+        Ok(())
+    }
+
+    fn all_subscriptions(&mut self) -> Result<&mut Subscriptions, StoreError> {
+        if self.subscriptions.is_none() {
+            self.subscriptions = Some(read_subscriptions(self.layout)?);
+        }
+        Ok(self.subscriptions.get_or_insert_default())
+    }
+
+    fn all_workers(&mut self) -> Result<&mut Workers, StoreError> {
+        if self.workers.is_none() {
+            self.workers = Some(read_workers(self.layout)?);
+        }
+        Ok(self.workers.get_or_insert_default())
+    }
+
+    fn all_leases(&mut self) -> Result<Vec<Lease>, StoreError> {
+        let mut all = Vec::new();
+        for facts in self.all()? {
+            all.extend(self.leases_of_plan(&facts)?);
+        }
+        Ok(all)
+    }
+
+    fn next_sequence(&mut self) -> Result<u64, StoreError> {
+        let last = match self.sequence {
+            Some(last) => last,
+            None => StoreFile::read(self.layout)?.sequence,
+        };
+        self.sequence = Some(last + 1);
+        Ok(last + 1)
+    }
+
+    /// Whether a version was appended or a plan purged.
+    pub(super) fn has_changed_versions(&self) -> bool {
+        !self.staged.is_empty()
+    }
+
+    /// Makes all changes durable, or none.
+    pub(super) fn commit(mut self) -> Result<(), StoreError> {
+        let mut intent = Intent::default();
+        let mut learned: Vec<(PlanId, Option<Written>)> = Vec::new();
+        self.stage_snapshots(&mut intent)?;
+        self.stage_forgetting(&mut intent)?;
+        for (id, staged) in std::mem::take(&mut self.staged) {
+            let Staged { base, entries, end } = staged;
+            match end {
+                End::Written(facts, draft) => {
+                    let tail = stage_versions(&mut intent, &id, base.as_deref(), &entries, *draft)?;
+                    learned.push((id, Some((tail, facts))));
+                }
+                End::Purged => {
+                    self.stage_purge(&mut intent, &id, base.as_deref(), entries)?;
+                    learned.push((id, None));
+                }
+            }
+        }
+        if let Some(sequence) = self.sequence {
+            intent.files.push((Target::Store, fs::pretty(&StoreFile::at(sequence))?));
+        }
+        if let Some(ends) = self.lease_ends.as_ref().filter(|_| self.lease_ends_changed) {
+            intent.files.push((Target::Leases, fs::pretty(ends)?));
+        }
+        if let Some(all) = self.subscriptions.as_ref().filter(|_| self.subscriptions_changed) {
+            intent.files.push((Target::Subscriptions, fs::pretty(all)?));
+        }
+        if let Some(all) = self.workers.as_ref().filter(|_| self.workers_changed) {
+            intent.files.push((Target::Workers, fs::pretty(all)?));
+        }
+        if intent.files.is_empty() {
+            return Ok(());
+        }
+        journal::commit(self.layout, intent)?;
+        for (id, written) in learned {
+            let written = written.map(|(tail, facts)| Known::written(self.layout, &id, tail, facts));
+            // What cannot be looked at now is read again when it is needed.
+            Cache::learn(self.cache, &id, written.and_then(Result::ok));
+        }
+        Ok(())
+    }
+
+    fn stage_snapshots(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+        for (id, (version, bytes)) in std::mem::take(&mut self.snapshots) {
+            let made_from = self.versions(&id, version.saturating_sub(1), 1)?;
+            let Some(entry) = made_from.first().filter(|entry| entry.version == version) else { continue };
+            let base = match self.staged.get(&id) {
+                Some(staged) => staged.base.clone(),
+                None => self.known(&id)?,
+            };
+            let label = Label::of(entry, base.map_or(0, |base| base.tail.length));
+            intent.files.push((Target::Snapshot(id), snapshot::file(&label, &bytes)?));
+        }
+        Ok(())
+    }
+
+    /// Empties the lines of forgotten versions, all but the last of which have no readable file beside them.
+    fn stage_forgetting(&mut self, intent: &mut Intent) -> Result<(), StoreError> {
+        for (id, kept) in std::mem::take(&mut self.kept) {
+            intent.files.push((Target::Pruned(id.clone()), fs::pretty(&kept)?));
+            intent.removals.extend(snapshot::label(self.layout, &id).map(|_| Target::Snapshot(id.clone())));
+            // What was taken over in this transaction has no events there either.
+            let Some(base) = self.known(&id)? else { continue };
+            let mut text = String::new();
+            for entry in Cache::versions(self.cache, self.layout, &id, 0, usize::MAX)? {
+                let file = base.tail.file.as_deref().filter(|_| entry.version == base.tail.version);
+                let forgotten = entry.version <= kept.pruned.up_to;
+                text.push_str(&history_file::line(&if forgotten { entry.pruned() } else { entry }, file)?);
+            }
+            intent.files.push((Target::History(id), text.into_bytes()));
+        }
+        Ok(())
+    }
+
+    /// What stays of a purged plan: its history without any content, which keeps its id and its numbers used.
+    fn stage_purge(
+        &self,
+        intent: &mut Intent,
+        id: &PlanId,
+        base: Option<&Known>,
+        staged: Vec<Entry>,
+    ) -> Result<(), StoreError> {
+        let mut entries = match base {
+            Some(_) => Cache::versions(self.cache, self.layout, id, 0, usize::MAX)?,
+            None => Vec::new(),
+        };
+        entries.extend(staged);
+        let mut text = String::new();
+        for entry in entries {
+            text.push_str(&history_file::line(&entry.purged(), None)?);
+        }
+        intent.files.push((Target::History(id.clone()), text.into_bytes()));
+        let ids = [Target::Plan, Target::Snapshot, Target::Pruned].map(|target| target(id.clone()));
+        intent.removals.extend(ids);
+        Ok(())
+    }
+}
+
+/// What `subscriptions.json` says.
+pub(super) fn read_subscriptions(layout: &Layout) -> Result<Subscriptions, StoreError> {
+    let path = layout.subscriptions();
+    match fs::read(&path)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
+        None => Ok(Subscriptions::new()),
+    }
+}
+
+/// What `workers.json` says.
+pub(super) fn read_workers(layout: &Layout) -> Result<Workers, StoreError> {
+    let path = layout.workers();
+    match fs::read(&path)? {
+        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
+        None => Ok(Workers::new()),
+    }
+}
+
+/// Adds the versions of one plan to a commit. Returns the last line of its history after it.
+fn stage_versions(
+    intent: &mut Intent,
+    id: &PlanId,
+    base: Option<&Known>,
+    entries: &[Entry],
+    draft: Draft,
+) -> Result<Tail, StoreError> {
+    let readable = fs::pretty(&draft)?;
+    let file = fs::fingerprint(&readable);
+    let offset = base.map_or(0, |base| base.tail.length);
+    let mut text = String::new();
+    for entry in entries {
+        // Only the last version has a readable file beside it.
+        let file = (entry.version == draft.version).then_some(file.as_str());
+        text.push_str(&history_file::line(entry, file)?);
+    }
+    // Somebody's edit is not thrown away, unless it is what was just written.
+    if let Some(Readable::Edited(edited)) = base.map(|base| &base.readable)
+        && !differences(edited, &draft).is_empty()
+    {
+        intent.files.push((Target::Edited(id.clone(), draft.version), fs::pretty(edited)?));
+    }
+    let tail = Tail {
+        version: draft.version,
+        sequence: entries.last().map_or(0, |entry| entry.sequence),
+        file: Some(file),
+        purged: false,
+        length: offset + text.len() as u64,
+    };
+    intent.files.push((Target::Plan(id.clone()), readable));
+    intent.appends.push(Lines { plan: id.clone(), offset, text });
+    Ok(tail)
+}
+
+impl Read for Session<'_> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+        Ok(self.facts(plan)?.map(|facts| facts.head.clone()))
+    }
+
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+        Ok(self.staged.contains_key(plan) || self.known(plan)?.is_some())
+    }
+
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+        Ok(in_memory_query::page(self.all()?.iter().map(|facts| &facts.head), query))
+    }
+
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+        Ok(in_memory_query::ids(self.all()?.iter().map(|facts| &facts.head.id), prefix, limit))
+    }
+
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        if self.facts(plan)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let staged = self.staged.get(plan);
+        let mut entries = match staged {
+            Some(Staged { base: None, .. }) => Vec::new(),
+            Some(Staged { base: Some(_), .. }) | None => {
+                Cache::versions(self.cache, self.layout, plan, after, limit)?
+            }
+        };
+        let later =
+            staged.into_iter().flat_map(|staged| &staged.entries).filter(|entry| entry.version > after);
+        entries.extend(later.cloned());
+        entries.truncate(limit);
+        Ok(entries)
+    }
+
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        if self.facts(plan)?.is_none() {
+            return Ok(None);
+        }
+        if let Some((version, bytes)) = self.snapshots.get(plan).filter(|(version, _)| *version <= at_most) {
+            return Ok(Some((*version, bytes.clone())));
+        }
+        let found =
+            snapshot::read(self.layout, plan).filter(|(label, _)| (1..=at_most).contains(&label.version));
+        if let Some((label, bytes)) = found {
+            let made_from = self.versions(plan, label.version - 1, 1)?;
+            // Of a version whose events were forgotten only what was kept then is the truth.
+            let shows = made_from.first().is_some_and(|entry| label.shows(entry) && !entry.is_forgotten());
+            if shows {
+                return Ok(Some((label.version, bytes)));
+            }
+        }
+        let kept = Kept::read(self.layout, plan)?.filter(|kept| kept.pruned.up_to <= at_most);
+        Ok(kept.map(|kept| (kept.pruned.up_to, kept.plan(plan).snapshot().to_vec())))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.kept.get(plan) {
+            Some(kept) => Ok(Some(kept.pruned.clone())),
+            None => Ok(Kept::read(self.layout, plan)?.map(|kept| kept.pruned)),
+        }
+    }
+
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let ids = match &filter.plan {
+            Some(plan) => BTreeSet::from([plan.clone()]),
+            None => self.all_ids()?,
+        };
+        let mut found: Vec<Entry> = Vec::new();
+        for id in ids {
+            let staged = self.staged.get(&id);
+            let is_new = staged.is_some_and(|staged| staged.base.is_none());
+            let mut from = after;
+            // Page by page until there are enough: most versions may be somebody else's.
+            while !is_new && self.known(&id)?.is_some_and(|known| known.tail.sequence > from) {
+                let page = Cache::log(self.cache, self.layout, &id, from, limit.max(1))?;
+                let Some(last) = page.last() else { break };
+                from = last.sequence;
+                let before = found.len();
+                found.extend(page.into_iter().filter(|entry| filter.admits(entry)));
+                if found.len() - before >= limit {
+                    break;
+                }
+            }
+            let staged = staged.into_iter().flat_map(|staged| &staged.entries);
+            found.extend(staged.filter(|entry| entry.sequence > after && filter.admits(entry)).cloned());
+        }
+        found.sort_by_key(|entry| entry.sequence);
+        found.truncate(limit);
+        Ok(found)
+    }
+
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        match self.sequence {
+            Some(last) => Ok(last),
+            None => Ok(StoreFile::read(self.layout)?.sequence),
+        }
+    }
+
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(in_memory_query::leases(self.all_leases()?.iter(), before, limit))
+    }
+
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+        Ok(in_memory_query::locks(self.all()?.iter().flat_map(|facts| &facts.rows.locks), keys))
+    }
+
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(in_memory_query::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
+    }
+
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        Ok(in_memory_query::waits_on(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent))
+    }
+
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+        let Some(facts) = self.facts(plan)? else { return Ok(IndexRows::default()) };
+        Ok(IndexRows { leases: self.leases_of_plan(&facts)?, ..facts.rows.clone() })
+    }
+
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        Ok(self.all_subscriptions()?.get(id).cloned())
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        Ok(in_memory_query::subscriptions(self.all_subscriptions()?.values(), owner, limit))
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        Ok(self.all_workers()?.get(name).cloned())
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        Ok(in_memory_query::workers(self.all_workers()?.values(), after, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        Ok(in_memory_query::leases_of(self.all_leases()?.iter(), worker, limit))
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        Ok(in_memory_query::slots(self.all_leases()?.iter(), queue, clock::now()))
+    }
+
+    fn now(&mut self) -> Timestamp {
+        clock::now()
+    }
+}
+
+impl Transaction for Session<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+        let id = &append.head.id;
+        let base = match self.staged.get(id) {
+            Some(staged) => staged.base.clone(),
+            None => self.known(id)?,
+        };
+        let latest = match self.staged.get(id).and_then(|staged| staged.entries.last()) {
+            Some(entry) => entry.version,
+            None => base.as_ref().map_or(0, |base| base.tail.version),
+        };
+        if append.head.version != latest + 1 {
+            let detail =
+                format!("plan {id} is at version {latest}, so {} cannot follow", append.head.version);
+            return Err(StoreError::Database(detail));
+        }
+        for task in &append.index.stopped {
+            self.set_lease_end(id, task, None)?;
+        }
+        for (lease, _) in &append.index.started {
+            self.set_lease_end(id, &lease.task, LeaseEnd::of(lease))?;
+        }
+        let sequence = self.next_sequence()?;
+        let facts = Arc::new(Facts { head: append.head.clone(), rows: IndexRows::of(append.plan) });
+        let end = End::Written(facts, Box::new(append.plan.to_draft()));
+        let staged =
+            self.staged.entry(id.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
+        staged.entries.push(append.entry(sequence));
+        staged.end = end;
+        Ok(sequence)
+    }
+
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+        if self.snapshots.contains_key(plan) {
+            return Ok(0);
+        }
+        // What this transaction has appended counts from the next one on: it is not known yet how long its lines are.
+        let base = match self.staged.get(plan) {
+            Some(staged) => staged.base.clone(),
+            None => self.known(plan)?,
+        };
+        let length = base.map_or(0, |base| base.tail.length);
+        let covered = snapshot::label(self.layout, plan).map_or(0, |label| label.length);
+        Ok(length.saturating_sub(covered))
+    }
+
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        self.snapshots.insert(plan.clone(), (version, bytes.to_vec()));
+        Ok(())
+    }
+
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let Some(facts) = self.facts(plan)? else { return Ok(false) };
+        let mut leases = facts.rows.leases.iter();
+        let Some(lease) = leases.find(|lease| lease.task.as_str() == task && lease.attempt == attempt) else {
+            return Ok(false);
+        };
+        let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(&lease.task));
+        let queue = ends.filter(|end| end.attempt == attempt).and_then(|end| end.queue.clone());
+        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until, queue }))?;
+        Ok(true)
+    }
+
+    /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
+    fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+        for lease in &rows.leases {
+            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
+        }
+        Ok(())
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        self.all_subscriptions()?.insert(subscription.id.clone(), subscription.clone());
+        self.subscriptions_changed = true;
+        Ok(())
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        if self.all_subscriptions()?.remove(id).is_some() {
+            self.subscriptions_changed = true;
+        }
+        Ok(())
+    }
+
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        self.all_workers()?.insert(worker.name.clone(), worker.clone());
+        self.workers_changed = true;
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        if self.all_workers()?.remove(name).is_some() {
+            self.workers_changed = true;
+        }
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let workers = self.all_workers()?;
+        let count = workers.len();
+        workers.retain(|_, worker| worker.until >= before);
+        let gone = count - workers.len();
+        self.workers_changed |= gone > 0;
+        Ok(gone as u64)
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        if self.facts(plan)?.is_none() {
+            return Err(StoreError::Database(format!("plan {plan} has no files")));
+        }
+        if self.lease_ends()?.remove(plan).is_some() {
+            self.lease_ends_changed = true;
+        }
+        self.snapshots.remove(plan);
+        let base = self.known(plan)?;
+        let staged =
+            self.staged.entry(plan.clone()).or_insert(Staged { base, entries: Vec::new(), end: End::Purged });
+        staged.end = End::Purged;
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        if self.facts(plan)?.is_none() {
+            return Err(StoreError::Database(format!("plan {plan} has no files")));
+        }
+        self.snapshots.remove(plan);
+        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan));
+        Ok(())
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let last = self.latest()?;
+        for entry in entries {
+            if self.known(&entry.plan)?.is_some() {
+                return Err(StoreError::Database(format!("plan {} has files already", entry.plan)));
+            }
+            let new = || Staged { base: None, entries: Vec::new(), end: End::Purged };
+            self.staged.entry(entry.plan.clone()).or_insert_with(new).entries.push(entry.clone());
+        }
+        let most = entries.iter().map(|entry| entry.sequence).max().unwrap_or_default();
+        self.sequence = Some(last.max(most));
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let Some(Adopted { plan: becomes, rows, pruning }) = adopted else { return Ok(()) };
+        let facts = Facts { head: Head::of(becomes), rows: IndexRows::of(becomes) };
+        if let Some(staged) = self.staged.get_mut(plan) {
+            staged.end = End::Written(Arc::new(facts), Box::new(becomes.to_draft()));
+        }
+        self.replace_index(plan, &Head::of(becomes), rows)?;
+        match pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
+    }
+}

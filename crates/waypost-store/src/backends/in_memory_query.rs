@@ -1,0 +1,183 @@
+//! Lists for backends that have no query language: filters, order, pages. Knows nothing of where the rows come from.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use waypost_core::{PlanId, Timestamp};
+
+use crate::log::subscriptions::Subscription;
+use crate::rows::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::workers::Worker;
+
+/// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
+/// or after it have changed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    Latest(Reverse<i64>),
+    Text(String),
+}
+
+fn value(head: &Head, sort: Sort) -> Value {
+    let latest = |at: Option<Timestamp>| Value::Latest(Reverse(at.map_or(i64::MIN, Timestamp::as_micros)));
+    match sort {
+        Sort::Updated => latest(head.updated_at),
+        Sort::Created => latest(head.created_at),
+        Sort::Title => Value::Text(head.title.clone()),
+        Sort::Id => Value::Text(String::new()),
+        Sort::Urgency => Value::Latest(Reverse(i64::from(head.urgency))),
+        Sort::Attention => Value::Latest(Reverse(head.attention())),
+    }
+}
+
+/// The id stands first: it cannot hold the sign between the two, a title can.
+fn cursor(value: &Value, id: &str) -> String {
+    match value {
+        Value::Latest(Reverse(micros)) => format!("{id}|{micros}"),
+        Value::Text(text) => format!("{id}|{text}"),
+    }
+}
+
+fn parse_cursor(text: &str, sort: Sort) -> Option<(Value, String)> {
+    let (id, value) = text.split_once('|')?;
+    let value = match sort {
+        Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
+            Value::Latest(Reverse(value.parse().ok()?))
+        }
+        Sort::Title | Sort::Id => Value::Text(value.to_owned()),
+    };
+    Some((value, id.to_owned()))
+}
+
+/// Whether a plan belongs into the list that `query` asks for.
+fn is_wanted(head: &Head, query: &Query) -> bool {
+    let same = |wanted: &Option<String>, is: &str| wanted.as_deref().is_none_or(|wanted| wanted == is);
+    let on_shelf = match query.shelf {
+        Shelf::Current => !head.archived,
+        Shelf::Archived => head.archived,
+        Shelf::All => true,
+    };
+    let has_text = query.text.as_ref().is_none_or(|text| {
+        let text = text.to_lowercase();
+        head.id.as_str().to_lowercase().contains(&text) || head.title.to_lowercase().contains(&text)
+    });
+    on_shelf
+        && has_text
+        && (!query.offers_work || head.offers_work())
+        && (query.phases.is_empty() || query.phases.contains(&head.phase))
+        && same(&query.status, &head.status)
+        && same(&query.owner, &head.owner)
+        && same(&query.queue, &head.queue)
+}
+
+/// The page of `heads` that `query` asks for.
+pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a Head>, query: &Query) -> Page<Head> {
+    let mut wanted: Vec<(Value, &Head)> =
+        heads.filter(|head| is_wanted(head, query)).map(|head| (value(head, query.sort), head)).collect();
+    wanted.sort_by(|(a, x), (b, y)| (a, &x.id).cmp(&(b, &y.id)));
+    let total = wanted.len() as u64;
+    let from =
+        query.after.as_deref().and_then(|after| parse_cursor(after, query.sort)).map_or(0, |(after, id)| {
+            wanted.partition_point(|(value, head)| (value, head.id.as_str()) <= (&after, id.as_str()))
+        });
+    let rest = &wanted[from..];
+    let shown = &rest[..rest.len().min(query.limit)];
+    let more = shown.len() < rest.len();
+    let next = shown.last().filter(|_| more).map(|(value, head)| cursor(value, head.id.as_str()));
+    Page { items: shown.iter().map(|&(_, head)| head.clone()).collect(), total, next }
+}
+
+/// Ids that begin with `prefix`. They come in their order.
+pub(crate) fn ids<'a>(ids: impl Iterator<Item = &'a PlanId>, prefix: &str, limit: usize) -> Vec<PlanId> {
+    ids.filter(|id| id.as_str().starts_with(prefix)).take(limit).cloned().collect()
+}
+
+/// Leases that ended before `before`, or all: those that never end first, then the earliest end.
+pub(crate) fn leases<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    before: Option<Timestamp>,
+    limit: usize,
+) -> Vec<Lease> {
+    let ended = |lease: &&Lease| before.is_none_or(|before| lease.until.is_some_and(|until| until < before));
+    let mut found: Vec<&Lease> = leases.filter(ended).collect();
+    found.sort_by_key(|lease| (lease.until, &lease.plan, &lease.task));
+    found.into_iter().take(limit).cloned().collect()
+}
+
+/// Who holds any of `keys`.
+pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]) -> Vec<HeldLock> {
+    locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
+}
+
+/// Who waits for a task called `task`, be it of `plan` or of `agent`'s plans.
+pub(crate) fn waits<'a>(
+    waits: impl Iterator<Item = &'a Wait>,
+    plan: &PlanId,
+    agent: &str,
+    task: &str,
+) -> Vec<Wait> {
+    let mut found: Vec<&Wait> = waits
+        .filter(|wait| wait.on.task.as_str() == task)
+        .filter(|wait| wait.on.plan.as_ref().is_none_or(|on| on == plan))
+        .filter(|wait| wait.on.agent.as_deref().is_none_or(|on| on == agent))
+        .collect();
+    found.sort();
+    found.into_iter().cloned().collect()
+}
+
+/// Who waits for any task of `plan`, or of whatever plan `agent` owns.
+pub(crate) fn waits_on<'a>(waits: impl Iterator<Item = &'a Wait>, plan: &PlanId, agent: &str) -> Vec<Wait> {
+    let mut found: Vec<Wait> = waits.filter(|wait| wait.is_on(plan, agent)).cloned().collect();
+    found.sort();
+    found
+}
+
+/// The subscriptions of an owner, or of all: the oldest first.
+pub(crate) fn subscriptions<'a>(
+    subscriptions: impl Iterator<Item = &'a Subscription>,
+    owner: Option<&str>,
+    limit: usize,
+) -> Vec<Subscription> {
+    let mut found: Vec<&Subscription> =
+        subscriptions.filter(|found| owner.is_none_or(|owner| found.owner == owner)).collect();
+    found.sort_by_key(|found| (found.created_at, &found.id));
+    found.into_iter().take(limit).cloned().collect()
+}
+
+/// The leases of one worker: those that never end first, then the earliest end.
+pub(crate) fn leases_of<'a>(of: impl Iterator<Item = &'a Lease>, worker: &str, limit: usize) -> Vec<Lease> {
+    leases(of.filter(|lease| lease.worker == worker), None, limit)
+}
+
+/// Who has slots of a queue, and how many.
+pub(crate) fn slots<'a>(
+    leases: impl Iterator<Item = &'a Lease>,
+    queue: &str,
+    now: Timestamp,
+) -> Vec<(String, u32)> {
+    let mut slots: BTreeMap<&str, u32> = BTreeMap::new();
+    let lasts = |lease: &&Lease| lease.until.is_none_or(|until| until >= now);
+    for lease in leases.filter(|lease| lease.queue.as_deref() == Some(queue)).filter(lasts) {
+        *slots.entry(&lease.worker).or_default() += 1;
+    }
+    slots.into_iter().map(|(worker, count)| (worker.to_owned(), count)).collect()
+}
+
+/// One page of workers, which come in the order of their names.
+pub(crate) fn workers<'a>(
+    workers: impl ExactSizeIterator<Item = &'a Worker>,
+    after: Option<&str>,
+    limit: usize,
+) -> Page<Worker> {
+    let total = workers.len() as u64;
+    let later = workers.filter(|worker| after.is_none_or(|after| worker.name.as_str() > after));
+    let items: Vec<Worker> = later.take(limit.saturating_add(1)).cloned().collect();
+    page_of_workers(items, total, limit)
+}
+
+/// The page that `items` make, of which there may be one more than fits on it.
+pub(crate) fn page_of_workers(mut items: Vec<Worker>, total: u64, limit: usize) -> Page<Worker> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|last| last.name.clone());
+    Page { items, total, next }
+}

@@ -1,0 +1,249 @@
+//! Plans in a PostgreSQL database, shared by any number of processes on any number of machines.
+//!
+//! One writer at a time among all of them: whoever has the row of `waypost_control`. It holds the latest number of the log,
+//! so that numbers have no gaps and whoever sees a number sees all before it. A write takes two round trips however many
+//! commands it holds (`transaction.rs`).
+
+mod connection;
+mod connection_config;
+mod diagnostics;
+mod listen;
+mod maintenance;
+mod named_lock;
+mod pool;
+mod read;
+mod rows;
+mod schema;
+mod tls;
+mod transaction;
+mod workers;
+mod write;
+mod write_buffer;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+pub use self::connection::Traffic;
+use self::connection::{Call, Failure, Link};
+pub use self::connection_config::without_password;
+use self::listen::Ears;
+use self::pool::{Patience, Pool};
+use self::transaction::{Doubt, Session, said};
+use crate::backends::sqlite::Durability;
+use crate::log::change_watch::Watch;
+use crate::named_lock::Held;
+use crate::store::{Look, Reach, Store, StoreError, Work};
+
+/// Numbers of the log, the latest ones, of which a check sees whether any is missing.
+const CHECKED_MAX: i64 = 100_000;
+
+/// A store in a PostgreSQL database.
+pub struct PostgresStore {
+    pool: Arc<Pool>,
+    /// Writers of this process queue here rather than at the server.
+    alone: Mutex<()>,
+    ears: OnceLock<Ears>,
+    /// Whether the database can tell others of a commit.
+    notifies: AtomicBool,
+}
+
+/// How one try of a write ended.
+enum Try {
+    Done,
+    /// The work itself said no.
+    NotDone(StoreError),
+    Failed(Failure),
+}
+
+impl PostgresStore {
+    /// Opens the database that `url` names and brings its schema up to date.
+    pub fn open(url: &str, durability: Durability) -> Result<Self, StoreError> {
+        let pool = Arc::new(Pool::new(url, durability)?);
+        let (notifies, alone) = (AtomicBool::new(true), Mutex::new(()));
+        let store = Self { pool, alone, ears: OnceLock::new(), notifies };
+        let found = store.pool.on_link(&mut Patience::to_open(), schema::bring_up_to_date)?;
+        if found > schema::KNOWN {
+            let (what, known) = (store.location(), schema::KNOWN);
+            return Err(StoreError::TooNew { what, found, known });
+        }
+        Ok(store)
+    }
+
+    /// The schema of a database as it stands, before it is brought up to date; nothing where there is none.
+    pub fn schema_of(url: &str) -> Result<Option<u32>, StoreError> {
+        let pool = Arc::new(Pool::new(url, Durability::Full)?);
+        let store =
+            Self { pool, alone: Mutex::new(()), ears: OnceLock::new(), notifies: AtomicBool::new(true) };
+        store.pool.on_link(&mut Patience::to_open(), schema::version)
+    }
+
+    /// How much this process has asked of the server.
+    pub fn traffic(&self) -> Traffic {
+        self.pool.traffic()
+    }
+
+    fn try_write(&self, link: &mut Link, nonce: i64, doubt: &mut Option<Doubt>, work: Work<'_>) -> Try {
+        let notifies = self.notifies.load(Ordering::Relaxed);
+        let mut session = Session::writing(link, nonce, *doubt, notifies);
+        if doubt.is_some() {
+            let begun = session.begin();
+            let was_committed = session.writing.as_ref().is_some_and(|writing| writing.was_committed);
+            if begun.is_ok() && was_committed {
+                session.end();
+                return Try::Done;
+            }
+            if begun.is_ok() {
+                // Whoever has the row knows that it never will be.
+                *doubt = None;
+            }
+        }
+        let worked = match session.failure {
+            Some(_) => Ok(()),
+            None => work(&mut session),
+        };
+        if let Some(failure) = session.failure.take() {
+            session.end();
+            return Try::Failed(failure);
+        }
+        if let Err(error) = worked {
+            session.end();
+            return Try::NotDone(error);
+        }
+        match session.commit() {
+            Ok(()) => Try::Done,
+            Err((failure, about)) => {
+                if matches!(failure, Failure::Lost(_)) {
+                    *doubt = Some(about);
+                }
+                Try::Failed(failure)
+            }
+        }
+    }
+
+    /// Whether a commit failed only because the database cannot tell others of it.
+    fn learns_to_be_silent(&self, failure: &Failure) -> bool {
+        let cannot = matches!(failure, Failure::Refused { code, text }
+            if matches!(code.as_str(), "42883" | "0A000") && text.contains("pg_notify"));
+        cannot && self.notifies.swap(false, Ordering::Relaxed)
+    }
+}
+
+impl Store for PostgresStore {
+    fn location(&self) -> String {
+        self.pool.location().to_owned()
+    }
+
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+        let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut random = [0; 8];
+        getrandom::fill(&mut random)
+            .map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
+        let nonce = i64::from_le_bytes(random);
+        let (mut doubt, mut patience) = (None, Patience::to_work());
+        loop {
+            let mut borrowed = self.pool.take(&patience).map_err(|error| in_doubt(error, doubt))?;
+            match self.try_write(borrowed.link(), nonce, &mut doubt, work) {
+                Try::Done => {
+                    borrowed.give_back();
+                    return Ok(());
+                }
+                Try::NotDone(error) => {
+                    borrowed.give_back();
+                    return Err(error);
+                }
+                Try::Failed(failure) => {
+                    if !matches!(failure, Failure::Lost(_)) {
+                        borrowed.give_back();
+                    }
+                    if !self.learns_to_be_silent(&failure) {
+                        let waited = self.pool.wait_after(failure, &mut patience);
+                        waited.map_err(|error| in_doubt(error, doubt))?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+        let mut patience = Patience::to_work();
+        loop {
+            let mut borrowed = self.pool.take(&patience)?;
+            let mut session = Session::reading(borrowed.link());
+            let looked = look(&mut session);
+            let failure = session.failure.take();
+            session.end();
+            match failure {
+                None => {
+                    borrowed.give_back();
+                    return looked;
+                }
+                Some(failure) => {
+                    if !matches!(failure, Failure::Lost(_)) {
+                        borrowed.give_back();
+                    }
+                    self.pool.wait_after(failure, &mut patience)?;
+                }
+            }
+        }
+    }
+
+    fn reach(&self) -> Reach {
+        Reach::Machines
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        diagnostics::ask(&self.pool)
+    }
+
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        named_lock::take(&self.pool, name)
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.ears.get_or_init(|| self.pool.listen()).watch())
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        let found = self.pool.on_link(&mut Patience::to_work(), |link| {
+            link.run(&[Call::new(
+                "SELECT c.sequence, (SELECT coalesce(max(sequence), 0) FROM waypost_log),
+                     (SELECT count(*) FROM waypost_log WHERE sequence > c.sequence - $1),
+                     c.plans, (SELECT coalesce(max(key), 0) FROM waypost_plans)
+                 FROM waypost_control c",
+            )
+            .with(CHECKED_MAX)])
+        })?;
+        let Some(row) = found.first().and_then(|rows| rows.first()) else {
+            return Ok(vec![format!("{}: table waypost_control has no row", self.location())]);
+        };
+        let number = |column| rows::get::<i64>(row, column);
+        let (sequence, last, count, plans, key) =
+            (number(0)?, number(1)?, number(2)?, number(3)?, number(4)?);
+        let mut wrong = Vec::new();
+        if last != sequence {
+            wrong.push(format!("the log ends at number {last}, and waypost_control says {sequence}"));
+        } else if count != sequence.min(CHECKED_MAX) {
+            let missing = sequence.min(CHECKED_MAX) - count;
+            wrong.push(format!("{missing} of the latest numbers of the log are missing"));
+        }
+        if key > plans {
+            wrong.push(format!("a plan has the key {key}, and waypost_control says {plans}"));
+        }
+        Ok(wrong.into_iter().map(|what| format!("{}: {what}", self.location())).collect())
+    }
+}
+
+/// Says so when it is not known whether something was written.
+fn in_doubt(error: StoreError, doubt: Option<Doubt>) -> StoreError {
+    match (error, doubt) {
+        (error, None) => error,
+        (StoreError::Database(text), Some(_)) => StoreError::Database(format!(
+            "{text}; the connection broke during the commit, and it is not known whether it was written"
+        )),
+        (StoreError::Busy, Some(_)) => StoreError::Database(
+            "the connection broke during a commit, and others were in the way of finding out whether it was written"
+                .to_owned(),
+        ),
+        (error, Some(_)) => error,
+    }
+}

@@ -1,0 +1,390 @@
+//! One connection, and how a thread that may wait talks over it: some calls are sent together and answered together, which
+//! is one round trip. Knows nothing of what is asked.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Wake};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::LocalBoxFuture;
+use tokio::runtime::{Builder, Runtime};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Connection, Error, Row, Socket, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::connection_config::{Address, CONNECT_SECONDS_MAX};
+use crate::backends::sqlite::Durability;
+use crate::store::StoreError;
+
+/// Seconds for which the server lets one call wait for a row that another writer holds; then it is asked again.
+pub(super) const LOCK_SECONDS_MAX: u64 = 5;
+/// Seconds for which the server works on one call before it gives up.
+const CALL_SECONDS_MAX: u64 = 30;
+/// Seconds until a round trip counts as lost, and with it the connection.
+pub(super) const ROUND_TRIP_SECONDS_MAX: u64 = CALL_SECONDS_MAX + 5;
+/// Seconds for which a writer may do nothing between two round trips. Then the server undoes what it did and lets others on:
+/// a process that is stopped, or a machine that is gone, holds nobody up for longer.
+pub(super) const WRITER_IDLE_SECONDS_MAX: u64 = 10;
+
+/// The thread that reads from and writes to the connections of a store.
+pub(super) struct Driver(Option<Runtime>);
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+impl Driver {
+    pub(super) fn start() -> Result<Self, StoreError> {
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
+        let runtime =
+            runtime.map_err(|error| StoreError::Database(format!("no thread can be started: {error}")))?;
+        Ok(Self(Some(runtime)))
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.0.as_ref().expect("it is taken away only when it is dropped")
+    }
+
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.runtime().spawn(work);
+    }
+
+    /// Waits for `work` on this thread. Unlike the runtime's own way it may also be used on threads of other runtimes.
+    pub(super) fn wait<T>(&self, work: impl Future<Output = T>) -> T {
+        let _entered = self.runtime().enter();
+        let waker = Arc::new(Unpark(std::thread::current())).into();
+        let mut context = Context::from_waker(&waker);
+        let mut work = pin!(work);
+        loop {
+            match work.as_mut().poll(&mut context) {
+                Poll::Ready(answer) => return answer,
+                Poll::Pending => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            // Not waiting: whoever drops the store may be asynchronous itself.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// How much was asked of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Statements.
+    pub statements: u64,
+    /// Times that somebody waited for an answer; statements that were sent together count once.
+    pub round_trips: u64,
+    /// Connections that were made.
+    pub connections: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    statements: AtomicU64,
+    round_trips: AtomicU64,
+    connections: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn read(&self) -> Traffic {
+        Traffic {
+            statements: self.statements.load(Ordering::Relaxed),
+            round_trips: self.round_trips.load(Ordering::Relaxed),
+            connections: self.connections.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Why a round trip brought no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The connection is gone, or nobody knows. What was asked may have been done.
+    Lost(String),
+    /// The server undid it in favour of another: it may be tried again.
+    Again(String),
+    /// Another writer was not done in time.
+    Locked,
+    /// What it said makes no sense to this build.
+    Told(StoreError),
+    /// The server said no.
+    Refused {
+        /// Its code for that.
+        code: String,
+        /// Its words.
+        text: String,
+    },
+}
+
+/// Words of the driver about what does not pass by itself.
+const LASTING: [&str; 6] = [
+    "error serializing",
+    "error encoding",
+    "invalid configuration",
+    "authentication error",
+    "certificate",
+    "does not support TLS",
+];
+
+impl Failure {
+    pub(super) fn of(error: &Error) -> Self {
+        let Some(said) = error.as_db_error() else {
+            let text = match std::error::Error::source(error) {
+                Some(source) => format!("{error}: {source}"),
+                None => error.to_string(),
+            };
+            let lasts = LASTING.iter().any(|words| text.contains(words));
+            return if lasts { Self::Refused { code: String::new(), text } } else { Self::Lost(text) };
+        };
+        let (code, text) = (said.code().code(), said.message().to_owned());
+        match code {
+            "40001" | "40P01" => Self::Again(text),
+            "55P03" => Self::Locked,
+            // Shut down, crashed, starting up; idle for too long; too many connections; trouble on the way.
+            "57P01" | "57P02" | "57P03" | "57P05" | "25P03" | "25P04" | "53300" => Self::Lost(text),
+            code if code.starts_with("08") => Self::Lost(text),
+            code => Self::Refused { code: code.to_owned(), text },
+        }
+    }
+}
+
+/// A value that can be sent.
+pub(super) trait Value: ToSql + Sync + Send + 'static {
+    const TYPE: Type;
+}
+
+macro_rules! values {
+    ($($type:ty: $sql:ident,)*) => { $(impl Value for $type { const TYPE: Type = Type::$sql; })* };
+}
+
+values! {
+    i64: INT8, Option<i64>: INT8, i32: INT4, bool: BOOL, String: TEXT, Option<String>: TEXT, Vec<u8>: BYTEA,
+    Vec<i64>: INT8_ARRAY, Vec<Option<i64>>: INT8_ARRAY, Vec<i32>: INT4_ARRAY, Vec<bool>: BOOL_ARRAY,
+    Vec<String>: TEXT_ARRAY, Vec<Option<String>>: TEXT_ARRAY,
+}
+
+/// One statement with its values.
+pub(super) struct Call {
+    sql: Cow<'static, str>,
+    values: Vec<(Box<dyn ToSql + Sync + Send>, Type)>,
+}
+
+impl Call {
+    pub(super) fn new(sql: &'static str) -> Self {
+        Self { sql: Cow::Borrowed(sql), values: Vec::new() }
+    }
+
+    /// A statement that is put together for once.
+    pub(super) fn once(sql: String) -> Self {
+        Self { sql: Cow::Owned(sql), values: Vec::new() }
+    }
+
+    pub(super) fn with<V: Value>(mut self, value: V) -> Self {
+        self.values.push((Box::new(value), V::TYPE));
+        self
+    }
+
+    fn types(&self) -> Vec<Type> {
+        self.values.iter().map(|(_, of)| of.clone()).collect()
+    }
+}
+
+enum Known {
+    /// It was used before: the next time it is worth preparing.
+    Once,
+    Prepared(Statement),
+}
+
+/// Rows of each call, in their order.
+pub(super) type Answers = Vec<Vec<Row>>;
+
+/// A connection.
+pub(super) struct Link {
+    client: Client,
+    driver: Arc<Driver>,
+    counters: Arc<Counters>,
+    known: HashMap<&'static str, Known>,
+}
+
+/// The side of a connection that reads and writes.
+pub(super) type Line = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+
+/// Makes a connection, without anything on it yet.
+pub(super) async fn connect(
+    address: &Address,
+    tls: &MakeRustlsConnect,
+    counters: &Counters,
+) -> Result<(Client, Line), Failure> {
+    counters.connections.fetch_add(1, Ordering::Relaxed);
+    // The configuration bounds only the first part of the way.
+    let within = Duration::from_secs(CONNECT_SECONDS_MAX);
+    match tokio::time::timeout(within, address.config.connect(tls.clone())).await {
+        Ok(made) => made.map_err(|error| Failure::of(&error)),
+        Err(_) => Err(Failure::Lost(format!("no answer within {CONNECT_SECONDS_MAX} seconds"))),
+    }
+}
+
+impl Link {
+    /// Connects, and tells the server how patient to be.
+    pub(super) fn open(
+        address: &Address,
+        tls: &MakeRustlsConnect,
+        driver: &Arc<Driver>,
+        counters: &Arc<Counters>,
+        durability: Durability,
+    ) -> Result<Self, Failure> {
+        let (client, connection) = driver.wait(connect(address, tls, counters))?;
+        driver.spawn(async move { drop(connection.await) });
+        let (driver, counters) = (Arc::clone(driver), Arc::clone(counters));
+        let link = Self { client, driver, counters, known: HashMap::new() };
+        let seconds = |seconds: u64| format!("{seconds}s");
+        let bounds = [
+            ("lock_timeout", seconds(LOCK_SECONDS_MAX)),
+            ("statement_timeout", seconds(CALL_SECONDS_MAX)),
+            ("idle_in_transaction_session_timeout", seconds(WRITER_IDLE_SECONDS_MAX)),
+            // Tables whose rows come and go look small to a planner that looked when they were.
+            ("enable_seqscan", "off".to_owned()),
+            ("enable_hashjoin", "off".to_owned()),
+            ("enable_mergejoin", "off".to_owned()),
+        ];
+        let set = |(name, value): (&'static str, String)| {
+            Call::new("SELECT set_config($1, $2, false)").with(name.to_owned()).with(value)
+        };
+        let mut calls: Vec<Call> = bounds.into_iter().map(set).collect();
+        calls.push(match durability {
+            Durability::Relaxed => set(("synchronous_commit", "off".to_owned())),
+            // What the server asks for is left as it is where that is as strong or stronger.
+            Durability::Full => Call::new(
+                "SELECT set_config('synchronous_commit', 'on', false)
+                 WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')",
+            ),
+        });
+        for answer in link.exchange(&calls, ROUND_TRIP_SECONDS_MAX)? {
+            match answer {
+                Ok(_) => {}
+                Err(lost @ Failure::Lost(_)) => return Err(lost),
+                // Databases that only resemble PostgreSQL do not know all of them.
+                Err(Failure::Refused { .. } | Failure::Again(_) | Failure::Locked | Failure::Told(_)) => {}
+            }
+        }
+        Ok(link)
+    }
+
+    /// Whether it is known to be gone.
+    pub(super) fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Sends all calls and waits for all answers. The first failure counts: within a transaction the rest follow from it.
+    pub(super) fn run(&mut self, calls: &[Call]) -> Result<Answers, Failure> {
+        self.prepare(calls)?;
+        self.exchange(calls, ROUND_TRIP_SECONDS_MAX)?.into_iter().collect()
+    }
+
+    /// Sends a call whose answer nobody waits for.
+    pub(super) fn send(&mut self, call: &'static str) {
+        self.counters.statements.fetch_add(1, Ordering::Relaxed);
+        let _answered_later = self.client.batch_execute(call).now_or_never();
+    }
+
+    /// Runs several statements without values.
+    pub(super) fn script(&mut self, sql: &str) -> Result<(), Failure> {
+        self.counters.statements.fetch_add(1, Ordering::Relaxed);
+        self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
+        self.driver.wait(self.client.batch_execute(sql)).map_err(|error| Failure::of(&error))
+    }
+
+    /// What is used again and again is parsed once.
+    fn prepare(&mut self, calls: &[Call]) -> Result<(), Failure> {
+        let mut wanted: Vec<(&'static str, Vec<Type>)> = Vec::new();
+        for call in calls {
+            let Cow::Borrowed(sql) = call.sql else { continue };
+            match self.known.get(sql) {
+                None => drop(self.known.insert(sql, Known::Once)),
+                Some(Known::Once) if wanted.iter().all(|(other, _)| *other != sql) => {
+                    wanted.push((sql, call.types()));
+                }
+                Some(Known::Once | Known::Prepared(_)) => {}
+            }
+        }
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let client = &self.client;
+        let work = wanted.iter().map(|(sql, types)| client.prepare_typed(sql, types));
+        let made = self.together(work.map(FutureExt::boxed_local).collect(), ROUND_TRIP_SECONDS_MAX)?;
+        for ((sql, _), made) in wanted.into_iter().zip(made) {
+            self.known.insert(sql, Known::Prepared(made?));
+        }
+        Ok(())
+    }
+
+    fn exchange(&self, calls: &[Call], seconds: u64) -> Result<Vec<Result<Vec<Row>, Failure>>, Failure> {
+        let work = calls.iter().map(|call| self.ask(call).boxed_local()).collect();
+        self.together(work, seconds)
+    }
+
+    async fn ask(&self, call: &Call) -> Result<Vec<Row>, Error> {
+        let prepared = match &call.sql {
+            Cow::Borrowed(sql) => self.known.get(sql),
+            Cow::Owned(_) => None,
+        };
+        match prepared {
+            Some(Known::Prepared(statement)) => {
+                let values: Vec<&(dyn ToSql + Sync)> =
+                    call.values.iter().map(|(value, _)| &**value as &(dyn ToSql + Sync)).collect();
+                self.client.query(statement, &values).await
+            }
+            Some(Known::Once) | None => {
+                let values: Vec<(&(dyn ToSql + Sync), Type)> = call
+                    .values
+                    .iter()
+                    .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+                    .collect();
+                self.client.query_typed(&call.sql, &values).await
+            }
+        }
+    }
+
+    /// Polls all in their order, so that they are sent in it, until each has its answer.
+    fn together<T>(
+        &self,
+        mut work: Vec<LocalBoxFuture<'_, Result<T, Error>>>,
+        seconds: u64,
+    ) -> Result<Vec<Result<T, Failure>>, Failure> {
+        self.counters.statements.fetch_add(work.len() as u64, Ordering::Relaxed);
+        self.counters.round_trips.fetch_add(1, Ordering::Relaxed);
+        let mut answers: Vec<Option<Result<T, Failure>>> = work.iter().map(|_| None).collect();
+        let all = poll_fn(|context| {
+            let mut waiting = false;
+            for (work, answer) in work.iter_mut().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+                match work.as_mut().poll(context) {
+                    Poll::Ready(found) => *answer = Some(found.map_err(|error| Failure::of(&error))),
+                    Poll::Pending => waiting = true,
+                }
+            }
+            if waiting { Poll::Pending } else { Poll::Ready(()) }
+        });
+        let bounded = async { tokio::time::timeout(Duration::from_secs(seconds), all).await };
+        if self.driver.wait(bounded).is_err() {
+            return Err(Failure::Lost(format!("no answer for {seconds} seconds")));
+        }
+        Ok(answers.into_iter().flatten().collect())
+    }
+}

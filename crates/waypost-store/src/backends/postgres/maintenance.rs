@@ -1,0 +1,124 @@
+//! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
+//! how much there is. Knows the columns, not when.
+
+use tokio_postgres::Row;
+use waypost_core::{Counts, PlanId, Timestamp};
+
+use super::connection::{Answers, Call};
+use super::rows::{corrupt, count, from_text, get, number, text};
+use crate::rows::{Pruned, Totals};
+use crate::store::{Pruning, StoreError};
+
+/// What was forgotten of a plan.
+pub(super) fn find_pruned(plan: &PlanId) -> Call {
+    Call::new(
+        "SELECT k.up_to, k.at, k.by_actor FROM waypost_plans p JOIN waypost_pruned k ON k.plan = p.key
+         WHERE p.id = $1 AND p.purged_at IS NULL",
+    )
+    .with(plan.to_string())
+}
+
+/// The answer to [`find_pruned`].
+pub(super) fn pruned(row: &Row) -> Result<Pruned, StoreError> {
+    let by = from_text(get(row, 2)?).parse();
+    let by = by.map_err(|error: waypost_core::BadActor| {
+        corrupt("a row of the table of pruned versions".to_owned(), error)
+    })?;
+    Ok(Pruned { up_to: number(row, 0)?, at: Timestamp::from_micros(get(row, 1)?), by })
+}
+
+/// The latest snapshot at `at_most` or before; where there is none, what is kept in the place of forgotten events.
+pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
+    Call::new(
+        "(SELECT s.version, s.bytes FROM waypost_plans p JOIN waypost_snapshots s ON s.plan = p.key
+          WHERE p.id = $1 AND p.purged_at IS NULL AND s.version <= $2 ORDER BY s.version DESC LIMIT 1)
+         UNION ALL
+         (SELECT k.up_to, k.bytes FROM waypost_plans p JOIN waypost_pruned k ON k.plan = p.key
+          WHERE p.id = $1 AND p.purged_at IS NULL AND k.up_to <= $2)
+         LIMIT 1",
+    )
+    .with(plan.to_string())
+    .with(i64::try_from(at_most).unwrap_or(i64::MAX))
+}
+
+/// The statements that empty the rows of versions and keep what they led to.
+pub(super) fn prune(key: i64, pruning: &Pruning<'_>) -> Vec<Call> {
+    let Pruned { up_to, at, by } = pruning.pruned;
+    let up_to = *up_to as i64;
+    let up_to_there = |sql: &'static str| Call::new(sql).with(key).with(up_to);
+    vec![
+        up_to_there("UPDATE waypost_log SET events = '[]' WHERE plan = $1 AND version <= $2 AND events <> '[]'"),
+        up_to_there("DELETE FROM waypost_snapshots WHERE plan = $1 AND version <= $2"),
+        Call::new("DELETE FROM waypost_attempt_logs WHERE plan = $1").with(key),
+        Call::new(
+            "INSERT INTO waypost_pruned (plan, up_to, at, by_actor, bytes) VALUES ($1, $2, $3, $4, $5)
+             ON CONFLICT (plan) DO UPDATE SET up_to = excluded.up_to, at = excluded.at, by_actor = excluded.by_actor,
+                 bytes = excluded.bytes",
+        )
+        .with(key)
+        .with(up_to)
+        .with(at.as_micros())
+        .with(text(&by.to_string()))
+        .with(pruning.snapshot.to_vec()),
+        up_to_there("UPDATE waypost_plans SET replay_bytes = 0 WHERE key = $1 AND version = $2"),
+    ]
+}
+
+/// A row for a plan of which only the number is known.
+pub(super) fn put_blank(key: i64, plan: &PlanId) -> Call {
+    Call::new(
+        "INSERT INTO waypost_plans (key, id, version, title, status, phase, owner, queue, archived, awaits_approval,
+             total, ready, blocked, running, done, failed, skipped, cancelled, urgency, replay_bytes)
+         VALUES ($1, $2, 0, '', '', 'draft', '', '', false, false, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+    )
+    .with(key)
+    .with(plan.to_string())
+}
+
+/// The questions whose answers [`totals`] adds up.
+pub(super) fn ask_totals(now: Timestamp) -> Vec<Call> {
+    vec![
+        Call::new(
+            "SELECT phase, count(*), sum(total)::bigint, sum(ready)::bigint, sum(blocked)::bigint,
+                 sum(running)::bigint, sum(done)::bigint, sum(failed)::bigint, sum(skipped)::bigint,
+                 sum(cancelled)::bigint, min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
+             FROM waypost_plans WHERE purged_at IS NULL AND NOT archived GROUP BY phase",
+        ),
+        Call::new(
+            "SELECT (SELECT count(*) FROM waypost_plans WHERE purged_at IS NULL AND archived),
+                 (SELECT count(*) FROM waypost_leases), (SELECT count(*) FROM waypost_leases WHERE until < $1)",
+        )
+        .with(now.as_micros()),
+    ]
+}
+
+/// How much there is, by the columns of the heads.
+pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
+    let mut totals = Totals::default();
+    let [phases, rest] = answers.as_slice() else { return Ok(totals) };
+    for row in phases {
+        let word: String = get(row, 0)?;
+        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
+            totals.plans[place] = number(row, 1)?;
+        }
+        let counts = Counts {
+            total: count(row, 2)?,
+            ready: count(row, 3)?,
+            blocked: count(row, 4)?,
+            running: count(row, 5)?,
+            done: count(row, 6)?,
+            failed: count(row, 7)?,
+            skipped: count(row, 8)?,
+            cancelled: count(row, 9)?,
+            ..Counts::default()
+        };
+        totals.add_tasks(&counts.with_queued());
+        let since = get::<Option<i64>>(row, 10)?.map(Timestamp::from_micros);
+        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
+    }
+    if let Some(row) = rest.first() {
+        (totals.archived, totals.leases, totals.leases_overdue) =
+            (number(row, 0)?, number(row, 1)?, number(row, 2)?);
+    }
+    Ok(totals)
+}

@@ -1,0 +1,357 @@
+//! What can be asked of the tables, inside a transaction or outside.
+
+use std::collections::BTreeMap;
+
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use super::connection::Call;
+use super::transaction::Session;
+use super::{maintenance, rows, workers};
+use crate::log::subscriptions::Subscription;
+use crate::rows::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+};
+use crate::store::{Expected, Read, StoreError};
+use crate::workers::{AttemptLog, Worker};
+
+fn limited(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+impl Session<'_> {
+    /// The version of a plan that this transaction has written and that is still pending.
+    fn pending_version(&self, plan: &PlanId) -> Option<u64> {
+        self.writing.as_ref()?.pending.get(plan).map(|pending| pending.head.version)
+    }
+
+    /// Everybody who waits, by the tables and by what is pending; nothing where they are too many to have at hand.
+    fn waits_at_hand(&mut self) -> Result<Option<Vec<Wait>>, StoreError> {
+        let Some(stored) = self.all_waits()?.map(<[Wait]>::to_vec) else { return Ok(None) };
+        Ok(Some(match &self.writing {
+            Some(writing) => writing.pending.waits(&stored),
+            None => stored,
+        }))
+    }
+}
+
+impl Read for Session<'_> {
+    fn expect(&mut self, expected: &Expected) {
+        Session::expect(self, expected);
+    }
+
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+            return Ok(Some(pending.head.clone()));
+        }
+        // A writer may know already that there is none: whoever makes a plan asks.
+        if self.writing.is_some() && self.known(plan)?.is_none_or(|known| known.purged) {
+            return Ok(None);
+        }
+        let sql = format!("SELECT {} FROM waypost_plans WHERE id = $1 AND purged_at IS NULL", rows::HEAD);
+        let found = self.query(Call::once(sql).with(plan.to_string()))?;
+        found.first().map(rows::head).transpose()
+    }
+
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+        if let Some(version) = self.pending_version(plan) {
+            return Ok(Some(version));
+        }
+        Ok(self.known(plan)?.filter(|known| !known.purged).map(|known| known.version))
+    }
+
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+        Ok(self.pending_version(plan).is_some() || self.known(plan)?.is_some())
+    }
+
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+        let found = self.query_all(rows::heads(query).into())?;
+        match found.as_slice() {
+            [total, page] => rows::page(query, total, page),
+            _ => Err(StoreError::Database("two questions had another number of answers".to_owned())),
+        }
+    }
+
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+        // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
+        let prefix = rows::text(prefix);
+        let call = Call::new(
+            "SELECT id FROM waypost_plans WHERE id >= $1 AND id < $2 AND purged_at IS NULL ORDER BY id LIMIT $3",
+        );
+        let end = format!("{prefix}\u{10FFFF}");
+        let found = self.query(call.with(prefix).with(end).with(limited(limit)))?;
+        found.iter().map(|row| rows::plan_id(rows::get(row, 0)?)).collect()
+    }
+
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        if self.pending_version(plan).is_none()
+            && let Some(known) = self.known(plan)?.filter(|known| !known.purged)
+            && known.after == Some(after)
+        {
+            let all = known.version.saturating_sub(after) == known.ahead.len() as u64;
+            if all || known.ahead.len() >= limit {
+                let ahead = known.ahead.iter().take(limit);
+                return ahead.map(|row| rows::entry(row, 5, plan.clone())).collect();
+            }
+        }
+        let call = Call::new(
+            "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events
+             FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+             WHERE p.id = $1 AND p.purged_at IS NULL AND l.version > $2 ORDER BY l.version LIMIT $3",
+        );
+        let found = self.query(call.with(plan.to_string()).with(after as i64).with(limited(limit)))?;
+        found.iter().map(|row| rows::entry(row, 0, plan.clone())).collect()
+    }
+
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let found = self.query(maintenance::find_snapshot(plan, at_most))?;
+        found.first().map(|row| Ok((rows::number(row, 0)?, rows::get(row, 1)?))).transpose()
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        let found = self.query(maintenance::find_pruned(plan))?;
+        found.first().map(maintenance::pruned).transpose()
+    }
+
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let actor = filter.actor.as_ref().map(|actor| rows::text(&actor.to_string()));
+        // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
+        let call = match &filter.plan {
+            Some(plan) => Call::new(
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM waypost_plans p JOIN waypost_log l ON l.plan = p.key
+                 WHERE l.sequence > $1 AND ($2::text IS NULL OR l.actor = $2) AND p.id = $4
+                 ORDER BY l.version LIMIT $3",
+            )
+            .with(after as i64)
+            .with(actor)
+            .with(limited(limit))
+            .with(plan.to_string()),
+            None => Call::new(
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM waypost_log l JOIN waypost_plans p ON p.key = l.plan
+                 WHERE l.sequence > $1 AND ($2::text IS NULL OR l.actor = $2)
+                 ORDER BY l.sequence LIMIT $3",
+            )
+            .with(after as i64)
+            .with(actor)
+            .with(limited(limit)),
+        };
+        let found = self.query(call)?;
+        found.iter().map(|row| rows::entry(row, 0, rows::plan_id(rows::get(row, 6)?)?)).collect()
+    }
+
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        if self.writing.is_some() {
+            self.begin()?;
+        }
+        if let Some(writing) = &self.writing {
+            return Ok(writing.control.sequence);
+        }
+        let found = self.query(Call::new("SELECT sequence FROM waypost_control WHERE id = 1"))?;
+        found.first().map_or(Ok(0), |row| rows::number(row, 0))
+    }
+
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        let call = Call::new(
+            "SELECT p.id, max(l.version), max(l.sequence), count(*)
+             FROM (SELECT plan, version, sequence FROM waypost_log WHERE sequence > $1 ORDER BY sequence LIMIT $2) l
+             JOIN waypost_plans p ON p.key = l.plan GROUP BY p.id ORDER BY 3",
+        );
+        let found = self.query(call.with(after as i64).with(limited(limit)))?;
+        let mut written = WrittenSince { up_to: after, ..WrittenSince::default() };
+        let mut count = 0;
+        for row in &found {
+            written.plans.push((rows::plan_id(rows::get(row, 0)?)?, rows::number(row, 1)?));
+            written.up_to = written.up_to.max(rows::number(row, 2)?);
+            count += rows::number(row, 3)?;
+        }
+        written.more = count == limit as u64;
+        Ok(written)
+    }
+
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        if self.writing.as_ref().is_some_and(|writing| writing.pending.has_waits()) {
+            return Ok(true);
+        }
+        if self.writing.is_some() {
+            self.begin()?;
+        }
+        if let Some(known) = self.has_waits {
+            return Ok(known);
+        }
+        let found = self.query(Call::new("SELECT EXISTS (SELECT 1 FROM waypost_waits)"))?;
+        let found = found.first().map_or(Ok(true), |row| rows::get(row, 0))?;
+        self.has_waits = Some(found);
+        Ok(found)
+    }
+
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let call = Call::new(
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+             WHERE $1::bigint IS NULL OR l.until < $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
+        );
+        let found = self.query(call.with(before.map(Timestamp::as_micros)).with(limited(limit)))?;
+        found.iter().map(rows::lease).collect()
+    }
+
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+        self.held(keys)?;
+        let mut found = Vec::new();
+        for key in keys {
+            let stored = self.held(&[key])?.get(*key).cloned().unwrap_or_default();
+            found.extend(match &self.writing {
+                Some(writing) => writing.pending.locks(key, &stored),
+                None => stored,
+            });
+        }
+        Ok(found)
+    }
+
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+        if !self.has_waits()? {
+            return Ok(Vec::new());
+        }
+        if let Some(all) = self.waits_at_hand()? {
+            return Ok(crate::backends::in_memory_query::waits(all.iter(), plan, agent, task));
+        }
+        let call = Call::new(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan
+             WHERE w.on_task = $1 AND (w.on_plan = $2 OR w.on_plan IS NULL) AND (w.on_agent = $3 OR w.on_agent IS NULL)
+             ORDER BY p.id, w.task",
+        );
+        let found = self.query(call.with(rows::text(task)).with(plan.to_string()).with(rows::text(agent)))?;
+        found.iter().map(rows::wait).collect()
+    }
+
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        if !self.has_waits()? {
+            return Ok(Vec::new());
+        }
+        if let Some(all) = self.waits_at_hand()? {
+            return Ok(crate::backends::in_memory_query::waits_on(all.iter(), plan, agent));
+        }
+        let call = Call::new(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan
+             WHERE w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2",
+        );
+        let found = self.query(call.with(plan.to_string()).with(rows::text(agent)))?;
+        let mut waits = found.iter().map(rows::wait).collect::<Result<Vec<_>, _>>()?;
+        waits.sort();
+        Ok(waits)
+    }
+
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+        let of_plan = |sql: &'static str| Call::new(sql).with(plan.to_string());
+        let found = self.query_all(vec![
+            of_plan(
+                "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+                 FROM waypost_plans p JOIN waypost_leases l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
+            ),
+            of_plan(
+                "SELECT l.key, l.shared, p.id, l.task
+                 FROM waypost_plans p JOIN waypost_locks l ON l.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
+            ),
+            of_plan(
+                "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+                 FROM waypost_plans p JOIN waypost_waits w ON w.plan = p.key WHERE p.id = $1 AND p.purged_at IS NULL",
+            ),
+        ])?;
+        let mut index = IndexRows::default();
+        if let [leases, locks, waits] = found.as_slice() {
+            index.leases = leases.iter().map(rows::lease).collect::<Result<_, _>>()?;
+            index.locks = locks.iter().map(rows::held_lock).collect::<Result<_, _>>()?;
+            index.waits = waits.iter().map(rows::wait).collect::<Result<_, _>>()?;
+        }
+        index.sort();
+        Ok(index)
+    }
+
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        let call = Call::new(
+            "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions WHERE id = $1",
+        );
+        let found = self.query(call.with(rows::text(id)))?;
+        found.first().map(rows::subscription).transpose()
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        let call = Call::new(
+            "SELECT id, owner, filter, cursor, created_at, trouble FROM waypost_subscriptions
+             WHERE $1::text IS NULL OR owner = $1 ORDER BY created_at, id LIMIT $2",
+        );
+        let found = self.query(call.with(owner.map(rows::text)).with(limited(limit)))?;
+        found.iter().map(rows::subscription).collect()
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        let call = Call::new("SELECT name, record FROM waypost_workers WHERE name = $1");
+        let found = self.query(call.with(rows::text(name)))?;
+        found.first().map(workers::worker).transpose()
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        let page =
+            Call::new("SELECT name, record FROM waypost_workers WHERE name > $1 ORDER BY name LIMIT $2");
+        let page = page.with(rows::text(after.unwrap_or_default())).with(limited(limit).saturating_add(1));
+        let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
+        let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
+        let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<_, _>>()?;
+        Ok(crate::backends::in_memory_query::page_of_workers(items, total, limit))
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        let call = Call::new(
+            "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
+             FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+             WHERE l.worker = $1 ORDER BY l.until NULLS FIRST, p.id, l.task LIMIT $2",
+        );
+        let found = self.query(call.with(rows::text(worker)).with(limited(limit)))?;
+        found.iter().map(rows::lease).collect()
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        let stored = self.slots_of(queue)?;
+        let tasks = match &self.writing {
+            Some(writing) => writing.pending.slots(queue, &stored),
+            None => stored.into_iter().map(|slot| slot.worker).collect(),
+        };
+        let mut slots: BTreeMap<String, u32> = BTreeMap::new();
+        for worker in tasks {
+            *slots.entry(worker).or_default() += 1;
+        }
+        Ok(slots.into_iter().collect())
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let found = self.query(workers::find_log(plan, task, attempt))?;
+        found.first().map(|row| workers::log(row, plan)).transpose()
+    }
+
+    fn attempt_logs(
+        &mut self,
+        plan: &PlanId,
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
+        found.iter().map(|row| workers::log(row, plan)).collect()
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        let now = self.clock()?;
+        maintenance::totals(&self.query_all(maintenance::ask_totals(now))?)
+    }
+
+    fn now(&mut self) -> Timestamp {
+        // When the server could not be asked, the transaction has failed, and nothing that is made of this counts.
+        self.clock().unwrap_or_else(|_| crate::clock::now())
+    }
+}

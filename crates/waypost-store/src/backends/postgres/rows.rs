@@ -1,0 +1,285 @@
+//! From rows to values and back. Knows the columns, not when to read or write them.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+use waypost_core::{Counts, Elsewhere, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
+
+use super::connection::Call;
+use crate::log::event_log::Cursor;
+use crate::log::subscriptions::Subscription;
+use crate::rows::{ATTENTION, Entry, Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::store::StoreError;
+
+/// Stands for the one sign that a text of PostgreSQL cannot hold. No text has it: it is no character.
+const NUL: &str = "\u{10FFFF}";
+
+/// The columns of a head, in the order of [`head`].
+pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, \
+     atomic";
+
+pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
+    StoreError::Corrupt { what, detail: detail.to_string() }
+}
+
+/// A text as it is stored.
+pub(super) fn text(text: &str) -> String {
+    if text.contains('\0') { text.replace('\0', NUL) } else { text.to_owned() }
+}
+
+pub(super) fn from_text(text: String) -> String {
+    if text.contains(NUL) { text.replace(NUL, "\0") } else { text }
+}
+
+/// A column that must be there.
+pub(super) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T, StoreError> {
+    row.try_get(column).map_err(|error| StoreError::Database(format!("a row is not as expected: {error}")))
+}
+
+pub(super) fn number(row: &Row, column: usize) -> Result<u64, StoreError> {
+    get::<i64>(row, column).map(|found| u64::try_from(found).unwrap_or(0))
+}
+
+pub(super) fn plan_id(text: String) -> Result<PlanId, StoreError> {
+    PlanId::new(text.clone()).map_err(|error| corrupt(format!("the row of plan {text:?}"), error))
+}
+
+pub(super) fn task_id(text: String) -> Result<TaskId, StoreError> {
+    TaskId::new(text.clone()).map_err(|error| corrupt(format!("a row of task {text:?}"), error))
+}
+
+pub(super) fn count<T: TryFrom<i64> + Default>(row: &Row, column: usize) -> Result<T, StoreError> {
+    get::<i64>(row, column).map(|found| T::try_from(found).unwrap_or_default())
+}
+
+pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
+    let id: String = get(row, 0)?;
+    let what = || format!("the row of plan {id}");
+    let created_by: Option<String> = get(row, 7)?;
+    let created_by = created_by.map(|actor| from_text(actor).parse()).transpose();
+    let word: String = get(row, 4)?;
+    let phase = Phase::ALL.into_iter().find(|phase| phase.word() == word);
+    let time = |column| get::<Option<i64>>(row, column).map(|at| at.map(Timestamp::from_micros));
+    Ok(Head {
+        version: number(row, 1)?,
+        title: from_text(get(row, 2)?),
+        status: from_text(get(row, 3)?),
+        phase: phase.ok_or_else(|| corrupt(what(), format!("{word:?} is no phase")))?,
+        owner: from_text(get(row, 5)?),
+        queue: from_text(get(row, 6)?),
+        created_by: created_by.map_err(|error| corrupt(what(), error))?,
+        created_at: time(8)?,
+        updated_at: time(9)?,
+        archived: get(row, 10)?,
+        awaits_approval: get(row, 11)?,
+        counts: Counts {
+            total: count(row, 12)?,
+            ready: count(row, 13)?,
+            blocked: count(row, 14)?,
+            running: count(row, 15)?,
+            done: count(row, 16)?,
+            failed: count(row, 17)?,
+            skipped: count(row, 18)?,
+            cancelled: count(row, 19)?,
+            ..Counts::default()
+        }
+        .with_queued(),
+        urgency: get(row, 20)?,
+        asking: count(row, 21)?,
+        goals: count(row, 22)?,
+        atomic: count(row, 23)?,
+        id: plan_id(id)?,
+    })
+}
+
+/// The columns `sequence, version, at, actor, command, events` from `from` on.
+pub(super) fn entry(row: &Row, from: usize, plan: PlanId) -> Result<Entry, StoreError> {
+    let version = number(row, from + 1)?;
+    let what = || format!("version {version} of plan {plan}");
+    let (actor, events): (String, &str) = (get(row, from + 3)?, get(row, from + 5)?);
+    Ok(Entry {
+        sequence: number(row, from)?,
+        version,
+        at: Timestamp::from_micros(get(row, from + 2)?),
+        actor: from_text(actor).parse().map_err(|error| corrupt(what(), error))?,
+        command: get(row, from + 4)?,
+        events: serde_json::from_str(events).map_err(|error| corrupt(what(), error))?,
+        plan,
+    })
+}
+
+/// `key, shared, plan, task`
+pub(super) fn held_lock(row: &Row) -> Result<HeldLock, StoreError> {
+    let mode = if get(row, 1)? { LockMode::Shared } else { LockMode::Exclusive };
+    Ok(HeldLock {
+        lock: Lock { key: from_text(get(row, 0)?), mode },
+        plan: plan_id(get(row, 2)?)?,
+        task: task_id(get(row, 3)?)?,
+    })
+}
+
+/// `plan, task, on_agent, on_plan, on_task`
+pub(super) fn wait(row: &Row) -> Result<Wait, StoreError> {
+    let on_plan: Option<String> = get(row, 3)?;
+    let on = Elsewhere {
+        agent: get::<Option<String>>(row, 2)?.map(from_text),
+        plan: on_plan.map(plan_id).transpose()?,
+        task: task_id(get(row, 4)?)?,
+    };
+    Ok(Wait { plan: plan_id(get(row, 0)?)?, task: task_id(get(row, 1)?)?, on })
+}
+
+/// `plan, task, attempt, worker, until, since, queue, seconds`
+pub(super) fn lease(row: &Row) -> Result<Lease, StoreError> {
+    Ok(Lease {
+        plan: plan_id(get(row, 0)?)?,
+        task: task_id(get(row, 1)?)?,
+        attempt: count(row, 2)?,
+        worker: from_text(get(row, 3)?),
+        until: get::<Option<i64>>(row, 4)?.map(Timestamp::from_micros),
+        since: get::<Option<i64>>(row, 5)?.map(Timestamp::from_micros),
+        queue: get::<Option<String>>(row, 6)?.map(from_text),
+        seconds: get::<Option<i64>>(row, 7)?.and_then(|seconds| u32::try_from(seconds).ok()),
+    })
+}
+
+/// `id, owner, filter, cursor, created_at, trouble`
+pub(super) fn subscription(row: &Row) -> Result<Subscription, StoreError> {
+    fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+    let id: String = get(row, 0)?;
+    let corrupt = |detail: String| corrupt(format!("the row of subscription {id:?}"), detail);
+    let (cursor, trouble): (String, Option<String>) = (get(row, 3)?, get(row, 5)?);
+    Ok(Subscription {
+        owner: from_text(get(row, 1)?),
+        filter: from_json(get(row, 2)?).map_err(corrupt)?,
+        cursor: cursor.parse::<Cursor>().map_err(|error| corrupt(error.to_string()))?,
+        created_at: Timestamp::from_micros(get(row, 4)?),
+        trouble: trouble.map(|text| from_json(&text)).transpose().map_err(corrupt)?,
+        id,
+    })
+}
+
+pub(super) fn put_subscription(subscription: &Subscription) -> Result<Call, StoreError> {
+    fn json(value: &impl Serialize) -> Result<String, StoreError> {
+        serde_json::to_string(value).map_err(|error| StoreError::Database(error.to_string()))
+    }
+    let call = Call::new(
+        "INSERT INTO waypost_subscriptions (id, owner, filter, cursor, created_at, trouble)
+         VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (id) DO UPDATE SET owner = excluded.owner, filter = excluded.filter, cursor = excluded.cursor,
+             created_at = excluded.created_at, trouble = excluded.trouble",
+    );
+    Ok(call
+        .with(subscription.id.clone())
+        .with(text(&subscription.owner))
+        .with(json(&subscription.filter)?)
+        .with(subscription.cursor.to_string())
+        .with(subscription.created_at.as_micros())
+        .with(subscription.trouble.as_ref().map(json).transpose()?))
+}
+
+/// A value of a list's filter.
+enum Filter {
+    Text(String),
+    Number(i64),
+}
+
+fn with_all(mut call: Call, values: &[Filter]) -> Call {
+    for value in values {
+        call = match value {
+            Filter::Text(text) => call.with(text.clone()),
+            Filter::Number(number) => call.with(*number),
+        };
+    }
+    call
+}
+
+/// How many plans a list has, and one page of them. The cursor is the sort value and the id of the last one, so that
+/// nothing is missed or shown twice when others write in between.
+pub(super) fn heads(query: &Query) -> [Call; 2] {
+    let mut conditions = vec!["purged_at IS NULL".to_owned()];
+    let mut values: Vec<Filter> = Vec::new();
+    match query.shelf {
+        Shelf::Current => conditions.push("NOT archived".to_owned()),
+        Shelf::Archived => conditions.push("archived".to_owned()),
+        Shelf::All => {}
+    }
+    if !query.phases.is_empty() {
+        let words: Vec<String> = query.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
+        conditions.push(format!("phase IN ({})", words.join(", ")));
+    }
+    for (column, wanted) in [("status", &query.status), ("owner", &query.owner), ("queue", &query.queue)] {
+        if let Some(wanted) = wanted {
+            values.push(Filter::Text(text(wanted)));
+            conditions.push(format!("{column} = ${}", values.len()));
+        }
+    }
+    if let Some(wanted) = &query.text {
+        values.push(Filter::Text(text(wanted)));
+        let at = values.len();
+        let holds = |column: &str| {
+            format!(
+                "position(lower(${at}::text COLLATE \"default\") IN lower({column} COLLATE \"default\")) > 0"
+            )
+        };
+        conditions.push(format!("({} OR {})", holds("id"), holds("title")));
+    }
+    if query.offers_work {
+        let may_run = "(phase = 'active' OR phase = 'draft' AND NOT awaits_approval)";
+        conditions.push(format!("NOT archived AND ready > 0 AND {may_run}"));
+    }
+    let filter = conditions.join(" AND ");
+    let total = with_all(Call::once(format!("SELECT count(*) FROM waypost_plans WHERE {filter}")), &values);
+    let (by, order, compare) = match query.sort {
+        Sort::Updated => ("updated_at", "DESC NULLS LAST", "<"),
+        Sort::Created => ("created_at", "DESC NULLS LAST", "<"),
+        Sort::Title => ("title", "ASC", ">"),
+        Sort::Id => ("id", "ASC", ">"),
+        Sort::Urgency => ("urgency", "DESC", "<"),
+        Sort::Attention => (ATTENTION, "DESC", "<"),
+    };
+    let mut page_filter = filter;
+    // The id stands first: it cannot hold the sign between the two, a title can.
+    if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
+        values.push(match query.sort {
+            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
+                Filter::Number(value.parse().unwrap_or(i64::MIN))
+            }
+            Sort::Title | Sort::Id => Filter::Text(text(value)),
+        });
+        values.push(Filter::Text(text(id)));
+        let (value, id) = (values.len() - 1, values.len());
+        page_filter.push_str(&format!(" AND ({by} {compare} ${value} OR {by} = ${value} AND id > ${id})"));
+    }
+    values.push(Filter::Number(i64::try_from(query.limit).unwrap_or(i64::MAX - 1).saturating_add(1)));
+    let limit = values.len();
+    let sql = format!(
+        "SELECT {HEAD} FROM waypost_plans WHERE {page_filter} ORDER BY {by} {order}, id LIMIT ${limit}"
+    );
+    [total, with_all(Call::once(sql), &values)]
+}
+
+/// The page that the answers to [`heads`] make.
+pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<Head>, StoreError> {
+    let total = total.first().map_or(Ok(0), |row| number(row, 0))?;
+    let mut items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;
+    let more = items.len() > query.limit;
+    items.truncate(query.limit);
+    let time = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_micros).to_string();
+    let next = items.last().filter(|_| more).map(|last| {
+        let value = match query.sort {
+            Sort::Updated => time(last.updated_at),
+            Sort::Created => time(last.created_at),
+            Sort::Title => last.title.clone(),
+            Sort::Id => last.id.to_string(),
+            Sort::Urgency => last.urgency.to_string(),
+            Sort::Attention => last.attention().to_string(),
+        };
+        format!("{}|{value}", last.id)
+    });
+    Ok(Page { items, total, next })
+}

@@ -1,0 +1,151 @@
+//! Encrypted connections: the project's one TLS, with libpq's ways of checking a server's certificate.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use tokio_postgres::config::SslMode;
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::connection_config::{Address, Check};
+use crate::store::StoreError;
+
+/// What makes connections to this address safe.
+pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreError> {
+    let wrong = |what: String| StoreError::Database(format!("{}: {what}", address.location));
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| wrong(error.to_string()))?;
+    let check = match address.config.get_ssl_mode() {
+        SslMode::Disable => Check::Nothing,
+        _ => address.check,
+    };
+    let verifier: Arc<dyn ServerCertVerifier> = match check {
+        Check::Nothing => Arc::new(Unchecked(provider)),
+        Check::Authority | Check::AuthorityAndHost => {
+            let roots = roots(address.roots.as_deref()).map_err(wrong)?;
+            let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let inner = inner.map_err(|error| wrong(error.to_string()))?;
+            if check == Check::Authority { Arc::new(AnyHost(inner)) } else { inner }
+        }
+    };
+    let config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    Ok(MakeRustlsConnect::new(config))
+}
+
+/// The authorities in a file, or the system's.
+fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::empty();
+    match file {
+        Some(file) => {
+            let named = |what: String| format!("sslrootcert {}: {what}", file.display());
+            let found = CertificateDer::pem_file_iter(file).map_err(|error| named(error.to_string()))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| named(error.to_string()))?;
+                roots.add(certificate).map_err(|error| named(error.to_string()))?;
+            }
+        }
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+    }
+    if roots.is_empty() {
+        return Err(
+            "there are no certificates of authorities to check the server's against: name a file with \
+                    sslrootcert"
+                .to_owned(),
+        );
+    }
+    Ok(roots)
+}
+
+/// Believes every certificate, as libpq does below `verify-ca`: what is sent is encrypted, to whomever.
+#[derive(Debug)]
+struct Unchecked(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unchecked {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signed, known)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let known = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signed, known)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Believes what an authority vouches for, whatever host it is for: `verify-ca`.
+#[derive(Debug)]
+struct AnyHost(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyHost {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match self.0.verify_server_cert(certificate, between, name, ocsp, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls12_signature(message, certificate, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.0.verify_tls13_signature(message, certificate, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

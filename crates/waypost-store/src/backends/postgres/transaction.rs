@@ -1,0 +1,477 @@
+//! One transaction while it goes on: what was read ahead, what has yet to be written, and whether the connection held.
+//!
+//! Round trips are what costs. So it begins with the first question rather than before it, asks for everything that will
+//! be needed in the same round trip, and keeps what is written until the end.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use tokio_postgres::Row;
+use waypost_core::{PlanId, Timestamp};
+
+use super::connection::{Answers, Call, Failure, Link};
+use super::listen::NOTIFY;
+use super::rows;
+use super::schema;
+use super::write_buffer::{Pending, Slot};
+use crate::rows::{HeldLock, Wait};
+use crate::store::{Expected, StoreError};
+
+/// Versions of one plan that are read ahead at the most.
+const VERSIONS_AHEAD_MAX: i64 = 256;
+/// Waits for tasks elsewhere that are read at once; where there are more, they are asked for one by one.
+const WAITS_AHEAD_MAX: i64 = 1_000;
+/// For how long it is kept that a write without a version was committed. Longer than anybody tries again.
+const COMMITS_KEPT_MICROS: i64 = 3_600_000_000;
+/// One of so many such writes clears away what is too old.
+const COMMITS_CLEARED_EVERY: i64 = 64;
+
+const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+/// The clock is read after the lock was taken: as a statement of its own, behind it.
+const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+     EXISTS (SELECT 1 FROM waypost_waits)";
+const HOLD: &str = "SELECT schema, sequence, plans, purges FROM waypost_control WHERE id = 1 FOR UPDATE";
+/// The rows of plans, and of each the versions after the one that is known.
+const AHEAD: &str = "SELECT p.id, p.key, p.version, p.replay_bytes, p.purged_at IS NOT NULL,
+         l.sequence, l.version, l.at, l.actor, l.command, l.events
+     FROM unnest($1::text[], $2::bigint[]) AS wanted (id, after)
+     JOIN waypost_plans p ON p.id = wanted.id
+     LEFT JOIN LATERAL (
+         SELECT sequence, version, at, actor, command, events FROM waypost_log
+         WHERE plan = p.key AND version > wanted.after ORDER BY version LIMIT $3
+     ) l ON true
+     ORDER BY p.key, l.version";
+const LOCKS: &str = "SELECT l.key, l.shared, p.id, l.task
+     FROM waypost_locks l JOIN waypost_plans p ON p.key = l.plan WHERE l.key = ANY($1)";
+const SLOTS: &str = "SELECT l.queue, l.worker, p.id, l.task
+     FROM waypost_leases l JOIN waypost_plans p ON p.key = l.plan
+     WHERE l.queue = ANY($1)
+         AND (l.until IS NULL OR l.until >= (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)";
+const WAITS: &str = "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
+     FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan LIMIT $1";
+const COMMITTED: &str = "SELECT EXISTS (SELECT 1 FROM waypost_log WHERE sequence = $1 AND nonce = $2)
+     OR EXISTS (SELECT 1 FROM waypost_commits WHERE nonce = $2)";
+
+/// The row of a plan, as far as it matters here.
+pub(super) struct Known {
+    pub(super) key: i64,
+    pub(super) version: u64,
+    pub(super) replay_bytes: u64,
+    pub(super) purged: bool,
+    /// Versions after this one were read ahead, as rows: one that is damaged concerns only those who ask for it.
+    pub(super) after: Option<u64>,
+    pub(super) ahead: Vec<Row>,
+}
+
+/// A commit of which nobody knows whether it came to pass.
+#[derive(Clone, Copy)]
+pub(super) struct Doubt {
+    /// The number of its last version; 0 when it had none.
+    pub(super) sequence: u64,
+}
+
+/// What the control row said when this writer got hold of it, moved on by what was written since.
+#[derive(Default)]
+pub(super) struct Control {
+    pub(super) sequence: u64,
+    pub(super) plans: i64,
+    pub(super) purges: i64,
+    /// The number of the last version that this transaction wrote; 0 when it wrote none.
+    pub(super) written: u64,
+}
+
+/// What only a writer has.
+pub(super) struct Writing {
+    /// The same for all tries of one write.
+    pub(super) nonce: i64,
+    pub(super) doubt: Option<Doubt>,
+    /// Whether the commit that was in doubt turned out to have come to pass.
+    pub(super) was_committed: bool,
+    notifies: bool,
+    pub(super) control: Control,
+    /// Whether a version was appended or a plan purged.
+    pub(super) is_news: bool,
+    /// Whether anything was, or is to be, written.
+    pub(super) wrote: bool,
+    pub(super) pending: Pending,
+    /// Statements that come behind what is pending.
+    pub(super) queued: Vec<Call>,
+}
+
+/// One transaction.
+pub(super) struct Session<'a> {
+    link: &'a mut Link,
+    pub(super) writing: Option<Writing>,
+    begun: bool,
+    /// Once set, nothing that is answered counts.
+    pub(super) failure: Option<Failure>,
+    clock: Option<(Timestamp, Instant)>,
+    expected: Expected,
+    pub(super) plans: HashMap<PlanId, Option<Known>>,
+    pub(super) has_waits: Option<bool>,
+    /// All of them, or nothing where they are too many; once they were looked at.
+    waits: Option<Option<Vec<Wait>>>,
+    locks: HashMap<String, Vec<HeldLock>>,
+    slots: HashMap<String, Vec<Slot>>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn reading(link: &'a mut Link) -> Self {
+        Self {
+            link,
+            writing: None,
+            begun: false,
+            failure: None,
+            clock: None,
+            expected: Expected::default(),
+            plans: HashMap::new(),
+            has_waits: None,
+            waits: None,
+            locks: HashMap::new(),
+            slots: HashMap::new(),
+        }
+    }
+
+    pub(super) fn writing(link: &'a mut Link, nonce: i64, doubt: Option<Doubt>, notifies: bool) -> Self {
+        let writing = Writing {
+            nonce,
+            doubt,
+            was_committed: false,
+            notifies,
+            control: Control::default(),
+            is_news: false,
+            wrote: false,
+            pending: Pending::default(),
+            queued: Vec::new(),
+        };
+        Self { writing: Some(writing), ..Self::reading(link) }
+    }
+
+    /// Reads these along with the next round trip.
+    pub(super) fn expect(&mut self, expected: &Expected) {
+        self.expected.plans.extend(expected.plans.iter().cloned());
+        self.expected.locks.extend(expected.locks.iter().cloned());
+        self.expected.queues.extend(expected.queues.iter().cloned());
+    }
+
+    /// Runs calls in one round trip, together with the beginning if there was none yet and with what is expected.
+    pub(super) fn ask(&mut self, calls: Vec<Call>) -> Result<Answers, StoreError> {
+        if self.failure.is_some() {
+            return Err(StoreError::Database("the transaction has failed already".to_owned()));
+        }
+        let mut all = self.beginning();
+        let beginning = all.len();
+        let Expected { plans, locks, queues } = std::mem::take(&mut self.expected);
+        if !plans.is_empty() {
+            all.push(ahead(&plans));
+        }
+        if !locks.is_empty() {
+            all.push(Call::new(LOCKS).with(locks.iter().map(|key| rows::text(key)).collect::<Vec<_>>()));
+        }
+        if !queues.is_empty() {
+            all.push(Call::new(SLOTS).with(queues.iter().map(|queue| rows::text(queue)).collect::<Vec<_>>()));
+        }
+        all.extend(calls);
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let answers = self.link.run(&all);
+        self.begun = true;
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter(),
+            Err(failure) => {
+                let error = StoreError::Database(said(&failure));
+                self.failure = Some(failure);
+                return Err(error);
+            }
+        };
+        if let Err(error) = self.take_beginning(&answers.by_ref().take(beginning).collect::<Vec<_>>()) {
+            self.failure = Some(Failure::Told(error.told_again()));
+            return Err(error);
+        }
+        if !plans.is_empty() {
+            self.take_ahead(&plans, answers.next().unwrap_or_default())?;
+        }
+        if !locks.is_empty() {
+            self.take_locks(&locks, &answers.next().unwrap_or_default())?;
+        }
+        if !queues.is_empty() {
+            self.take_slots(&queues, &answers.next().unwrap_or_default())?;
+        }
+        Ok(answers.collect())
+    }
+
+    /// Begins, if it has not begun, and has what is expected.
+    pub(super) fn begin(&mut self) -> Result<(), StoreError> {
+        if self.begun && self.expected == Expected::default() {
+            return match self.failure {
+                Some(_) => Err(StoreError::Database("the transaction has failed already".to_owned())),
+                None => Ok(()),
+            };
+        }
+        self.ask(Vec::new()).map(drop)
+    }
+
+    /// Runs one call behind everything that has yet to be written.
+    pub(super) fn query(&mut self, call: Call) -> Result<Vec<Row>, StoreError> {
+        self.query_all(vec![call]).map(|mut answers| answers.pop().unwrap_or_default())
+    }
+
+    /// The same for several calls in one round trip.
+    pub(super) fn query_all(&mut self, calls: Vec<Call>) -> Result<Answers, StoreError> {
+        let mut all = self.writes();
+        let before = all.len();
+        all.extend(calls);
+        let mut answers = self.ask(all)?;
+        Ok(answers.split_off(before))
+    }
+
+    fn beginning(&self) -> Vec<Call> {
+        if self.begun {
+            return Vec::new();
+        }
+        let Some(writing) = &self.writing else {
+            return vec![Call::new("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")];
+        };
+        // Statements behind the lock see what was committed by whoever had it before.
+        let mut calls =
+            vec![Call::new("BEGIN ISOLATION LEVEL READ COMMITTED"), Call::new(HOLD), Call::new(STATE)];
+        if let Some(doubt) = writing.doubt {
+            calls.push(Call::new(COMMITTED).with(doubt.sequence as i64).with(writing.nonce));
+        }
+        calls
+    }
+
+    fn take_beginning(&mut self, answers: &[Vec<Row>]) -> Result<(), StoreError> {
+        let (Some(writing), [_, hold, state, rest @ ..]) = (self.writing.as_mut(), answers) else {
+            return Ok(());
+        };
+        let (Some(hold), Some(state)) = (hold.first(), state.first()) else {
+            let detail = "it has no row".to_owned();
+            return Err(StoreError::Corrupt { what: "table waypost_control".to_owned(), detail });
+        };
+        let found = u32::try_from(rows::get::<i32>(hold, 0)?).unwrap_or(0);
+        if found != schema::KNOWN {
+            // Another process has brought it further while this one had it open.
+            let what = "the database".to_owned();
+            return Err(StoreError::TooNew { what, found, known: schema::KNOWN });
+        }
+        writing.control = Control {
+            sequence: rows::number(hold, 1)?,
+            plans: rows::get(hold, 2)?,
+            purges: rows::get(hold, 3)?,
+            written: 0,
+        };
+        self.clock = Some((Timestamp::from_micros(rows::get(state, 0)?), Instant::now()));
+        self.has_waits = Some(rows::get(state, 1)?);
+        if let Some(committed) = rest.first().and_then(|found| found.first()) {
+            writing.was_committed = rows::get(committed, 0)?;
+        }
+        Ok(())
+    }
+
+    fn take_ahead(&mut self, wanted: &[(PlanId, Option<u64>)], found: Vec<Row>) -> Result<(), StoreError> {
+        for (plan, _) in wanted {
+            self.plans.insert(plan.clone(), None);
+        }
+        for row in found {
+            let id = rows::plan_id(rows::get(&row, 0)?)?;
+            let after = wanted.iter().find(|(plan, _)| *plan == id).and_then(|(_, after)| *after);
+            let known = self.plans.entry(id).or_default();
+            if known.is_none() {
+                *known = Some(Known {
+                    key: rows::get(&row, 1)?,
+                    version: rows::number(&row, 2)?,
+                    replay_bytes: rows::number(&row, 3)?,
+                    purged: rows::get(&row, 4)?,
+                    after,
+                    ahead: Vec::new(),
+                });
+            }
+            if let Some(known) = known
+                && rows::get::<Option<i64>>(&row, 5)?.is_some()
+            {
+                known.ahead.push(row);
+            }
+        }
+        Ok(())
+    }
+
+    fn take_locks(&mut self, keys: &[String], found: &[Row]) -> Result<(), StoreError> {
+        for key in keys {
+            self.locks.insert(key.clone(), Vec::new());
+        }
+        for row in found {
+            let held = rows::held_lock(row)?;
+            self.locks.entry(held.lock.key.clone()).or_default().push(held);
+        }
+        Ok(())
+    }
+
+    fn take_slots(&mut self, queues: &[String], found: &[Row]) -> Result<(), StoreError> {
+        for queue in queues {
+            self.slots.insert(queue.clone(), Vec::new());
+        }
+        for row in found {
+            let worker = rows::from_text(rows::get(row, 1)?);
+            let (plan, task) = (rows::plan_id(rows::get(row, 2)?)?, rows::task_id(rows::get(row, 3)?)?);
+            let queue = rows::from_text(rows::get(row, 0)?);
+            self.slots.entry(queue).or_default().push(Slot { worker, plan, task });
+        }
+        Ok(())
+    }
+
+    /// What is known of a plan. What is pending of it comes first, and is not here.
+    pub(super) fn known(&mut self, plan: &PlanId) -> Result<Option<&Known>, StoreError> {
+        let is_expected = self.expected.plans.iter().any(|(expected, _)| expected == plan);
+        if !is_expected && !self.plans.contains_key(plan) {
+            self.expected.plans.push((plan.clone(), None));
+        }
+        self.begin()?;
+        Ok(self.plans.get(plan).and_then(Option::as_ref))
+    }
+
+    /// Who holds these keys, as the tables have it.
+    pub(super) fn held(&mut self, keys: &[&str]) -> Result<&HashMap<String, Vec<HeldLock>>, StoreError> {
+        for key in keys {
+            if !self.locks.contains_key(*key) && !self.expected.locks.iter().any(|expected| expected == key) {
+                self.expected.locks.push((*key).to_owned());
+            }
+        }
+        self.begin()?;
+        Ok(&self.locks)
+    }
+
+    /// The tasks that have slots of a queue, as the tables have it.
+    pub(super) fn slots_of(&mut self, queue: &str) -> Result<Vec<Slot>, StoreError> {
+        if !self.slots.contains_key(queue) && !self.expected.queues.iter().any(|expected| expected == queue) {
+            self.expected.queues.push(queue.to_owned());
+        }
+        self.begin()?;
+        Ok(self.slots.get(queue).cloned().unwrap_or_default())
+    }
+
+    /// Everybody who waits, as the tables have it; nothing where they are too many.
+    pub(super) fn all_waits(&mut self) -> Result<Option<&[Wait]>, StoreError> {
+        if self.waits.is_none() {
+            let found = self.ask(vec![Call::new(WAITS).with(WAITS_AHEAD_MAX + 1)])?;
+            let found = found.first().filter(|found| found.len() as i64 <= WAITS_AHEAD_MAX);
+            let waits = found.map(|found| found.iter().map(rows::wait).collect::<Result<Vec<_>, _>>());
+            self.waits = Some(waits.transpose()?);
+        }
+        Ok(self.waits.as_ref().and_then(Option::as_deref))
+    }
+
+    /// What time it is at the server.
+    pub(super) fn clock(&mut self) -> Result<Timestamp, StoreError> {
+        if self.writing.is_some() {
+            self.begin()?;
+        }
+        if self.clock.is_none() {
+            let found = self.ask(vec![Call::new(CLOCK)])?;
+            let row = found.first().and_then(|rows| rows.first());
+            let micros = row.map_or(Ok(0), |row| rows::get(row, 0))?;
+            self.clock = Some((Timestamp::from_micros(micros), Instant::now()));
+        }
+        let (then, since) = self.clock.unwrap_or((Timestamp::from_micros(0), Instant::now()));
+        let passed = i64::try_from(since.elapsed().as_micros()).unwrap_or(0);
+        Ok(Timestamp::from_micros(then.as_micros().saturating_add(passed)))
+    }
+
+    /// The statements that write all that has yet to be. What was read of the tables is then no longer true.
+    fn writes(&mut self) -> Vec<Call> {
+        let Some(writing) = self.writing.as_mut() else { return Vec::new() };
+        let (mut calls, written) = writing.pending.take();
+        calls.append(&mut writing.queued);
+        for plan in written {
+            let known = Known {
+                key: plan.key,
+                version: plan.head.version,
+                replay_bytes: plan.replay_bytes,
+                purged: false,
+                after: None,
+                ahead: Vec::new(),
+            };
+            self.plans.insert(plan.head.id, Some(known));
+        }
+        if !calls.is_empty() {
+            (self.waits, self.has_waits) = (None, None);
+            self.locks.clear();
+            self.slots.clear();
+        }
+        calls
+    }
+
+    /// Makes everything durable, in one round trip. What was only read is simply let go.
+    pub(super) fn commit(mut self) -> Result<(), (Failure, Doubt)> {
+        let mut calls = self.writes();
+        let sequence = self.writing.as_ref().map_or(0, |writing| writing.control.written);
+        let doubt = Doubt { sequence };
+        if let Some(failure) = self.failure.take() {
+            return Err((failure, doubt));
+        }
+        let Some(writing) = self.writing.as_ref().filter(|writing| writing.wrote) else {
+            self.end();
+            return Ok(());
+        };
+        let control = &writing.control;
+        if writing.is_news {
+            calls.push(
+                Call::new("UPDATE waypost_control SET sequence = $1, plans = $2, purges = $3 WHERE id = 1")
+                    .with(control.sequence as i64)
+                    .with(control.plans)
+                    .with(control.purges),
+            );
+            if writing.notifies {
+                calls.push(Call::new(NOTIFY));
+            }
+        }
+        if control.written == 0 {
+            let now = self.clock.map_or(0, |(then, _)| then.as_micros());
+            calls.push(
+                Call::new("INSERT INTO waypost_commits (nonce, at) VALUES ($1, $2)")
+                    .with(writing.nonce)
+                    .with(now),
+            );
+            if writing.nonce % COMMITS_CLEARED_EVERY == 0 {
+                let old = now - COMMITS_KEPT_MICROS;
+                calls.push(Call::new("DELETE FROM waypost_commits WHERE at < $1").with(old));
+            }
+        }
+        calls.push(Call::new("COMMIT"));
+        match self.link.run(&calls) {
+            Ok(_) => Ok(()),
+            Err(failure) => {
+                self.end();
+                Err((failure, doubt))
+            }
+        }
+    }
+
+    /// Ends it without keeping anything, and without waiting.
+    pub(super) fn end(&mut self) {
+        if self.begun {
+            self.begun = false;
+            self.link.send("ROLLBACK");
+        }
+    }
+}
+
+/// Reads ahead for these plans.
+fn ahead(plans: &[(PlanId, Option<u64>)]) -> Call {
+    Call::new(AHEAD)
+        .with(plans.iter().map(|(plan, _)| plan.to_string()).collect::<Vec<_>>())
+        .with(plans.iter().map(|(_, after)| after.map(|after| after as i64)).collect::<Vec<_>>())
+        .with(VERSIONS_AHEAD_MAX)
+}
+
+/// What a failure says.
+pub(super) fn said(failure: &Failure) -> String {
+    match failure {
+        Failure::Lost(text) | Failure::Again(text) => text.clone(),
+        Failure::Locked => "another writer was not done in time".to_owned(),
+        Failure::Told(error) => error.to_string(),
+        Failure::Refused { code, text } if code.is_empty() => text.clone(),
+        Failure::Refused { code, text } => format!("{text} ({code})"),
+    }
+}

@@ -1,0 +1,108 @@
+//! The rows of workers, of what they have, and of the logs that they leave. Knows the columns, not who is alive.
+
+use tokio_postgres::Row;
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use super::connection::Call;
+use super::rows::{corrupt, count, from_text, get, number, task_id, text};
+use crate::store::StoreError;
+use crate::workers::{AttemptLog, Worker};
+
+/// `name, record`
+pub(super) fn worker(row: &Row) -> Result<Worker, StoreError> {
+    let (name, record): (String, &str) = (get(row, 0)?, get(row, 1)?);
+    serde_json::from_str(record).map_err(|error| corrupt(format!("the row of worker {name:?}"), error))
+}
+
+pub(super) fn put(worker: &Worker) -> Result<Call, StoreError> {
+    let record = serde_json::to_string(worker).map_err(|error| StoreError::Database(error.to_string()))?;
+    let call = Call::new(
+        "INSERT INTO waypost_workers (name, until, record) VALUES ($1, $2, $3)
+         ON CONFLICT (name) DO UPDATE SET until = excluded.until, record = excluded.record",
+    );
+    Ok(call.with(text(&worker.name)).with(worker.until.as_micros()).with(record))
+}
+
+pub(super) fn find_log(plan: &PlanId, task: &TaskId, attempt: u32) -> Call {
+    Call::new(
+        "SELECT l.task, l.attempt, l.worker, l.at, l.ended, l.bytes, l.text
+         FROM waypost_plans p JOIN waypost_attempt_logs l ON l.plan = p.key
+         WHERE p.id = $1 AND p.purged_at IS NULL AND l.task = $2 AND l.attempt = $3",
+    )
+    .with(plan.to_string())
+    .with(task.to_string())
+    .with(i64::from(attempt))
+}
+
+/// The logs of one plan by task and attempt, after the one of `after`.
+pub(super) fn find_logs(plan: &PlanId, after: Option<(&TaskId, u32)>, limit: i64) -> Call {
+    let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
+    Call::new(
+        "SELECT l.task, l.attempt, l.worker, l.at, l.ended, l.bytes, l.text
+         FROM waypost_plans p JOIN waypost_attempt_logs l ON l.plan = p.key
+         WHERE p.id = $1 AND p.purged_at IS NULL AND (l.task, l.attempt) > ($2, $3)
+         ORDER BY l.task, l.attempt LIMIT $4",
+    )
+    .with(plan.to_string())
+    .with(task.to_owned())
+    .with(i64::from(attempt))
+    .with(limit)
+}
+
+/// A row of the answer to [`find_log`] or [`find_logs`].
+pub(super) fn log(row: &Row, plan: &PlanId) -> Result<AttemptLog, StoreError> {
+    Ok(AttemptLog {
+        plan: plan.clone(),
+        task: task_id(get(row, 0)?)?,
+        attempt: count(row, 1)?,
+        worker: from_text(get(row, 2)?),
+        at: Timestamp::from_micros(get(row, 3)?),
+        ended: get(row, 4)?,
+        bytes: number(row, 5)?,
+        text: from_text(get(row, 6)?),
+    })
+}
+
+pub(super) fn put_log(key: i64, log: &AttemptLog) -> Call {
+    Call::new(
+        "INSERT INTO waypost_attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (plan, task, attempt) DO UPDATE SET worker = excluded.worker, at = excluded.at,
+             ended = excluded.ended, bytes = excluded.bytes, text = excluded.text",
+    )
+    .with(key)
+    .with(log.task.to_string())
+    .with(i64::from(log.attempt))
+    .with(text(&log.worker))
+    .with(log.at.as_micros())
+    .with(log.ended)
+    .with(i64::try_from(log.bytes).unwrap_or(i64::MAX))
+    .with(text(&log.text))
+}
+
+/// Moves the ends of leases. Answers with the places, from 1 on, of those that are still there.
+pub(super) fn renew(attempts: &[(PlanId, TaskId, u32)], until: Timestamp) -> Call {
+    Call::new(
+        "UPDATE waypost_leases l SET until = $4
+         FROM unnest($1::text[], $2::text[], $3::bigint[]) WITH ORDINALITY AS wanted (plan, task, attempt, place)
+         JOIN waypost_plans p ON p.id = wanted.plan
+         WHERE p.purged_at IS NULL AND l.plan = p.key AND l.task = wanted.task AND l.attempt = wanted.attempt
+         RETURNING wanted.place",
+    )
+    .with(attempts.iter().map(|(plan, _, _)| plan.to_string()).collect::<Vec<_>>())
+    .with(attempts.iter().map(|(_, task, _)| task.to_string()).collect::<Vec<_>>())
+    .with(attempts.iter().map(|(_, _, attempt)| i64::from(*attempt)).collect::<Vec<_>>())
+    .with(until.as_micros())
+}
+
+/// Which of `count` leases the answer to [`renew`] names.
+pub(super) fn renewed(found: &[Row], total: usize) -> Result<Vec<bool>, StoreError> {
+    let mut renewed = vec![false; total];
+    for row in found {
+        let place: usize = count(row, 0)?;
+        if let Some(there) = place.checked_sub(1).and_then(|place| renewed.get_mut(place)) {
+            *there = true;
+        }
+    }
+    Ok(renewed)
+}

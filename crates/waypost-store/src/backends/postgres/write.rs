@@ -1,0 +1,255 @@
+//! What a writer does. Almost nothing is sent before the commit.
+
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use super::connection::Call;
+use super::transaction::{Known, Session, Writing};
+use super::{maintenance, rows, workers, write_buffer};
+use crate::log::subscriptions::Subscription;
+use crate::rows::{Entry, Head, IndexRows};
+use crate::store::{Adopted, Append, Pruning, SNAPSHOT_MILESTONE, StoreError, Transaction};
+use crate::workers::{AttemptLog, Worker};
+
+impl Session<'_> {
+    fn writer(&mut self) -> Result<&mut Writing, StoreError> {
+        let writing = self.writing.as_mut();
+        let writing = writing.ok_or_else(|| StoreError::Database("a reader does not write".to_owned()))?;
+        writing.wrote = true;
+        Ok(writing)
+    }
+
+    /// The number under which a plan's rows stand.
+    fn key(&mut self, plan: &PlanId) -> Result<i64, StoreError> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+            return Ok(pending.key);
+        }
+        let missing = || StoreError::Database(format!("plan {plan} has no row"));
+        self.known(plan)?.filter(|known| !known.purged).map(|known| known.key).ok_or_else(missing)
+    }
+
+    /// Sends what is pending, and forgets what is known of a plan.
+    fn send_pending(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.query_all(Vec::new())?;
+        self.plans.remove(plan);
+        self.has_waits = None;
+        Ok(())
+    }
+}
+
+impl Transaction for Session<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+        let head = append.head;
+        let events =
+            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        self.begin()?;
+        if self.writer()?.pending.get(&head.id).is_none() {
+            let known = self.known(&head.id)?.map(|known| (known.key, known.replay_bytes));
+            let writing = self.writer()?;
+            let (key, replay_bytes) = known.unwrap_or_else(|| {
+                writing.control.plans += 1;
+                (writing.control.plans, 0)
+            });
+            writing.pending.begin(key, head, replay_bytes);
+        }
+        let key = self.key(&head.id)?;
+        let writing = self.writer()?;
+        writing.is_news = true;
+        writing.control.sequence += 1;
+        writing.control.written = writing.control.sequence;
+        let (sequence, nonce) = (writing.control.sequence, writing.nonce);
+        writing.pending.add(key, sequence, nonce, append, events);
+        Ok(sequence)
+    }
+
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+        if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
+            return Ok(pending.replay_bytes);
+        }
+        Ok(self.known(plan)?.map_or(0, |known| known.replay_bytes))
+    }
+
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = self.key(plan)?;
+        let writing = self.writer()?;
+        let version = version as i64;
+        writing.queued.push(
+            Call::new(
+                "INSERT INTO waypost_snapshots (plan, version, bytes) VALUES ($1, $2, $3)
+                 ON CONFLICT (plan, version) DO UPDATE SET bytes = excluded.bytes",
+            )
+            .with(key)
+            .with(version)
+            .with(bytes.to_vec()),
+        );
+        let milestone = SNAPSHOT_MILESTONE as i64;
+        writing.queued.push(
+            Call::new("DELETE FROM waypost_snapshots WHERE plan = $1 AND version >= $2 AND version < $3")
+                .with(key)
+                .with(version / milestone * milestone)
+                .with(version),
+        );
+        match writing.pending.get_mut(plan) {
+            Some(pending) => pending.replay_bytes = 0,
+            None => {
+                let call = Call::new("UPDATE waypost_plans SET replay_bytes = 0 WHERE key = $1");
+                writing.queued.push(call.with(key));
+                if let Some(Some(known)) = self.plans.get_mut(plan) {
+                    known.replay_bytes = 0;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let call = Call::new(
+            "UPDATE waypost_leases SET until = $4
+             WHERE plan = (SELECT key FROM waypost_plans WHERE id = $1 AND purged_at IS NULL)
+                 AND task = $2 AND attempt = $3 RETURNING 1",
+        );
+        let call = call
+            .with(plan.to_string())
+            .with(rows::text(task))
+            .with(i64::from(attempt))
+            .with(until.as_micros());
+        self.writer()?;
+        Ok(self.query(call)?.len() == 1)
+    }
+
+    fn renew_leases(
+        &mut self,
+        attempts: &[(PlanId, TaskId, u32)],
+        until: Timestamp,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.writer()?;
+        let found = self.query(workers::renew(attempts, until))?;
+        workers::renewed(&found, attempts.len())
+    }
+
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+        let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
+        self.send_pending(plan)?;
+        let writing = self.writer()?;
+        writing.queued.push(write_buffer::put_heads([(key, head, replay_bytes)].into_iter()));
+        writing.queued.extend(write_buffer::replace_index(key, index));
+        self.query_all(Vec::new()).map(drop)
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        let call = rows::put_subscription(subscription)?;
+        self.begin()?;
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        self.begin()?;
+        let call = Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id));
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        let call = workers::put(worker)?;
+        self.begin()?;
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.begin()?;
+        let call = Call::new("DELETE FROM waypost_workers WHERE name = $1").with(rows::text(name));
+        self.writer()?.queued.push(call);
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        self.writer()?;
+        let call = Call::new("DELETE FROM waypost_workers WHERE until < $1 RETURNING 1");
+        Ok(self.query(call.with(before.as_micros()))?.len() as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        let pending = self.writing.as_ref().and_then(|writing| writing.pending.get(&log.plan));
+        if pending.is_none() && self.known(&log.plan)?.is_none_or(|known| known.purged) {
+            return Ok(());
+        }
+        let key = self.key(&log.plan)?;
+        self.writer()?.queued.push(workers::put_log(key, log));
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        let plan = pruning.plan.id();
+        let key = self.key(plan)?;
+        self.send_pending(plan)?;
+        self.writer()?.queued.extend(maintenance::prune(key, pruning));
+        self.query_all(Vec::new()).map(drop)
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(()) };
+        let known = self.known(&first.plan)?.map(|known| (known.key, known.replay_bytes));
+        let writing = self.writer()?;
+        let (key, replay_bytes) = match known {
+            Some(known) => known,
+            None => {
+                writing.control.plans += 1;
+                writing.queued.push(maintenance::put_blank(writing.control.plans, &first.plan));
+                (writing.control.plans, 0)
+            }
+        };
+        writing.is_news = true;
+        writing.control.sequence = writing.control.sequence.max(last.sequence);
+        writing.control.written = last.sequence;
+        let (call, bytes) = write_buffer::put_entries(key, writing.nonce, entries)?;
+        writing.queued.push(call);
+        // Sent page by page, so that a long history is not in memory as a whole.
+        self.query_all(Vec::new())?;
+        let (version, replay_bytes) = (last.version, replay_bytes + bytes);
+        let known = Known { key, version, replay_bytes, purged: false, after: None, ahead: Vec::new() };
+        self.plans.insert(first.plan.clone(), Some(known));
+        Ok(())
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        let Some(adopted) = adopted else { return self.purge(plan) };
+        self.replace_index(plan, &Head::of(adopted.plan), adopted.rows)?;
+        match &adopted.pruning {
+            Some(pruning) => self.prune(pruning),
+            None => Ok(()),
+        }
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
+        self.send_pending(plan)?;
+        let writing = self.writer()?;
+        writing.is_news = true;
+        writing.control.purges += 1;
+        writing.queued.extend(write_buffer::replace_index(key, &IndexRows::default()));
+        for gone in [
+            "DELETE FROM waypost_snapshots WHERE plan = $1",
+            "DELETE FROM waypost_attempt_logs WHERE plan = $1",
+            "DELETE FROM waypost_pruned WHERE plan = $1",
+        ] {
+            writing.queued.push(Call::new(gone).with(key));
+        }
+        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
+        writing.queued.push(Call::new(empty).with(key));
+        let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
+             WHERE key = $1";
+        writing.queued.push(Call::new(gone).with(key).with(now));
+        let known = Known { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
+        self.query_all(Vec::new())?;
+        self.plans.insert(plan.clone(), Some(known));
+        Ok(())
+    }
+}

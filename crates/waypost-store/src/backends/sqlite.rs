@@ -1,0 +1,719 @@
+//! Plans in one SQLite file, shared by any number of processes. Durable by default: write-ahead log, `synchronous=FULL`.
+
+mod maintenance;
+mod rows;
+mod schema;
+mod subscriptions;
+mod workers;
+mod write_buffer;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
+use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
+
+use self::write_buffer::Pending;
+use crate::log::change_watch::{Bell, Watch, beside, pause};
+use crate::log::subscriptions::Subscription;
+use crate::rows::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+};
+use crate::store::{
+    Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
+    Transaction, Work,
+};
+use crate::workers::{AttemptLog, Worker};
+
+/// What a crash of the machine may take away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Nothing that was acknowledged.
+    #[default]
+    Full,
+    /// The last moments before a power loss; never consistency, and nothing when only processes crash.
+    Relaxed,
+}
+
+/// A store in one SQLite file.
+pub struct SqliteStore {
+    path: PathBuf,
+    durability: Durability,
+    bell: Bell,
+    writer: Mutex<Option<Connection>>,
+    reader: Mutex<Option<Connection>>,
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                Self::Corrupt { what: "the database file".to_owned(), detail: error.to_string() }
+            }
+            _ => Self::Database(error.to_string()),
+        }
+    }
+}
+
+/// Waits until others may have written, `tries` times before; `false` after [`BUSY_SECONDS_MAX`]. A commit takes a
+/// millisecond or two, and SQLite's own handler soon sleeps for tens of them.
+fn wait_for_others(tries: i32) -> bool {
+    const SHORT: (i32, u64) = (50, 200);
+    const LONG_MICROS: u64 = 2_000;
+    const TRIES_MAX: u64 = BUSY_SECONDS_MAX * 1_000_000 / LONG_MICROS;
+    let (short_tries, short_micros) = SHORT;
+    pause(Duration::from_micros(if tries < short_tries { short_micros } else { LONG_MICROS }));
+    u64::try_from(tries).is_ok_and(|tries| tries < TRIES_MAX)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SqliteStore {
+    /// Opens the file, makes it when it is not there, and brings its schema up to date.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, StoreError> {
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            crate::dirs::make_folder(folder)?;
+        }
+        let bell = Bell::new(beside(path, "bell"));
+        let store = Self {
+            path: path.to_owned(),
+            durability,
+            bell,
+            writer: Mutex::new(None),
+            reader: Mutex::new(None),
+        };
+        let mut connection = store.connect()?;
+        schema::bring_up_to_date(&mut connection, &store.location())?;
+        *lock(&store.writer) = Some(connection);
+        Ok(store)
+    }
+
+    /// The schema of a file as it stands, before it is brought up to date; nothing where there is no file.
+    pub fn schema_of(path: &Path) -> Result<Option<u32>, StoreError> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let connection = Connection::open(path)?;
+        connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX))?;
+        schema::version(&connection).map(Some)
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let named = |error: rusqlite::Error| match StoreError::from(error) {
+            StoreError::Corrupt { detail, .. } => StoreError::Corrupt { what: self.location(), detail },
+            StoreError::Database(detail) => StoreError::Database(format!("{}: {detail}", self.location())),
+            other => other,
+        };
+        let mut connection = Connection::open(&self.path).map_err(named)?;
+        connection.busy_handler(Some(wait_for_others)).map_err(named)?;
+        let synchronous = match self.durability {
+            Durability::Full => "FULL",
+            Durability::Relaxed => "NORMAL",
+        };
+        let mode: String =
+            connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)).map_err(named)?;
+        if mode != "wal" {
+            connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(named)?;
+        }
+        connection
+            .execute_batch(&format!("PRAGMA synchronous = {synchronous}; PRAGMA mmap_size = 1073741824;"))
+            .map_err(named)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(connection)
+    }
+}
+
+impl Store for SqliteStore {
+    fn location(&self) -> String {
+        format!("sqlite:{}", self.path.display())
+    }
+
+    fn write(&self, work: Work<'_>) -> Result<(), StoreError> {
+        let mut slot = lock(&self.writer);
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let outcome = (|| {
+            let transaction =
+                connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let mut rows = Rows::of(&transaction);
+            work(&mut rows)?;
+            rows.flush()?;
+            let wrote = rows.wrote;
+            if wrote {
+                self.bell.hold();
+            }
+            transaction.commit()?;
+            Ok(wrote)
+        })();
+        *slot = Some(connection);
+        drop(slot);
+        // Whoever hears it reads what was committed.
+        if outcome.as_ref().is_ok_and(|&wrote| wrote) {
+            self.bell.ring();
+        }
+        outcome.map(drop)
+    }
+
+    fn read(&self, look: Look<'_>) -> Result<(), StoreError> {
+        // A process that only looks once, as most commands do, needs no second connection.
+        if let Ok(mut slot) = self.writer.try_lock()
+            && let Some(connection) = slot.as_mut()
+        {
+            let transaction = connection.transaction()?;
+            return look(&mut Rows::of(&transaction));
+        }
+        let mut slot = lock(&self.reader);
+        let mut connection = match slot.take() {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        let outcome = (|| {
+            let transaction = connection.transaction()?;
+            look(&mut Rows::of(&transaction))
+        })();
+        *slot = Some(connection);
+        outcome
+    }
+
+    fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
+        Ok(self.bell.watch())
+    }
+
+    fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(beside(&self.path, name))
+    }
+
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        let connection = self.connect()?;
+        let pragma = |name: &str| -> Result<String, StoreError> {
+            let value: rusqlite::types::Value =
+                connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))?;
+            Ok(match value {
+                rusqlite::types::Value::Text(text) => text,
+                rusqlite::types::Value::Integer(number) => number.to_string(),
+                other => format!("{other:?}"),
+            })
+        };
+        let synchronous = match pragma("synchronous")?.as_str() {
+            "1" => "normal".to_owned(),
+            "2" => "full".to_owned(),
+            other => other.to_owned(),
+        };
+        Ok(vec![
+            ("schema", schema::version(&connection)?.to_string()),
+            ("journal_mode", pragma("journal_mode")?),
+            ("synchronous", synchronous),
+        ])
+    }
+
+    fn compact(&self) -> Result<u64, StoreError> {
+        let size = |connection: &Connection| -> Result<u64, StoreError> {
+            let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+            let bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+            Ok((pages * bytes) as u64)
+        };
+        let connection = self.connect()?;
+        let before = size(&connection)?;
+        connection.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);")?;
+        Ok(before.saturating_sub(size(&connection)?))
+    }
+
+    fn check(&self) -> Result<Vec<String>, StoreError> {
+        let connection = self.connect()?;
+        let mut statement = connection.prepare("PRAGMA integrity_check(100)")?;
+        let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+        Ok(lines
+            .into_iter()
+            .filter(|line| line != "ok")
+            .map(|line| format!("{}: {line}", self.location()))
+            .collect())
+    }
+}
+
+/// Rows of one transaction.
+struct Rows<'a> {
+    connection: &'a Connection,
+    pending: Pending,
+    /// The latest number of the log, once it is known to this transaction.
+    sequence: Option<i64>,
+    /// Whether a version was appended or a plan purged.
+    wrote: bool,
+    /// Whether the table of waits has rows, once it was looked at.
+    has_waits: Option<bool>,
+}
+
+impl<'a> Rows<'a> {
+    fn of(connection: &'a Connection) -> Self {
+        Self { connection, pending: Pending::default(), sequence: None, wrote: false, has_waits: None }
+    }
+
+    /// Writes what is pending, so that the tables say what is true.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.pending.has_waits() {
+            self.has_waits = None;
+        }
+        self.pending.flush(self.connection)
+    }
+
+    /// The next number of the log. Not `last_insert_rowid`: a number must never be given twice, not even after a purge.
+    fn next_sequence(&mut self) -> Result<i64, StoreError> {
+        let latest = match self.sequence {
+            Some(latest) => latest,
+            None => {
+                let mut statement =
+                    self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
+                statement.query_row([], |row| row.get(0))?
+            }
+        };
+        self.sequence = Some(latest + 1);
+        Ok(latest + 1)
+    }
+
+    /// The number under which a plan's rows stand, unless it was purged.
+    fn key(&self, plan: &PlanId) -> Result<Option<i64>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.key));
+        }
+        let mut statement =
+            self.connection.prepare_cached("SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
+        Ok(statement.query_row([plan.as_str()], |row| row.get(0)).optional()?)
+    }
+
+    fn known_key(&self, plan: &PlanId) -> Result<i64, StoreError> {
+        self.key(plan)?.ok_or_else(|| StoreError::Database(format!("plan {plan} has no row")))
+    }
+}
+
+fn micros(at: Option<Timestamp>) -> Option<i64> {
+    at.map(Timestamp::as_micros)
+}
+
+impl Read for Rows<'_> {
+    fn head(&mut self, plan: &PlanId) -> Result<Option<Head>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.head.clone()));
+        }
+        let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", rows::HEAD);
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
+    }
+
+    fn version(&mut self, plan: &PlanId) -> Result<Option<u64>, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(Some(pending.head.version));
+        }
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT version FROM plans WHERE id = ?1 AND purged_at IS NULL")?;
+        let found = statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0)).optional()?;
+        Ok(found.map(|version| version as u64))
+    }
+
+    fn was_used(&mut self, plan: &PlanId) -> Result<bool, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT 1 FROM plans WHERE id = ?1")?;
+        Ok(statement.exists([plan.as_str()])?)
+    }
+
+    fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
+        self.flush()?;
+        rows::heads(self.connection, query)
+    }
+
+    fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
+        // Everything that begins with the prefix lies between it and the prefix with the highest character behind it.
+        let mut statement = self.connection.prepare_cached(
+            "SELECT id FROM plans WHERE id >= ?1 AND id < ?1 || char(0x10FFFF) AND purged_at IS NULL ORDER BY id LIMIT ?2",
+        )?;
+        let found = statement.query_map(params![prefix, limit as i64], |row| row.get::<_, String>(0))?;
+        found.map(|id| rows::plan_id(id?)).collect()
+    }
+
+    fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT sequence, version, at, actor, command, events FROM log
+             WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
+        )?;
+        let mut found = statement.query(params![key, after as i64, limit as i64])?;
+        let mut entries = Vec::new();
+        while let Some(row) = found.next()? {
+            entries.push(rows::entry(row, plan.clone())?);
+        }
+        Ok(entries)
+    }
+
+    fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(None) };
+        let mut statement = self.connection.prepare_cached(
+            "SELECT rowid, version, length(bytes) FROM snapshots
+             WHERE plan = ?1 AND version <= ?2 ORDER BY version DESC LIMIT 1",
+        )?;
+        let found = statement.query_row(params![key, at_most as i64], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as usize))
+        });
+        let Some((row, version, length)) = found.optional()? else {
+            // None of the versions before it has a snapshot.
+            return maintenance::snapshot(self.connection, key, at_most);
+        };
+        // Read page by page into its place: a large value as a column would be put together first and copied then.
+        let mut bytes = vec![0; length];
+        let mut blob = self.connection.blob_open(rusqlite::MAIN_DB, "snapshots", "bytes", row, true)?;
+        blob.read_exact(&mut bytes).map_err(|error| StoreError::Database(error.to_string()))?;
+        Ok(Some((version, bytes)))
+    }
+
+    fn pruned(&mut self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        match self.key(plan)? {
+            Some(key) => maintenance::pruned(self.connection, key),
+            None => Ok(None),
+        }
+    }
+
+    fn log(&mut self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        // Of one plan, the index of its versions has their numbers, so that nobody else's versions are looked at.
+        let sql = match filter.plan {
+            Some(_) => {
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM plans p CROSS JOIN log l INDEXED BY log_by_plan ON l.plan = p.key
+                 WHERE p.id = ?2 AND l.sequence > ?1 AND (?3 IS NULL OR l.actor = ?3)
+                 ORDER BY l.version LIMIT ?4"
+            }
+            None => {
+                "SELECT l.sequence, l.version, l.at, l.actor, l.command, l.events, p.id
+                 FROM log l JOIN plans p ON p.key = l.plan
+                 WHERE l.sequence > ?1 AND ?2 IS NULL AND (?3 IS NULL OR l.actor = ?3)
+                 ORDER BY l.sequence LIMIT ?4"
+            }
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let plan = filter.plan.as_ref().map(PlanId::as_str);
+        let actor = filter.actor.as_ref().map(ToString::to_string);
+        let mut found = statement.query(params![after as i64, plan, actor, limit as i64])?;
+        let mut entries = Vec::new();
+        while let Some(row) = found.next()? {
+            let plan = rows::plan_id(row.get(6)?)?;
+            entries.push(rows::entry(row, plan)?);
+        }
+        Ok(entries)
+    }
+
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached("SELECT coalesce(max(sequence), 0) FROM log")?;
+        Ok(statement.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        // The events stand behind all other columns: they are not read.
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, max(l.version), max(l.sequence), count(*)
+             FROM (SELECT plan, version, sequence FROM log WHERE sequence > ?1 ORDER BY sequence LIMIT ?2) l
+             JOIN plans p ON p.key = l.plan GROUP BY l.plan ORDER BY 3",
+        )?;
+        let mut found = statement.query(params![after as i64, limit as i64])?;
+        let mut written = WrittenSince { up_to: after, ..WrittenSince::default() };
+        let mut count = 0;
+        while let Some(row) = found.next()? {
+            let version = row.get::<_, i64>(1)? as u64;
+            written.plans.push((rows::plan_id(row.get(0)?)?, version));
+            written.up_to = written.up_to.max(row.get::<_, i64>(2)? as u64);
+            count += row.get::<_, i64>(3)? as usize;
+        }
+        written.more = count == limit;
+        Ok(written)
+    }
+
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        if self.pending.has_waits() {
+            return Ok(true);
+        }
+        if let Some(known) = self.has_waits {
+            return Ok(known);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
+        let found = statement.query_row([], |row| row.get(0))?;
+        self.has_waits = Some(found);
+        Ok(found)
+    }
+
+    fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.flush()?;
+        let sql = format!(
+            "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan
+             WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
+            rows::LEASE
+        );
+        let mut statement = self.connection.prepare_cached(&sql)?;
+        let mut found = statement.query(params![micros(before), limit as i64])?;
+        let mut leases = Vec::new();
+        while let Some(row) = found.next()? {
+            leases.push(rows::lease(row)?);
+        }
+        Ok(leases)
+    }
+
+    fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1",
+        )?;
+        let mut held = Vec::new();
+        for key in keys {
+            let mut found = statement.query([key])?;
+            while let Some(row) = found.next()? {
+                held.push(rows::held_lock(row)?);
+            }
+        }
+        Ok(held)
+    }
+
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
+             WHERE w.on_task = ?1 AND (w.on_plan = ?2 OR w.on_plan IS NULL) AND (w.on_agent = ?3 OR w.on_agent IS NULL)
+             ORDER BY p.id, w.task",
+        )?;
+        let mut found = statement.query(params![task, plan.as_str(), agent])?;
+        let mut waits = Vec::new();
+        while let Some(row) = found.next()? {
+            waits.push(rows::wait(row)?);
+        }
+        Ok(waits)
+    }
+
+    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
+        self.flush()?;
+        let mut statement = self.connection.prepare_cached(
+            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
+             WHERE w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2",
+        )?;
+        let mut found = statement.query(params![plan.as_str(), agent])?;
+        let mut waits = Vec::new();
+        while let Some(row) = found.next()? {
+            waits.push(rows::wait(row)?);
+        }
+        waits.sort();
+        Ok(waits)
+    }
+
+    fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
+        self.flush()?;
+        let Some(key) = self.key(plan)? else { return Ok(IndexRows::default()) };
+        rows::index(self.connection, key)
+    }
+
+    fn subscription(&mut self, id: &str) -> Result<Option<Subscription>, StoreError> {
+        subscriptions::one(self.connection, id)
+    }
+
+    fn subscriptions(&mut self, owner: Option<&str>, limit: usize) -> Result<Vec<Subscription>, StoreError> {
+        subscriptions::of(self.connection, owner, limit)
+    }
+
+    fn worker(&mut self, name: &str) -> Result<Option<Worker>, StoreError> {
+        workers::one(self.connection, name)
+    }
+
+    fn workers(&mut self, after: Option<&str>, limit: usize) -> Result<Page<Worker>, StoreError> {
+        workers::page(self.connection, after, limit)
+    }
+
+    fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.flush()?;
+        workers::leases(self.connection, worker, limit)
+    }
+
+    fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        workers::slots(self.connection, queue, now)
+    }
+
+    fn attempt_log(
+        &mut self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(None) };
+        workers::log(self.connection, key, plan, task, attempt)
+    }
+
+    fn attempt_logs(
+        &mut self,
+        plan: &PlanId,
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
+        workers::logs(self.connection, key, plan, after, limit)
+    }
+
+    fn totals(&mut self) -> Result<Totals, StoreError> {
+        self.flush()?;
+        let now = self.now();
+        maintenance::totals(self.connection, now)
+    }
+
+    fn now(&mut self) -> Timestamp {
+        crate::clock::now()
+    }
+}
+
+impl Transaction for Rows<'_> {
+    fn append(&mut self, append: &Append<'_>) -> Result<u64, StoreError> {
+        let head = append.head;
+        self.wrote = true;
+        let events =
+            serde_json::to_string(append.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        if self.pending.get(&head.id).is_none() {
+            let (key, replay_bytes) = rows::take_up(self.connection, &head.id)?;
+            self.pending.begin(key, head, replay_bytes);
+        }
+        let sequence = self.next_sequence()?;
+        let pending = self.pending.begin(0, head, 0);
+        pending.add(head, events.len() as u64, append.index);
+        let mut statement = self.connection.prepare_cached(
+            "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )?;
+        let (version, at) = (head.version as i64, append.at.as_micros());
+        let actor = append.actor.to_string();
+        statement.execute(params![sequence, pending.key, version, at, actor, append.command, events])?;
+        Ok(sequence as u64)
+    }
+
+    fn bytes_since_snapshot(&mut self, plan: &PlanId) -> Result<u64, StoreError> {
+        if let Some(pending) = self.pending.get(plan) {
+            return Ok(pending.replay_bytes);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT replay_bytes FROM plans WHERE id = ?1")?;
+        Ok(statement.query_row([plan.as_str()], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
+        let key = self.known_key(plan)?;
+        let mut statement = self
+            .connection
+            .prepare_cached("INSERT OR REPLACE INTO snapshots (plan, version, bytes) VALUES (?1, ?2, ?3)")?;
+        statement.execute(params![key, version as i64, bytes])?;
+        let mut statement = self.connection.prepare_cached(
+            "DELETE FROM snapshots WHERE plan = ?1 AND version < ?2 AND version / ?3 = ?2 / ?3",
+        )?;
+        statement.execute(params![key, version as i64, SNAPSHOT_MILESTONE as i64])?;
+        match self.pending.get_mut(plan) {
+            Some(pending) => pending.replay_bytes = 0,
+            None => {
+                self.connection
+                    .prepare_cached("UPDATE plans SET replay_bytes = 0 WHERE key = ?1")?
+                    .execute([key])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn renew_lease(
+        &mut self,
+        plan: &PlanId,
+        task: &str,
+        attempt: u32,
+        until: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.flush()?;
+        let Some(key) = self.key(plan)? else { return Ok(false) };
+        let mut statement = self
+            .connection
+            .prepare_cached("UPDATE leases SET until = ?4 WHERE plan = ?1 AND task = ?2 AND attempt = ?3")?;
+        Ok(statement.execute(params![key, task, attempt, until.as_micros()])? == 1)
+    }
+
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+        self.flush()?;
+        let key = self.known_key(plan)?;
+        let replay_bytes = self.bytes_since_snapshot(plan)?;
+        rows::put_head(self.connection, head, replay_bytes)?;
+        self.has_waits = None;
+        rows::replace_index(self.connection, key, index)
+    }
+
+    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
+        subscriptions::put(self.connection, subscription)
+    }
+
+    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute([id])?;
+        Ok(())
+    }
+
+    fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
+        workers::put(self.connection, worker)
+    }
+
+    fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
+        self.connection.prepare_cached("DELETE FROM workers WHERE name = ?1")?.execute([name])?;
+        Ok(())
+    }
+
+    fn forget_workers(&mut self, before: Timestamp) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached("DELETE FROM workers WHERE until < ?1")?;
+        Ok(statement.execute([before.as_micros()])? as u64)
+    }
+
+    fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
+        let Some(key) = self.key(&log.plan)? else { return Ok(()) };
+        workers::put_log(self.connection, key, log)
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        self.wrote = true;
+        self.flush()?;
+        let key = self.known_key(plan)?;
+        let now = self.now().as_micros();
+        rows::replace_index(self.connection, key, &IndexRows::default())?;
+        self.connection.execute("DELETE FROM snapshots WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
+        self.connection.execute("DELETE FROM pruned WHERE plan = ?1", [key])?;
+        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        self.connection.execute("UPDATE log SET events = '[]', command = 'purged' WHERE plan = ?1", [key])?;
+        self.connection.execute(
+            "UPDATE plans SET purged_at = ?2, title = '', status = '', owner = '', queue = '' WHERE key = ?1",
+            params![key, now],
+        )?;
+        Ok(())
+    }
+
+    fn prune(&mut self, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+        self.flush()?;
+        maintenance::prune(self.connection, self.known_key(pruning.plan.id())?, pruning)
+    }
+
+    fn adopt(&mut self, entries: &[Entry]) -> Result<(), StoreError> {
+        self.wrote = true;
+        self.sequence = None;
+        maintenance::adopt(self.connection, entries)
+    }
+
+    fn settle(&mut self, plan: &PlanId, adopted: Option<&Adopted<'_>>) -> Result<(), StoreError> {
+        self.has_waits = None;
+        match adopted {
+            Some(adopted) => maintenance::settle(self.connection, self.known_key(plan)?, adopted),
+            None => self.purge(plan),
+        }
+    }
+}
+
+/// A lock's mode as it is stored.
+fn mode(shared: bool) -> LockMode {
+    if shared { LockMode::Shared } else { LockMode::Exclusive }
+}
+
+/// A row that names a task elsewhere.
+fn elsewhere(agent: Option<String>, plan: Option<String>, task: TaskId) -> Result<Elsewhere, StoreError> {
+    Ok(Elsewhere { agent, plan: plan.map(rows::plan_id).transpose()?, task })
+}

@@ -1,0 +1,131 @@
+//! What concerns the store as a whole: versions that are forgotten, versions that are taken over from another store, and
+//! how much there is. Knows the columns, not when.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use waypost_core::{Counts, Timestamp};
+
+use super::rows;
+use crate::rows::{Entry, Head, Pruned, Totals};
+use crate::store::{Adopted, Pruning, StoreError};
+
+/// What was forgotten of the plan with this number.
+pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT up_to, at, by FROM pruned WHERE plan = ?1")?;
+    let found = statement
+        .query_row([key], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?)));
+    let Some((up_to, at, by)) = found.optional()? else { return Ok(None) };
+    let by = by.parse().map_err(|error: waypost_core::BadActor| StoreError::Corrupt {
+        what: "a row of the table of pruned versions".to_owned(),
+        detail: error.to_string(),
+    })?;
+    Ok(Some(Pruned { up_to: up_to as u64, at: Timestamp::from_micros(at), by }))
+}
+
+/// What is kept in the place of forgotten events, if that is not of a later version than `at_most`.
+pub(super) fn snapshot(
+    connection: &Connection,
+    key: i64,
+    at_most: u64,
+) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
+    let mut statement =
+        connection.prepare_cached("SELECT up_to, bytes FROM pruned WHERE plan = ?1 AND up_to <= ?2")?;
+    let found = statement
+        .query_row(params![key, at_most as i64], |row| Ok((row.get::<_, i64>(0)? as u64, row.get(1)?)));
+    Ok(found.optional()?)
+}
+
+/// Empties the rows of these versions, and keeps what they led to.
+pub(super) fn prune(connection: &Connection, key: i64, pruning: &Pruning<'_>) -> Result<(), StoreError> {
+    let Pruned { up_to, at, by } = pruning.pruned;
+    let up_to = *up_to as i64;
+    connection.execute(
+        "UPDATE log SET events = '[]' WHERE plan = ?1 AND version <= ?2 AND events <> '[]'",
+        params![key, up_to],
+    )?;
+    connection.execute("DELETE FROM snapshots WHERE plan = ?1 AND version <= ?2", params![key, up_to])?;
+    connection.execute("DELETE FROM attempt_logs WHERE plan = ?1", [key])?;
+    connection.execute(
+        "INSERT OR REPLACE INTO pruned (plan, up_to, at, by, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![key, up_to, at.as_micros(), by.to_string(), pruning.snapshot],
+    )?;
+    connection
+        .execute("UPDATE plans SET replay_bytes = 0 WHERE key = ?1 AND version = ?2", params![key, up_to])?;
+    Ok(())
+}
+
+/// Writes versions into the log under the numbers that they have elsewhere.
+pub(super) fn adopt(connection: &Connection, entries: &[Entry]) -> Result<(), StoreError> {
+    let Some(first) = entries.first() else { return Ok(()) };
+    let (key, mut bytes) = rows::take_up(connection, &first.plan)?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO log (sequence, plan, version, at, actor, command, events) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for entry in entries {
+        let events =
+            serde_json::to_string(&entry.events).map_err(|error| StoreError::Database(error.to_string()))?;
+        bytes += events.len() as u64;
+        let (sequence, version, at) = (entry.sequence as i64, entry.version as i64, entry.at.as_micros());
+        statement.execute(params![
+            sequence,
+            key,
+            version,
+            at,
+            entry.actor.to_string(),
+            entry.command,
+            events
+        ])?;
+    }
+    let mut statement = connection.prepare_cached("UPDATE plans SET replay_bytes = ?2 WHERE key = ?1")?;
+    statement.execute(params![key, bytes as i64])?;
+    Ok(())
+}
+
+/// Writes what the versions that were taken over lead to.
+pub(super) fn settle(connection: &Connection, key: i64, adopted: &Adopted<'_>) -> Result<(), StoreError> {
+    let head = Head::of(adopted.plan);
+    let (_, replay_bytes) = rows::take_up(connection, &head.id)?;
+    rows::put_head(connection, &head, replay_bytes)?;
+    rows::replace_index(connection, key, adopted.rows)?;
+    match &adopted.pruning {
+        Some(pruning) => prune(connection, key, pruning),
+        None => Ok(()),
+    }
+}
+
+/// How much there is, by the columns of the heads.
+pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, StoreError> {
+    let mut totals = Totals::default();
+    let mut statement = connection.prepare_cached(
+        "SELECT phase, count(*), sum(total), sum(ready), sum(blocked), sum(running), sum(done), sum(failed),
+            sum(skipped), sum(cancelled), min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
+         FROM plans WHERE purged_at IS NULL AND archived = 0 GROUP BY phase",
+    )?;
+    let mut found = statement.query([])?;
+    while let Some(row) = found.next()? {
+        let word: String = row.get(0)?;
+        if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
+            totals.plans[place] = row.get::<_, i64>(1)? as u64;
+        }
+        let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));
+        let counts = Counts {
+            total: sum(2)?,
+            ready: sum(3)?,
+            blocked: sum(4)?,
+            running: sum(5)?,
+            done: sum(6)?,
+            failed: sum(7)?,
+            skipped: sum(8)?,
+            cancelled: sum(9)?,
+            ..Counts::default()
+        };
+        totals.add_tasks(&counts.with_queued());
+        let since = row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros);
+        totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
+    }
+    let one = |sql: &str| connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0));
+    totals.archived = one("SELECT count(*) FROM plans WHERE purged_at IS NULL AND archived = 1")? as u64;
+    totals.leases = one("SELECT count(*) FROM leases")? as u64;
+    let mut statement = connection.prepare_cached("SELECT count(*) FROM leases WHERE until < ?1")?;
+    totals.leases_overdue = statement.query_row([now.as_micros()], |row| row.get::<_, i64>(0))? as u64;
+    Ok(totals)
+}

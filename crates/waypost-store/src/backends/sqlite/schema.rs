@@ -1,0 +1,177 @@
+//! The tables, and how older files come to have them. A step that has shipped never changes; new ones are added.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::store::StoreError;
+
+/// Each step takes a file from one schema to the next.
+const STEPS: &[&str] = &["
+    CREATE TABLE plans (
+        key INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        version INTEGER NOT NULL,
+        title TEXT NOT NULL,
+        status TEXT NOT NULL,
+        phase TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        queue TEXT NOT NULL,
+        created_by TEXT,
+        created_at INTEGER,
+        updated_at INTEGER,
+        archived INTEGER NOT NULL,
+        awaits_approval INTEGER NOT NULL,
+        total INTEGER NOT NULL,
+        ready INTEGER NOT NULL,
+        blocked INTEGER NOT NULL,
+        running INTEGER NOT NULL,
+        done INTEGER NOT NULL,
+        failed INTEGER NOT NULL,
+        skipped INTEGER NOT NULL,
+        cancelled INTEGER NOT NULL,
+        replay_bytes INTEGER NOT NULL DEFAULT 0,
+        purged_at INTEGER
+    );
+    CREATE TABLE log (
+        sequence INTEGER PRIMARY KEY,
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        version INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        actor TEXT NOT NULL,
+        command TEXT NOT NULL,
+        events TEXT NOT NULL
+    );
+    CREATE UNIQUE INDEX log_by_plan ON log (plan, version);
+    CREATE TABLE snapshots (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        version INTEGER NOT NULL,
+        bytes BLOB NOT NULL,
+        PRIMARY KEY (plan, version)
+    );
+    CREATE TABLE ready (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        priority INTEGER NOT NULL,
+        PRIMARY KEY (plan, task)
+    ) WITHOUT ROWID;
+    CREATE TABLE leases (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        until INTEGER,
+        PRIMARY KEY (plan, task)
+    ) WITHOUT ROWID;
+    CREATE INDEX leases_by_end ON leases (until);
+    CREATE TABLE locks (
+        key TEXT NOT NULL,
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        shared INTEGER NOT NULL,
+        PRIMARY KEY (key, plan, task)
+    ) WITHOUT ROWID;
+    CREATE INDEX locks_by_task ON locks (plan, task);
+    CREATE TABLE waits (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        on_agent TEXT,
+        on_plan TEXT,
+        on_task TEXT NOT NULL
+    );
+    CREATE INDEX waits_by_task ON waits (plan, task);
+    CREATE INDEX waits_by_what ON waits (on_task);
+",
+"
+    -- Which tasks are ready is known to each plan; beside it stands only how urgent the most urgent of them is.
+    DROP TABLE ready;
+    ALTER TABLE plans ADD COLUMN urgency INTEGER NOT NULL DEFAULT 0;
+",
+"
+    -- There are as many leases as tasks that run: to look through them costs less than to keep them in order.
+    DROP INDEX leases_by_end;
+",
+"
+    CREATE TABLE subscriptions (
+        id TEXT PRIMARY KEY,
+        owner TEXT NOT NULL,
+        filter TEXT NOT NULL,
+        cursor TEXT NOT NULL,
+        created_at INTEGER NOT NULL,
+        trouble TEXT
+    ) WITHOUT ROWID;
+    CREATE INDEX subscriptions_by_owner ON subscriptions (owner);
+",
+"
+    -- Since when, and of which queue a lease takes a slot; who works on the store, as JSON; the ends of attempts' logs.
+    ALTER TABLE leases ADD COLUMN since INTEGER;
+    ALTER TABLE leases ADD COLUMN queue TEXT;
+    CREATE TABLE workers (
+        name TEXT PRIMARY KEY,
+        until INTEGER NOT NULL,
+        record TEXT NOT NULL
+    ) WITHOUT ROWID;
+    CREATE TABLE attempt_logs (
+        plan INTEGER NOT NULL REFERENCES plans (key),
+        task TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        worker TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        text TEXT NOT NULL,
+        PRIMARY KEY (plan, task, attempt)
+    );
+",
+"
+    -- What is kept in the place of events that were forgotten.
+    CREATE TABLE pruned (
+        plan INTEGER PRIMARY KEY REFERENCES plans (key),
+        up_to INTEGER NOT NULL,
+        at INTEGER NOT NULL,
+        by TEXT NOT NULL,
+        bytes BLOB NOT NULL
+    );
+",
+"
+    -- Who waits for any task of a plan, or of whatever plan an agent owns.
+    CREATE INDEX waits_by_plan ON waits (on_plan);
+    CREATE INDEX waits_by_agent ON waits (on_agent, on_plan);
+",
+"
+    -- How many tasks of a plan wait for a person's answer, how many there are with those that have parts, and how many were
+    -- judged small enough; known from its next write on, or after a repair.
+    ALTER TABLE plans ADD COLUMN asking INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plans ADD COLUMN goals INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plans ADD COLUMN atomic INTEGER NOT NULL DEFAULT 0;
+    UPDATE plans SET goals = total;
+",
+"
+    -- For how long a lease was taken: a report of progress renews it for as long again.
+    ALTER TABLE leases ADD COLUMN seconds INTEGER;
+"];
+
+/// The schema that this build writes.
+const KNOWN: u32 = STEPS.len() as u32;
+
+/// Brings a file to the schema of this build. Several processes may do so at once.
+pub(super) fn bring_up_to_date(connection: &mut Connection, location: &str) -> Result<(), StoreError> {
+    if version(connection)? == KNOWN {
+        return Ok(());
+    }
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have been faster, so look again under the lock.
+    let found = version(&transaction)?;
+    if found > KNOWN {
+        return Err(StoreError::TooNew { what: location.to_owned(), found, known: KNOWN });
+    }
+    for step in &STEPS[found as usize..] {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", KNOWN)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The schema of a file as it stands.
+pub(super) fn version(connection: &Connection) -> Result<u32, StoreError> {
+    Ok(connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+}

@@ -1,0 +1,144 @@
+//! The rows of workers, of what they have, and of the logs that they leave. Knows the columns, not who is alive.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use super::rows;
+use crate::backends::in_memory_query;
+use crate::rows::{Lease, Page};
+use crate::store::StoreError;
+use crate::workers::{AttemptLog, Worker};
+
+fn worker(name: &str, record: &str) -> Result<Worker, StoreError> {
+    serde_json::from_str(record).map_err(|error| StoreError::Corrupt {
+        what: format!("the row of worker {name:?}"),
+        detail: error.to_string(),
+    })
+}
+
+pub(super) fn one(connection: &Connection, name: &str) -> Result<Option<Worker>, StoreError> {
+    let mut statement = connection.prepare_cached("SELECT record FROM workers WHERE name = ?1")?;
+    let record: Option<String> = statement.query_row([name], |row| row.get(0)).optional()?;
+    record.map(|record| worker(name, &record)).transpose()
+}
+
+pub(super) fn page(
+    connection: &Connection,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Page<Worker>, StoreError> {
+    let total: i64 = connection.query_row("SELECT count(*) FROM workers", [], |row| row.get(0))?;
+    let mut statement = connection
+        .prepare_cached("SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2")?;
+    let mut found = statement.query(params![after.unwrap_or_default(), limit as i64 + 1])?;
+    let mut items = Vec::new();
+    while let Some(row) = found.next()? {
+        items.push(worker(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?)?);
+    }
+    Ok(in_memory_query::page_of_workers(items, total as u64, limit))
+}
+
+pub(super) fn put(connection: &Connection, worker: &Worker) -> Result<(), StoreError> {
+    let record = serde_json::to_string(worker).map_err(|error| StoreError::Database(error.to_string()))?;
+    let mut statement = connection
+        .prepare_cached("INSERT OR REPLACE INTO workers (name, until, record) VALUES (?1, ?2, ?3)")?;
+    statement.execute(params![worker.name, worker.until.as_micros(), record])?;
+    Ok(())
+}
+
+pub(super) fn leases(connection: &Connection, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+    let sql = format!(
+        "SELECT {} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.worker = ?1
+         ORDER BY l.until, p.id, l.task LIMIT ?2",
+        rows::LEASE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut found = statement.query(params![worker, limit as i64])?;
+    let mut leases = Vec::new();
+    while let Some(row) = found.next()? {
+        leases.push(rows::lease(row)?);
+    }
+    Ok(leases)
+}
+
+pub(super) fn slots(
+    connection: &Connection,
+    queue: &str,
+    now: Timestamp,
+) -> Result<Vec<(String, u32)>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT worker, count(*) FROM leases WHERE queue = ?1 AND (until IS NULL OR until >= ?2)
+         GROUP BY worker ORDER BY worker",
+    )?;
+    let found = statement.query_map(params![queue, now.as_micros()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+pub(super) fn log(
+    connection: &Connection,
+    key: i64,
+    plan: &PlanId,
+    task: &TaskId,
+    attempt: u32,
+) -> Result<Option<AttemptLog>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
+         WHERE plan = ?1 AND task = ?2 AND attempt = ?3",
+    )?;
+    let mut found = statement.query(params![key, task.as_str(), attempt])?;
+    found.next()?.map(|row| of_log(row, plan)).transpose()
+}
+
+/// The logs of one plan by task and attempt, after the one of `after`.
+pub(super) fn logs(
+    connection: &Connection,
+    key: i64,
+    plan: &PlanId,
+    after: Option<(&TaskId, u32)>,
+    limit: usize,
+) -> Result<Vec<AttemptLog>, StoreError> {
+    let mut statement = connection.prepare_cached(
+        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
+         WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4",
+    )?;
+    let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
+    let mut found = statement.query(params![key, task, attempt, limit as i64])?;
+    let mut logs = Vec::new();
+    while let Some(row) = found.next()? {
+        logs.push(of_log(row, plan)?);
+    }
+    Ok(logs)
+}
+
+/// `task, attempt, worker, at, ended, bytes, text`
+fn of_log(row: &Row<'_>, plan: &PlanId) -> Result<AttemptLog, StoreError> {
+    Ok(AttemptLog {
+        plan: plan.clone(),
+        task: rows::task_id(row.get(0)?)?,
+        attempt: row.get(1)?,
+        worker: row.get(2)?,
+        at: Timestamp::from_micros(row.get(3)?),
+        ended: row.get(4)?,
+        bytes: row.get::<_, i64>(5)? as u64,
+        text: row.get(6)?,
+    })
+}
+
+pub(super) fn put_log(connection: &Connection, key: i64, log: &AttemptLog) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT OR REPLACE INTO attempt_logs (plan, task, attempt, worker, at, ended, bytes, text)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    )?;
+    let (task, at) = (log.task.as_str(), log.at.as_micros());
+    statement.execute(params![
+        key,
+        task,
+        log.attempt,
+        log.worker,
+        at,
+        log.ended,
+        log.bytes as i64,
+        log.text
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! Dependencies on tasks of other plans.
+
+pub(crate) mod deliver;
+pub(crate) mod resolve;
+pub(crate) mod target_status;

@@ -1,0 +1,7 @@
+//! The log of all versions: its events, its subscribers, and how a process learns of new ones.
+
+pub(crate) mod change_watch;
+pub(crate) mod commit_hook;
+pub(crate) mod event_log;
+pub(crate) mod replay_cache;
+pub(crate) mod subscriptions;

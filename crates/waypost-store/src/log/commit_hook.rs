@@ -1,0 +1,69 @@
+//! Whoever wants to hear of each version that this process commits, once it is durable. Nobody does unless somebody asked,
+//! and then it costs one look at a flag.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use waypost_core::{Actor, Command, Plan, TaskId};
+
+use crate::plans::{Committed, WriteRequest};
+
+/// Tasks that one version names to whoever hears of it.
+const TASKS_NAMED_MAX: usize = 32;
+
+/// A version that was committed.
+pub struct Heard<'a> {
+    /// The plan after it.
+    pub plan: &'a Plan,
+    /// The version.
+    pub version: u64,
+    /// Who.
+    pub actor: &'a Actor,
+    /// The names of its commands.
+    pub commands: Vec<&'static str>,
+    /// Tasks that it starts or ends, the first of them.
+    pub tasks: Vec<&'a TaskId>,
+    /// How long the commit took that it was part of.
+    pub took: Duration,
+}
+
+type Hook = Box<dyn Fn(&Heard<'_>) + Send + Sync>;
+
+static HOOK: OnceLock<Hook> = OnceLock::new();
+
+/// Has `hook` called for each version from now on. Once in a process: says whether this was the first time.
+pub fn hear_of_commits(hook: impl Fn(&Heard<'_>) + Send + Sync + 'static) -> bool {
+    HOOK.set(Box::new(hook)).is_ok()
+}
+
+/// What somebody who hears of it is told of a write.
+pub(crate) fn tell(request: &WriteRequest, done: &Committed, plan: Option<&Plan>, took: Duration) {
+    let commands: Vec<&Command> = request.commands.iter().collect();
+    tell_of(&commands, &request.by, done, plan, took);
+}
+
+/// The same of any commands.
+pub(crate) fn tell_of(
+    commands: &[&Command],
+    actor: &Actor,
+    done: &Committed,
+    plan: Option<&Plan>,
+    took: Duration,
+) {
+    let (Some(hook), Some(plan)) = (HOOK.get(), plan.filter(|_| done.changed)) else { return };
+    let mut names: Vec<&'static str> = Vec::new();
+    let mut tasks = Vec::new();
+    for command in commands {
+        if !names.contains(&command.name()) {
+            names.push(command.name());
+        }
+        if let Command::StartTask { task, .. }
+        | Command::QueueTask { task, .. }
+        | Command::FinishTask { task, .. } = command
+            && tasks.len() < TASKS_NAMED_MAX
+        {
+            tasks.push(task);
+        }
+    }
+    hook(&Heard { plan, version: done.version, actor, commands: names, tasks, took });
+}

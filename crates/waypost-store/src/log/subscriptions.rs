@@ -1,0 +1,313 @@
+//! Who wants to hear of what, and how far each has read. A subscription outlives the process that made it; it belongs to
+//! its owner, and nobody else reads by it or ends it.
+
+use serde::{Deserialize, Serialize};
+use waypost_core::{Timestamp, limits};
+
+use crate::log::event_log::{BadFilter, Cursor, EventFilter, EventPage};
+use crate::maintenance::copy::unfinished;
+use crate::maintenance::integrity::Finding;
+use crate::plans::{Plans, random_name};
+use crate::store::{Read, StoreError, Transaction};
+
+/// Subscriptions that one owner may have.
+pub const SUBSCRIPTIONS_MAX: usize = 100;
+
+/// Subscriptions of all owners that a check looks at.
+const CHECKED_MAX: usize = 100_000;
+
+/// A stored filter with a place in the log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Subscription {
+    /// Its name: short, random, never the same as another's.
+    pub id: String,
+    /// Whose it is: `agent:planner`, `reporter:hook`.
+    pub owner: String,
+    /// What the owner wants to hear of.
+    pub filter: EventFilter,
+    /// How far the owner has read.
+    pub cursor: Cursor,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// What its owner could not make use of, if that happened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<Trouble>,
+}
+
+/// Events that an owner gave up on. Kept until the doctor has told of it and was asked to put it right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trouble {
+    /// How many.
+    pub lost: u64,
+    /// When the last of them was given up.
+    pub at: Timestamp,
+    /// What stood in its way.
+    pub why: String,
+}
+
+impl Subscription {
+    /// What a person should hear of, given the end of the log.
+    fn complaint(&self, latest: u64) -> Option<String> {
+        let (id, owner) = (&self.id, &self.owner);
+        if let Some(from) = unfinished(self) {
+            return Some(format!("this is an unfinished copy of {from}; copy it again, and it goes on"));
+        }
+        if self.cursor > Cursor::after(latest) {
+            let cursor = self.cursor;
+            return Some(format!(
+                "subscription {id} of {owner} has read up to {cursor}, and the log ends at {latest}"
+            ));
+        }
+        let Trouble { lost, at, why } = self.trouble.as_ref()?;
+        let events = if *lost == 1 { "event" } else { "events" };
+        Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
+    }
+}
+
+/// From where on a new subscription hears.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Since {
+    /// Whatever is written after it was made.
+    #[default]
+    Now,
+    /// All that was ever written.
+    Beginning,
+    /// From a place in the log on.
+    After(Cursor),
+}
+
+/// Why a subscription cannot be made or used.
+#[derive(Debug, thiserror::Error)]
+pub enum SubscriptionError {
+    /// There are enough.
+    #[error("{0} has {SUBSCRIPTIONS_MAX} subscriptions, and nobody may have more")]
+    TooMany(String),
+    /// Nobody has it, or somebody else does.
+    #[error("{owner} has no subscription {id:?}")]
+    NotFound {
+        /// Who asked.
+        owner: String,
+        /// For which.
+        id: String,
+    },
+    /// The name of an owner is empty or too long.
+    #[error("a subscription needs an owner of 1 to {} bytes", limits::LINE_BYTES_MAX)]
+    BadOwner,
+    /// The filter is none.
+    #[error("{0}")]
+    Filter(#[from] BadFilter),
+    /// The store failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl SubscriptionError {
+    fn of_the_store(self) -> StoreError {
+        match self {
+            Self::Store(error) => error,
+            other => StoreError::Database(other.to_string()),
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::TooMany(_) => "end one that is not needed any more".to_owned(),
+            Self::NotFound { .. } => "list the subscriptions, or make one".to_owned(),
+            Self::BadOwner => "write it like agent:planner".to_owned(),
+            Self::Filter(error) => error.hint(),
+            Self::Store(error) => error.hint().to_owned(),
+        }
+    }
+}
+
+impl Plans {
+    /// Makes a subscription. Durable when this returns.
+    pub fn subscribe(
+        &self,
+        owner: &str,
+        filter: EventFilter,
+        since: Since,
+    ) -> Result<Subscription, SubscriptionError> {
+        if owner.is_empty() || owner.len() > limits::LINE_BYTES_MAX {
+            return Err(SubscriptionError::BadOwner);
+        }
+        filter.check()?;
+        self.change_subscriptions(|transaction| {
+            if transaction.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?.len() == SUBSCRIPTIONS_MAX {
+                return Ok(Err(SubscriptionError::TooMany(owner.to_owned())));
+            }
+            let latest = transaction.latest()?;
+            let cursor = match since {
+                Since::Now => Cursor::after(latest),
+                Since::Beginning => Cursor::default(),
+                Since::After(cursor) => cursor.min(Cursor::after(latest)),
+            };
+            let (id, created_at) = (free_id(transaction)?, transaction.now());
+            let (owner, filter) = (owner.to_owned(), filter.clone());
+            let made = Subscription { id, owner, filter, cursor, created_at, trouble: None };
+            transaction.put_subscription(&made)?;
+            Ok(Ok(made))
+        })
+    }
+
+    /// The subscriptions of an owner, the oldest first.
+    pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>, StoreError> {
+        let mut found = Vec::new();
+        self.store().read(&mut |read| {
+            found = read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Ends one subscription of an owner, or all of them. Returns how many were ended.
+    pub fn unsubscribe(&self, owner: &str, id: Option<&str>) -> Result<usize, SubscriptionError> {
+        self.change_subscriptions(|transaction| {
+            let ended: Vec<String> = match id {
+                Some(id) => match own(transaction, owner, id)? {
+                    Ok(found) => vec![found.id],
+                    Err(error) => return Ok(Err(error)),
+                },
+                None => {
+                    let all = transaction.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?;
+                    all.into_iter().map(|found| found.id).collect()
+                }
+            };
+            for id in &ended {
+                transaction.drop_subscription(id)?;
+            }
+            Ok(Ok(ended.len()))
+        })
+    }
+
+    /// What an owner has not read yet, at most `limit` events. They stay unread until they are acknowledged with the
+    /// cursor of the page.
+    pub fn unread(&self, owner: &str, id: &str, limit: usize) -> Result<EventPage, SubscriptionError> {
+        let mut found = None;
+        self.store().read(&mut |read| {
+            found = Some(own(read, owner, id)?);
+            Ok(())
+        })?;
+        let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
+        let subscription = found.ok_or_else(missing)??;
+        let page = self.events(subscription.cursor, &subscription.filter, limit)?;
+        if page.events.is_empty() && page.more {
+            // Nothing was wanted in a whole page: the next reader need not look through it again.
+            self.acknowledge(owner, id, page.cursor)?;
+        }
+        Ok(page)
+    }
+
+    /// Says that everything up to `cursor` was read. The place of a subscription moves forward, never back, and not beyond
+    /// the end of the log. Returns where it stands.
+    pub fn acknowledge(&self, owner: &str, id: &str, cursor: Cursor) -> Result<Cursor, SubscriptionError> {
+        self.settle(owner, id, cursor, None)
+    }
+
+    /// The same for an owner that gave up on `lost` events, most recently because of `why`. The doctor tells of it.
+    pub fn give_up(
+        &self,
+        owner: &str,
+        id: &str,
+        cursor: Cursor,
+        lost: u64,
+        why: &str,
+    ) -> Result<Cursor, SubscriptionError> {
+        self.settle(owner, id, cursor, Some((lost, why)))
+    }
+
+    fn settle(
+        &self,
+        owner: &str,
+        id: &str,
+        cursor: Cursor,
+        given_up: Option<(u64, &str)>,
+    ) -> Result<Cursor, SubscriptionError> {
+        self.change_subscriptions(|transaction| {
+            let mut found = match own(transaction, owner, id)? {
+                Ok(found) => found,
+                Err(error) => return Ok(Err(error)),
+            };
+            let cursor = found.cursor.max(cursor.min(Cursor::after(transaction.latest()?)));
+            if cursor == found.cursor && given_up.is_none() {
+                return Ok(Ok(cursor));
+            }
+            found.cursor = cursor;
+            if let Some((lost, why)) = given_up {
+                let before = found.trouble.take().map_or(0, |trouble| trouble.lost);
+                let (lost, at, why) = (before + lost, transaction.now(), why.to_owned());
+                found.trouble = Some(Trouble { lost, at, why });
+            }
+            transaction.put_subscription(&found)?;
+            Ok(Ok(cursor))
+        })
+    }
+
+    /// Subscriptions whose readers gave up on something, or that stand where the log has not come to yet.
+    pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        let (mut all, mut latest) = (Vec::new(), 0);
+        let read = self.store().read(&mut |read| {
+            (all, latest) = (read.subscriptions(None, CHECKED_MAX)?, read.latest()?);
+            Ok(())
+        });
+        match read {
+            Ok(()) => {}
+            Err(StoreError::Corrupt { what, detail }) => {
+                let what = format!("{what} is damaged: {detail}");
+                return Ok(vec![Finding { plan: None, what, repaired: false }]);
+            }
+            Err(error) => return Err(error),
+        }
+        let mut findings = Vec::new();
+        for subscription in all {
+            let Some(what) = subscription.complaint(latest) else { continue };
+            let repair = repair && unfinished(&subscription).is_none();
+            if repair {
+                self.change_subscriptions(|transaction| {
+                    // It may have moved on, or ended, since.
+                    let Some(now) = transaction.subscription(&subscription.id)? else { return Ok(Ok(())) };
+                    let cursor = now.cursor.min(Cursor::after(transaction.latest()?));
+                    transaction.put_subscription(&Subscription { cursor, trouble: None, ..now })?;
+                    Ok(Ok(()))
+                })
+                .map_err(SubscriptionError::of_the_store)?;
+            }
+            findings.push(Finding { plan: None, what, repaired: repair });
+        }
+        Ok(findings)
+    }
+
+    /// Runs `change` in a transaction of its own. No versions are written, so that no writer is in anybody's way.
+    fn change_subscriptions<R>(
+        &self,
+        mut change: impl FnMut(&mut dyn Transaction) -> Result<Result<R, SubscriptionError>, StoreError>,
+    ) -> Result<R, SubscriptionError> {
+        let mut outcome = None;
+        self.store().write(&mut |transaction| {
+            outcome = Some(change(transaction)?);
+            Ok(())
+        })?;
+        outcome.unwrap_or_else(|| Err(StoreError::Database("the store gave no answer".into()).into()))
+    }
+}
+
+/// A subscription, if it is the owner's.
+fn own<T: Read + ?Sized>(
+    read: &mut T,
+    owner: &str,
+    id: &str,
+) -> Result<Result<Subscription, SubscriptionError>, StoreError> {
+    let found = read.subscription(id)?.filter(|found| found.owner == owner);
+    let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
+    Ok(found.ok_or_else(missing))
+}
+
+fn free_id(transaction: &mut dyn Transaction) -> Result<String, StoreError> {
+    loop {
+        let id = random_name()?;
+        if transaction.subscription(&id)?.is_none() {
+            return Ok(id);
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! All plans of one store into another that is empty: ids, versions, numbers in the log, history, leases, subscriptions,
+//! the copies of attempts' logs, and what was archived, pruned or purged. Reads one plan, or one page of the log, at a
+//! time, and changes nothing in the store that it reads. Workers are left out: they register where they work.
+//!
+//! A plan comes over in one transaction, so that none is ever there in half. A copy that was interrupted goes on where it
+//! stopped: until it has been verified, a subscription in the target says from where it comes and how far it reaches.
+
+use ring::digest::{Context, SHA256};
+use waypost_core::{Plan, PlanId, TaskId};
+
+use crate::log::event_log::{Cursor, EventFilter};
+use crate::log::subscriptions::Subscription;
+use crate::maintenance::integrity::keep_leases;
+use crate::plans::load;
+use crate::rows::{Entry, Head, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort};
+use crate::store::{Adopted, Pruning, Read, Store, StoreError, Transaction};
+
+/// The subscription by which an unfinished copy is known. Random names are longer.
+const MARK: &str = "copying";
+/// Whose it is, before the name of the store that is read.
+const MARK_OWNER: &str = "copy:";
+/// Versions that are read at a time.
+const VERSIONS_READ_MAX: usize = 1_000;
+/// Heads that are read at a time.
+const PLANS_READ_MAX: usize = 500;
+/// Copies of attempts' logs that are read at a time.
+const LOGS_READ_MAX: usize = 50;
+/// Subscriptions that can be copied.
+pub const SUBSCRIPTIONS_COPIED_MAX: usize = 100_000;
+/// Bytes of versions after which a copied plan gets a snapshot.
+const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
+/// Leases that a refusal names.
+const LEASES_NAMED_MAX: usize = 5;
+
+/// What a copy may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Running {
+    /// Nobody may work on a task in the store that is read.
+    #[default]
+    Refuse,
+    /// Whoever works goes on there; the copy believes it until its lease ends, and then starts the task again.
+    Allow,
+}
+
+/// How far a copy has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Whether the second look, which only compares, has begun.
+    pub verifying: bool,
+    /// Versions that were looked at.
+    pub versions: u64,
+    /// Of so many.
+    pub versions_total: u64,
+}
+
+/// What was copied.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Copied {
+    /// Plans that are there, archived ones included.
+    pub plans: u64,
+    /// Plans of which only the id is left.
+    pub purged: u64,
+    /// Versions: the number of the last one in the log.
+    pub versions: u64,
+    /// Subscriptions.
+    pub subscriptions: usize,
+    /// A fingerprint (SHA-256) of all versions in their order. The same for both stores.
+    pub digest: String,
+    /// Whether an earlier copy was gone on with.
+    pub resumed: bool,
+    /// Versions that were written into the source since the copy began: they are not in it.
+    pub written_since: u64,
+}
+
+/// Why a store was not copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// Both names mean one store.
+    #[error("{0} cannot be copied into itself")]
+    Same(String),
+    /// Something is there already.
+    #[error("{location} is not empty: it has {versions} versions and {subscriptions} subscriptions")]
+    NotEmpty {
+        /// The target.
+        location: String,
+        /// How many versions it has.
+        versions: u64,
+        /// How many subscriptions it has; more than one counts as two.
+        subscriptions: usize,
+    },
+    /// The target holds a part of another store.
+    #[error("{location} holds an unfinished copy of {other}")]
+    OfAnother {
+        /// The target.
+        location: String,
+        /// Where its plans come from.
+        other: String,
+    },
+    /// Somebody works on tasks.
+    #[error("tasks are worked on in {location}: {}", leases.iter().map(|lease| format!("{} of plan {} by {}", lease.task, lease.plan, lease.worker)).collect::<Vec<_>>().join(", "))]
+    WorkGoesOn {
+        /// The source.
+        location: String,
+        /// The first of them.
+        leases: Vec<Lease>,
+    },
+    /// The second look found something else than the first wrote.
+    #[error("the copy differs: {0}")]
+    Differs(String),
+    /// A store failed.
+    #[error("{0}")]
+    Store(#[from] StoreError),
+}
+
+impl CopyError {
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Same(_) => "name another store with --to",
+            Self::NotEmpty { .. } => "copy into a new place",
+            Self::OfAnother { .. } => "finish that copy, or copy into a new place",
+            Self::WorkGoesOn { .. } => {
+                "stop the workers and wait for them; with --while-running these tasks may be run a second time"
+            }
+            Self::Differs(_) => {
+                "the target stays marked as unfinished; see that nobody writes into either, remove the target and copy again"
+            }
+            Self::Store(error) => error.hint(),
+        }
+    }
+}
+
+/// Copies all of `from` into `to`, and verifies it.
+pub fn copy(
+    from: &dyn Store,
+    to: &dyn Store,
+    running: Running,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Copied, CopyError> {
+    if from.location() == to.location() {
+        return Err(CopyError::Same(from.location()));
+    }
+    if running == Running::Refuse {
+        nobody_works(from)?;
+    }
+    let (up_to, resumed) = begin(from, to)?;
+    let copying = Copying { from, to, up_to };
+    copying.plans(progress)?;
+    let (plans, purged, digest) = copying.verify(progress)?;
+    let subscriptions = copying.finish()?;
+    let written_since = latest(from)?.saturating_sub(up_to);
+    Ok(Copied { plans, purged, versions: up_to, subscriptions, digest, resumed, written_since })
+}
+
+fn latest(store: &dyn Store) -> Result<u64, StoreError> {
+    let mut latest = 0;
+    store.read(&mut |read| {
+        latest = read.latest()?;
+        Ok(())
+    })?;
+    Ok(latest)
+}
+
+/// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
+fn nobody_works(from: &dyn Store) -> Result<(), CopyError> {
+    let mut leases = Vec::new();
+    from.read(&mut |read| {
+        let now = read.now();
+        leases = read.leases(None, usize::MAX >> 1)?;
+        leases.retain(|lease| lease.until.is_some_and(|until| until >= now));
+        Ok(())
+    })?;
+    leases.truncate(LEASES_NAMED_MAX);
+    if leases.is_empty() { Ok(()) } else { Err(CopyError::WorkGoesOn { location: from.location(), leases }) }
+}
+
+/// Marks an empty target as the copy of `from`, or finds the mark of an earlier try. Returns the last number of the log
+/// that belongs to the copy, and whether it goes on.
+fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
+    let (up_to, owner) = (latest(from)?, format!("{MARK_OWNER}{}", from.location()));
+    let mut outcome = Err(StoreError::Database("the store gave no answer".to_owned()).into());
+    to.write(&mut |transaction| {
+        let mark = transaction.subscription(MARK)?;
+        let (versions, subscriptions) = (transaction.latest()?, transaction.subscriptions(None, 2)?.len());
+        outcome = match mark {
+            Some(mark) if mark.owner == owner => Ok((mark.cursor.sequence, true)),
+            Some(mark) => {
+                let other = mark.owner.trim_start_matches(MARK_OWNER).to_owned();
+                Err(CopyError::OfAnother { location: to.location(), other })
+            }
+            None if versions > 0 || subscriptions > 0 => {
+                Err(CopyError::NotEmpty { location: to.location(), versions, subscriptions })
+            }
+            None => {
+                let (cursor, created_at) = (Cursor::after(up_to), transaction.now());
+                let (id, owner, filter) = (MARK.to_owned(), owner.clone(), EventFilter::default());
+                let mark = Subscription { id, owner, filter, cursor, created_at, trouble: None };
+                transaction.put_subscription(&mark)?;
+                Ok((up_to, false))
+            }
+        };
+        Ok(())
+    })?;
+    outcome
+}
+
+/// From where an unfinished copy in this store comes.
+pub(crate) fn unfinished(subscription: &Subscription) -> Option<&str> {
+    let owner = Some(&subscription.owner).filter(|_| subscription.id == MARK);
+    owner.and_then(|owner| owner.strip_prefix(MARK_OWNER))
+}
+
+struct Copying<'a> {
+    from: &'a dyn Store,
+    to: &'a dyn Store,
+    /// The last number of the log that belongs to the copy: what is written later does not.
+    up_to: u64,
+}
+
+/// A plan that was read from its history.
+struct Told {
+    plan: Plan,
+    rows: IndexRows,
+    /// What was forgotten, and the plan as that left it.
+    kept: Option<(Pruned, Plan)>,
+}
+
+impl Copying<'_> {
+    fn plans(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), CopyError> {
+        let mut after = 0;
+        while after < self.up_to {
+            let mut written = Default::default();
+            self.from.read(&mut |read| {
+                written = read.written_since(after, VERSIONS_READ_MAX)?;
+                Ok(())
+            })?;
+            for (plan, _) in &written.plans {
+                self.plan(plan)?;
+            }
+            if written.up_to == after {
+                break;
+            }
+            after = written.up_to;
+            let versions = after.min(self.up_to);
+            progress(Progress { verifying: false, versions, versions_total: self.up_to });
+        }
+        Ok(())
+    }
+
+    /// Copies one plan, if it is not there already.
+    fn plan(&self, id: &PlanId) -> Result<(), CopyError> {
+        let mut is_there = false;
+        self.to.read(&mut |read| {
+            is_there = read.was_used(id)?;
+            Ok(())
+        })?;
+        if is_there {
+            return Ok(());
+        }
+        self.to.write(&mut |transaction| {
+            self.from.read(&mut |read| {
+                let Some(told) = self.adopt(read, transaction, id)? else {
+                    return Ok(());
+                };
+                let Some(Told { mut plan, rows, kept }) = told else {
+                    return transaction.settle(id, None);
+                };
+                let mut kept = kept;
+                let bytes = kept.as_mut().map(|(_, base)| base.snapshot());
+                let pruning = match (&kept, &bytes) {
+                    (Some((pruned, plan)), Some(bytes)) => Some(Pruning { pruned, plan, snapshot: bytes }),
+                    _ => None,
+                };
+                transaction.settle(id, Some(&Adopted { plan: &plan, rows: &rows, pruning }))?;
+                if transaction.bytes_since_snapshot(id)? > SNAPSHOT_BYTES_MIN {
+                    let bytes = plan.snapshot();
+                    transaction.put_snapshot(id, plan.version(), &bytes)?;
+                }
+                attempt_logs(read, transaction, id)
+            })
+        })?;
+        Ok(())
+    }
+
+    /// Takes over the versions of a plan, page by page. Returns the plan that they tell; nothing in it if it was purged, and
+    /// nothing at all if all its versions are too late.
+    fn adopt(
+        &self,
+        read: &mut dyn Read,
+        transaction: &mut dyn Transaction,
+        id: &PlanId,
+    ) -> Result<Option<Option<Told>>, StoreError> {
+        let is_there = read.head(id)?.is_some();
+        let kept = match read.pruned(id)?.filter(|_| is_there) {
+            Some(pruned) => Some((pruned.clone(), load(read, id, pruned.up_to)?)),
+            None => None,
+        };
+        let mut plan = kept.as_ref().map_or_else(|| Plan::blank(id.clone()), |(_, plan)| plan.clone());
+        let filter = LogFilter { plan: Some(id.clone()), actor: None };
+        let (mut after, mut last) = (0, 0);
+        loop {
+            let mut page = read.log(after, &filter, VERSIONS_READ_MAX)?;
+            page.retain(|entry| entry.sequence <= self.up_to);
+            let Some(end) = page.last() else { break };
+            (after, last) = (end.sequence, end.version);
+            for entry in page.iter().filter(|_| is_there) {
+                if entry.version == plan.version() + 1 {
+                    plan.advance(&entry.events, entry.at);
+                }
+            }
+            transaction.adopt(&page)?;
+        }
+        if last == 0 {
+            return Ok(None);
+        }
+        if !is_there {
+            return Ok(Some(None));
+        }
+        if plan.version() != last {
+            let what = format!("the history of plan {id}");
+            let detail =
+                format!("version {} is missing, or was pruned since the copy began", plan.version() + 1);
+            return Err(StoreError::Corrupt { what, detail });
+        }
+        plan.take_touched();
+        let mut rows = IndexRows::of(&plan);
+        keep_leases(&mut rows, &read.index(id)?);
+        Ok(Some(Some(Told { plan, rows, kept })))
+    }
+
+    /// Compares everything: each version, each head, and each plan as its history and its snapshots tell it. Returns how
+    /// many plans there are, how many were purged, and the fingerprint.
+    fn verify(&self, progress: &mut dyn FnMut(Progress)) -> Result<(u64, u64, String), CopyError> {
+        let end = latest(self.to)?;
+        if end != self.up_to {
+            return Err(CopyError::Differs(format!("its log ends at {end}, and should at {}", self.up_to)));
+        }
+        let (mut after, mut digest, mut purged) = (0, Context::new(&SHA256), 0);
+        while after < self.up_to {
+            let (mut ours, theirs) = (page(self.from, after)?, page(self.to, after)?);
+            ours.retain(|entry| entry.sequence <= self.up_to);
+            if ours != theirs || ours.is_empty() {
+                let first = ours.iter().zip(&theirs).find(|(ours, theirs)| ours != theirs);
+                let number = first.map_or(after + 1, |(ours, _)| ours.sequence);
+                return Err(CopyError::Differs(format!("number {number} of the log is not the same")));
+            }
+            for entry in &ours {
+                let bytes =
+                    serde_json::to_vec(entry).map_err(|error| StoreError::Database(error.to_string()))?;
+                digest.update(&bytes);
+                digest.update(b"\n");
+                if entry.version == 1 {
+                    purged += u64::from(!self.same_presence(&entry.plan)?);
+                }
+                after = entry.sequence;
+            }
+            progress(Progress { verifying: true, versions: after, versions_total: self.up_to });
+        }
+        let digest = digest.finish().as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok((self.verify_plans()?, purged, digest))
+    }
+
+    /// Whether a plan is there, in both stores; in neither if it was purged.
+    fn same_presence(&self, id: &PlanId) -> Result<bool, CopyError> {
+        let of = |store: &dyn Store| -> Result<(bool, bool), StoreError> {
+            let mut found = (false, false);
+            store.read(&mut |read| {
+                found = (read.head(id)?.is_some(), read.was_used(id)?);
+                Ok(())
+            })?;
+            Ok(found)
+        };
+        let (ours, theirs) = (of(self.from)?, of(self.to)?);
+        if ours == theirs {
+            Ok(ours.0)
+        } else {
+            Err(CopyError::Differs(format!("plan {id} is in one store only")))
+        }
+    }
+
+    fn verify_plans(&self) -> Result<u64, CopyError> {
+        let mut query =
+            Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_READ_MAX, ..Query::default() };
+        let mut plans = 0;
+        loop {
+            let mut page = Page { items: Vec::new(), total: 0, next: None };
+            self.to.read(&mut |read| {
+                page = read.heads(&query)?;
+                Ok(())
+            })?;
+            for head in &page.items {
+                self.verify_plan(head)?;
+                plans += 1;
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(plans),
+            }
+        }
+    }
+
+    fn verify_plan(&self, head: &Head) -> Result<(), CopyError> {
+        let id = &head.id;
+        let told = |store: &dyn Store| -> Result<_, StoreError> {
+            let mut found = None;
+            store.read(&mut |read| {
+                let plan = load(read, id, head.version)?;
+                found = Some((plan, read.index(id)?, read.head(id)?, read.pruned(id)?));
+                Ok(())
+            })?;
+            found.ok_or_else(|| StoreError::Database("the store gave no answer".to_owned()))
+        };
+        let (ours, theirs) = (told(self.from)?, told(self.to)?);
+        let what = if ours.0.to_draft() != theirs.0.to_draft() {
+            "is not the same plan"
+        } else if Head::of(&ours.0) != *head {
+            "has another line in the list than its history says"
+        } else if ours.2.as_ref().is_some_and(|head| head.version == theirs.0.version())
+            && (ours.2 != theirs.2
+                || ours.3 != theirs.3
+                || ours.1.locks != theirs.1.locks
+                || ours.1.waits != theirs.1.waits)
+        {
+            "has another line in the list, or other locks or waits"
+        } else {
+            return Ok(());
+        };
+        Err(CopyError::Differs(format!("plan {id} {what}")))
+    }
+
+    /// Copies the subscriptions and takes the mark away: from here on the copy is a store like any other.
+    fn finish(&self) -> Result<usize, CopyError> {
+        let mut all = Vec::new();
+        self.from.read(&mut |read| {
+            all = read.subscriptions(None, SUBSCRIPTIONS_COPIED_MAX + 1)?;
+            Ok(())
+        })?;
+        all.retain(|subscription| subscription.id != MARK);
+        if all.len() > SUBSCRIPTIONS_COPIED_MAX {
+            let what = format!("there are more than {SUBSCRIPTIONS_COPIED_MAX} subscriptions");
+            return Err(CopyError::Differs(what));
+        }
+        self.to.write(&mut |transaction| {
+            for subscription in &all {
+                let cursor = subscription.cursor.min(Cursor::after(self.up_to));
+                transaction.put_subscription(&Subscription { cursor, ..subscription.clone() })?;
+            }
+            transaction.drop_subscription(MARK)
+        })?;
+        Ok(all.len())
+    }
+}
+
+/// Takes over the copies of a plan's logs, where both stores keep any.
+fn attempt_logs(
+    read: &mut dyn Read,
+    transaction: &mut dyn Transaction,
+    id: &PlanId,
+) -> Result<(), StoreError> {
+    let mut after: Option<(TaskId, u32)> = None;
+    loop {
+        let last = after.as_ref().map(|(task, attempt)| (task, *attempt));
+        let logs = read.attempt_logs(id, last, LOGS_READ_MAX)?;
+        for log in &logs {
+            transaction.put_attempt_log(log)?;
+        }
+        match logs.into_iter().last() {
+            Some(log) => after = Some((log.task, log.attempt)),
+            None => return Ok(()),
+        }
+    }
+}
+
+fn page(store: &dyn Store, after: u64) -> Result<Vec<Entry>, StoreError> {
+    let mut page = Vec::new();
+    store.read(&mut |read| {
+        page = read.log(after, &LogFilter::default(), VERSIONS_READ_MAX)?;
+        Ok(())
+    })?;
+    Ok(page)
+}

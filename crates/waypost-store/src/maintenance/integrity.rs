@@ -1,0 +1,134 @@
+//! Looks after a whole store: does every plan follow from its events, and do the tables beside it agree?
+
+use serde::Serialize;
+use waypost_core::{Plan, PlanId};
+
+use crate::plans::{Plans, load};
+use crate::rows::{Head, IndexRows, Query, Shelf, Sort};
+use crate::store::{Read, StoreError};
+
+/// Versions that one page of a history shows.
+pub const HISTORY_PAGE: usize = 50;
+/// Plans that a check reads heads of at a time.
+const PLANS_PER_PAGE: usize = 500;
+
+/// Something that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The plan, or nothing for the store itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
+    /// What is wrong.
+    pub what: String,
+    /// Whether it was put right.
+    pub repaired: bool,
+}
+
+impl Plans {
+    /// Checks everything; with `repair`, what can be rebuilt from the events is.
+    pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
+        let below = self.store().check()?;
+        let mut findings: Vec<Finding> =
+            below.into_iter().map(|what| Finding { plan: None, what, repaired: false }).collect();
+        findings.extend(self.check_subscriptions(repair)?);
+        for id in self.all_ids()? {
+            let (mut wrong, mut right) = (Vec::new(), None);
+            let read = self.store().read(&mut |read| {
+                (wrong, right) = compare(read, &id)?;
+                Ok(())
+            });
+            if let Err(error) = read {
+                findings.push(Finding { plan: Some(id), what: error.to_string(), repaired: false });
+                continue;
+            }
+            let repaired = repair && !wrong.is_empty() && right.is_some();
+            if repaired {
+                self.store().write(&mut |transaction| {
+                    // Look again under the lock: somebody may have written since.
+                    let Some(head) = transaction.head(&id)? else { return Ok(()) };
+                    let plan = load(transaction, &id, head.version)?;
+                    let mut rows = IndexRows::of(&plan);
+                    keep_leases(&mut rows, &transaction.index(&id)?);
+                    transaction.replace_index(&id, &Head::of(&plan), &rows)
+                })?;
+            }
+            let found = wrong.into_iter().map(|what| Finding { plan: Some(id.clone()), what, repaired });
+            findings.extend(found);
+        }
+        Ok(findings)
+    }
+
+    fn all_ids(&self) -> Result<Vec<PlanId>, StoreError> {
+        let mut query =
+            Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_PER_PAGE, ..Query::default() };
+        let mut ids = Vec::new();
+        loop {
+            let page = self.heads(&query)?;
+            ids.extend(page.items.into_iter().map(|head| head.id));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(ids),
+            }
+        }
+    }
+}
+
+/// What the plan's rows say otherwise than its events, and the plan.
+fn compare(read: &mut dyn Read, id: &PlanId) -> Result<(Vec<String>, Option<Plan>), StoreError> {
+    let Some(head) = read.head(id)? else { return Ok((Vec::new(), None)) };
+    let mut wrong = Vec::new();
+    // From the very beginning, so that no snapshot can hide a difference; of versions that were pruned, only what was kept
+    // in their place can tell.
+    let mut plan = match read.pruned(id)? {
+        Some(pruned) => load(read, id, pruned.up_to)?,
+        None => Plan::blank(id.clone()),
+    };
+    let mut from = plan.version();
+    while plan.version() < head.version {
+        let entries = read.versions(id, from, 1_000)?;
+        for entry in &entries {
+            if entry.version != plan.version() + 1 {
+                wrong.push(format!("version {} is missing from the history", plan.version() + 1));
+                return Ok((wrong, None));
+            }
+            plan.advance(&entry.events, entry.at);
+            from = entry.version;
+        }
+        if entries.is_empty() {
+            wrong.push(format!("version {} is missing from the history", plan.version() + 1));
+            return Ok((wrong, None));
+        }
+    }
+    plan.take_touched();
+    if let Some((at, bytes)) = read.snapshot(id, head.version)? {
+        match Plan::from_snapshot(bytes) {
+            Err(_) => wrong.push(format!("the snapshot of version {at} cannot be read (it is not needed)")),
+            Ok(snapshot) if at == head.version && snapshot.to_draft() != plan.to_draft() => {
+                wrong.push(format!("the snapshot of version {at} differs from what the events say"));
+            }
+            Ok(_) => {}
+        }
+    }
+    if Head::of(&plan) != head {
+        wrong.push("its line in the list differs from what the events say".to_owned());
+    }
+    let mut rows = IndexRows::of(&plan);
+    let stored = read.index(id)?;
+    keep_leases(&mut rows, &stored);
+    if rows != stored {
+        wrong.push("the tables of leases, locks and waits differ from what the events say".to_owned());
+    }
+    Ok((wrong, Some(plan)))
+}
+
+/// How long a lease lasts, since when, and whose slot it takes is known only to its row.
+pub(crate) fn keep_leases(rows: &mut IndexRows, stored: &IndexRows) {
+    for lease in &mut rows.leases {
+        let same =
+            stored.leases.iter().find(|other| other.task == lease.task && other.attempt == lease.attempt);
+        if let Some(same) = same {
+            (lease.until, lease.seconds, lease.since) = (same.until, same.seconds, same.since);
+            lease.queue.clone_from(&same.queue);
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Forgets the events of plans that ended long ago. What a plan came to stays, as do its line in the list and the numbers,
+//! times and names in the log; how it came to that goes. Nothing is pruned unless somebody asks.
+
+use serde::Serialize;
+use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
+
+use crate::log::subscriptions::{Subscription, Trouble};
+use crate::plans::{Plans, WriteError, load};
+use crate::rows::{Entry, Head, Pruned, Query, Shelf, Sort};
+use crate::store::{Pruning, Read, StoreError, Transaction};
+
+/// Days after which a subscription that has not read a plan's events holds them back no longer.
+pub const UNREAD_DAYS_MAX: u64 = 90;
+/// Plans that are looked at at a time.
+const PLANS_READ_MAX: usize = 500;
+/// Versions that are read at a time.
+const VERSIONS_READ_MAX: usize = 1_000;
+/// Subscriptions that can hold events back.
+const SUBSCRIPTIONS_READ_MAX: usize = 100_000;
+const SECONDS_PER_DAY: u64 = 24 * 60 * 60;
+
+/// What of a plan was forgotten, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PrunedPlan {
+    /// The plan.
+    pub plan: PlanId,
+    /// Its title.
+    pub title: String,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// Its version: this one and all before it have no events any more.
+    pub up_to: u64,
+    /// How many versions lost their events.
+    pub versions: u64,
+    /// How many bytes these events had.
+    pub bytes: u64,
+}
+
+/// Why a plan that ended long ago was left alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "why", rename_all = "snake_case")]
+pub enum HeldBack {
+    /// A task of another plan waits for one of its tasks.
+    Awaited {
+        /// The plan of the task that waits.
+        by: PlanId,
+    },
+    /// A subscription has not read all of it; for at most [`UNREAD_DAYS_MAX`].
+    Unread {
+        /// Whose it is.
+        owner: String,
+        /// Its id.
+        subscription: String,
+    },
+}
+
+/// What was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Looked {
+    /// Its events went, or would go.
+    Pruned(PrunedPlan),
+    /// It stays as it is.
+    Kept(PlanId, HeldBack),
+}
+
+/// Whether anything is changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It is.
+    Act,
+    /// It is only said what would be.
+    DryRun,
+}
+
+impl Plans {
+    /// Forgets the events of plans that ended `seconds` ago or earlier, and tells of each plan. Only a person can.
+    pub fn prune(
+        &self,
+        seconds: u64,
+        by: &Actor,
+        mode: Mode,
+        tell: &mut dyn FnMut(Looked),
+    ) -> Result<(), WriteError> {
+        if by.kind != ActorKind::Person && mode == Mode::Act {
+            return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
+        }
+        let (mut now, mut subscriptions) = (Timestamp::from_micros(0), Vec::new());
+        self.store().read(&mut |read| {
+            (now, subscriptions) = (read.now(), read.subscriptions(None, SUBSCRIPTIONS_READ_MAX)?);
+            Ok(())
+        })?;
+        let round = Round {
+            plans: self,
+            by,
+            now,
+            before: now.minus_seconds(seconds),
+            unread_before: now.minus_seconds(UNREAD_DAYS_MAX * SECONDS_PER_DAY),
+            subscriptions,
+        };
+        let phases = Phase::ALL.into_iter().filter(|phase| phase.is_finished()).collect();
+        let (shelf, sort, limit) = (Shelf::All, Sort::Id, PLANS_READ_MAX);
+        let mut query = Query { shelf, sort, limit, phases, ..Query::default() };
+        loop {
+            let page = self.heads(&query)?;
+            for head in &page.items {
+                if let Some(looked) = round.look(head, mode)? {
+                    tell(looked);
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    /// What of a plan's history was forgotten, if anything was.
+    pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
+        let mut pruned = None;
+        self.store().read(&mut |read| {
+            pruned = read.pruned(plan)?;
+            Ok(())
+        })?;
+        Ok(pruned)
+    }
+}
+
+/// One round through all plans.
+struct Round<'a> {
+    plans: &'a Plans,
+    by: &'a Actor,
+    now: Timestamp,
+    before: Timestamp,
+    unread_before: Timestamp,
+    subscriptions: Vec<Subscription>,
+}
+
+/// A plan whose events can go.
+struct Candidate {
+    plan: Plan,
+    found: PrunedPlan,
+    /// The number of its latest version in the log.
+    sequence: u64,
+}
+
+impl Round<'_> {
+    fn look(&self, head: &Head, mode: Mode) -> Result<Option<Looked>, WriteError> {
+        if head.created_at.is_some_and(|made| made > self.before) {
+            return Ok(None);
+        }
+        let (mut candidate, mut held_back) = (None, None);
+        self.plans.store().read(&mut |read| {
+            candidate = self.candidate(read, head)?;
+            if let Some(candidate) = &candidate {
+                held_back = self.held_back(read, candidate)?;
+            }
+            Ok(())
+        })?;
+        match (candidate, held_back) {
+            (None, _) => Ok(None),
+            (Some(candidate), Some(why)) => Ok(Some(Looked::Kept(candidate.found.plan, why))),
+            (Some(candidate), None) if mode == Mode::DryRun => Ok(Some(Looked::Pruned(candidate.found))),
+            (Some(candidate), None) => Ok(self.prune(candidate)?.map(Looked::Pruned)),
+        }
+    }
+
+    /// A plan that ended long enough ago and has events left.
+    fn candidate(&self, read: &mut dyn Read, head: &Head) -> Result<Option<Candidate>, StoreError> {
+        let id = &head.id;
+        let after = read.pruned(id)?.map_or(0, |pruned| pruned.up_to);
+        if after >= head.version {
+            return Ok(None);
+        }
+        let plan = load(read, id, head.version)?;
+        let state = plan.state();
+        let ended_at = state.finished_at.or(state.updated_at).unwrap_or(self.now);
+        if !state.phase.is_finished() || ended_at > self.before {
+            return Ok(None);
+        }
+        let (mut from, mut bytes, mut sequence) = (after, 0, 0);
+        while from < head.version {
+            let entries = read.versions(id, from, VERSIONS_READ_MAX)?;
+            let Some(last) = entries.last() else { break };
+            (from, sequence) = (last.version, last.sequence);
+            bytes += entries.iter().map(size).sum::<u64>();
+        }
+        let (title, versions) = (head.title.clone(), head.version - after);
+        let found = PrunedPlan { plan: id.clone(), title, ended_at, up_to: head.version, versions, bytes };
+        Ok(Some(Candidate { plan, found, sequence }))
+    }
+
+    fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>, StoreError> {
+        if read.has_waits()? {
+            let plan = &candidate.plan;
+            for (task, _) in plan.tasks() {
+                let waits = read.waits(plan.id(), &plan.spec().owner, task.spec.id.as_str())?;
+                if let Some(wait) = waits.into_iter().find(|wait| wait.plan != *plan.id()) {
+                    return Ok(Some(HeldBack::Awaited { by: wait.plan }));
+                }
+            }
+        }
+        let may_wait = candidate.found.ended_at > self.unread_before;
+        let unread = self.subscriptions.iter().find(|one| may_wait && is_behind(one, candidate));
+        Ok(unread.map(|one| HeldBack::Unread { owner: one.owner.clone(), subscription: one.id.clone() }))
+    }
+
+    fn prune(&self, candidate: Candidate) -> Result<Option<PrunedPlan>, StoreError> {
+        let Candidate { mut plan, found, sequence } = candidate;
+        let snapshot = plan.snapshot();
+        let candidate = Candidate { plan, found, sequence };
+        let (id, up_to) = (&candidate.found.plan, candidate.found.up_to);
+        let mut pruned = false;
+        self.plans.store().write(&mut |transaction| {
+            // Somebody may have gone on with it since.
+            pruned = transaction.version(id)? == Some(up_to);
+            if !pruned {
+                return Ok(());
+            }
+            self.tell_the_unread(transaction, &candidate)?;
+            let what = Pruned { up_to, at: self.now, by: self.by.clone() };
+            transaction.prune(&Pruning { pruned: &what, plan: &candidate.plan, snapshot: &snapshot })
+        })?;
+        Ok(pruned.then_some(candidate.found))
+    }
+
+    /// Whoever has not read them after so long never will: that is noted where the doctor finds it.
+    fn tell_the_unread(
+        &self,
+        transaction: &mut dyn Transaction,
+        candidate: &Candidate,
+    ) -> Result<(), StoreError> {
+        for known in self.subscriptions.iter().filter(|one| is_behind(one, candidate)) {
+            let now = transaction.subscription(&known.id)?.filter(|one| is_behind(one, candidate));
+            let Some(mut behind) = now else { continue };
+            let (mut lost, mut after) = (0, behind.cursor.sequence);
+            let filter = crate::LogFilter { plan: Some(candidate.found.plan.clone()), actor: None };
+            loop {
+                let entries = transaction.log(after, &filter, VERSIONS_READ_MAX)?;
+                let Some(last) = entries.last() else { break };
+                after = last.sequence;
+                lost += entries.iter().map(|entry| entry.events.len() as u64).sum::<u64>();
+            }
+            let before = behind.trouble.take().map_or(0, |trouble| trouble.lost);
+            let why = format!("plan {} was pruned before they were read", candidate.found.plan);
+            behind.trouble = Some(Trouble { lost: before + lost, at: self.now, why });
+            transaction.put_subscription(&behind)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a subscription has yet to read events of a plan that it may want.
+fn is_behind(subscription: &Subscription, candidate: &Candidate) -> bool {
+    let plans = &subscription.filter.plans;
+    subscription.cursor.sequence < candidate.sequence
+        && (plans.is_empty() || plans.contains(&candidate.found.plan))
+}
+
+/// Bytes of a version's events.
+fn size(entry: &Entry) -> u64 {
+    let bytes = |event: &Event| serde_json::to_vec(event).map_or(0, |bytes| bytes.len() as u64);
+    entry.events.iter().map(bytes).sum()
+}

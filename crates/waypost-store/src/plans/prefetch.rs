@@ -1,0 +1,61 @@
+//! What a group of jobs will ask the store for, as far as that can be told from what is in memory. Reads nothing.
+
+use waypost_core::{Command, PlanId};
+
+use super::cache::Cache;
+use super::{Job, WriteRequest};
+use crate::store::Expected;
+
+/// What these jobs will ask for.
+pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
+    let mut expected = Expected::default();
+    for job in jobs {
+        match job {
+            Job::Create(None, _, _) => {}
+            Job::Create(Some(plan), _, _) | Job::Purge(plan, _) => add(&mut expected, cache, plan),
+            Job::WriteBuilt(request, _) => add(&mut expected, cache, &request.plan),
+            Job::Write(request, slots) | Job::WritePossible(request, slots) => {
+                add(&mut expected, cache, &request.plan);
+                add_locks(&mut expected, cache, request);
+                let starts = |command: &Command| {
+                    matches!(command, Command::StartTask { .. } | Command::QueueTask { .. })
+                };
+                let bounded = slots.as_ref().filter(|slots| slots.concurrency.is_some());
+                if let Some(slots) = bounded.filter(|_| request.commands.iter().any(starts))
+                    && !expected.queues.contains(&slots.queue)
+                {
+                    expected.queues.push(slots.queue.clone());
+                }
+            }
+        }
+    }
+    expected
+}
+
+/// What a look at one plan will ask for.
+pub(super) fn of_plan(plan: &PlanId, cache: &Cache) -> Expected {
+    let mut expected = Expected::default();
+    add(&mut expected, cache, plan);
+    expected
+}
+
+fn add(expected: &mut Expected, cache: &Cache, plan: &PlanId) {
+    if expected.plans.iter().all(|(other, _)| other != plan) {
+        // Who has it in memory wants what came since; who has not will look for a snapshot first.
+        expected.plans.push((plan.clone(), cache.get(plan).map(|plan| plan.version())));
+    }
+}
+
+/// The locks of tasks that are to start.
+fn add_locks(expected: &mut Expected, cache: &Cache, request: &WriteRequest) {
+    let Some(plan) = cache.get(&request.plan) else { return };
+    for command in &request.commands {
+        let (Command::StartTask { task, .. } | Command::QueueTask { task, .. }) = command else { continue };
+        let Some(task) = plan.task(task.as_str()) else { continue };
+        for lock in &task.spec.locks {
+            if !expected.locks.contains(&lock.key) {
+                expected.locks.push(lock.key.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Versions that this process has read or written itself, kept for whoever follows their plan: a run that writes a plan
+//! together with others need not read from the store what its own write has just shown it.
+
+use std::collections::VecDeque;
+use std::sync::PoisonError;
+
+use waypost_core::PlanId;
+
+use super::cache::{Cache, catch_up};
+use super::{Plans, prefetch};
+use crate::rows::Entry;
+use crate::store::StoreError;
+
+/// Events of one plan that are kept at the most. Whoever comes later than that reads them.
+const EVENTS_KEPT_MAX: usize = 50_000;
+
+/// The latest versions of a plan without gaps, since somebody asked for them.
+#[derive(Default)]
+pub(super) struct Kept {
+    entries: VecDeque<Entry>,
+    events: usize,
+}
+
+impl Kept {
+    /// Whether there is room for one more.
+    fn keep(&mut self, entry: Entry) -> bool {
+        if self.entries.back().is_some_and(|last| last.version + 1 != entry.version) {
+            self.entries.clear();
+            self.events = 0;
+        }
+        self.events += entry.events.len();
+        self.entries.push_back(entry);
+        self.events <= EVENTS_KEPT_MAX
+    }
+
+    /// All versions after `known`, if those up to `version` are among them.
+    fn take(&mut self, known: u64, version: u64) -> Option<Vec<Entry>> {
+        self.events = 0;
+        let mut entries = std::mem::take(&mut self.entries);
+        while entries.front().is_some_and(|first| first.version <= known) {
+            entries.pop_front();
+        }
+        let (first, last) = (entries.front()?.version, entries.back()?.version);
+        (first == known + 1 && last >= version).then(|| entries.into())
+    }
+}
+
+/// Keeps a version if somebody follows the plan.
+pub(super) fn keep(kept: &mut Option<Kept>, entry: impl FnOnce() -> Entry) {
+    if let Some(asked) = kept
+        && !asked.keep(entry())
+    {
+        *kept = None;
+    }
+}
+
+impl Cache {
+    /// From now on versions are kept.
+    fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+        self.plans.get_mut(id)?.kept.get_or_insert_default().take(known, version)
+    }
+}
+
+impl Plans {
+    /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
+    /// process has seen since the last call is handed out, and not read again.
+    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = Vec::new();
+        self.store.read(&mut |read| {
+            entries.clear();
+            read.expect(&prefetch::of_plan(id, &cache));
+            let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
+            catch_up(read, &mut cache, id, version)?;
+            entries = match cache.take_kept(id, known, version) {
+                Some(kept) => kept,
+                None => read.versions(id, known, limit)?,
+            };
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
+    /// be read.
+    pub fn versions_at_hand(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        cache.take_kept(id, known, version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use waypost_core::{Actor, Command, Draft, TaskId, TaskSpec, Where};
+
+    use super::*;
+    use crate::{MemoryStore, NewPlan, Store, WriteRequest};
+
+    fn add(plans: &Plans, id: &PlanId, name: &str) -> u64 {
+        let task = TaskSpec::new(TaskId::new(name).unwrap(), "");
+        let command = Command::AddTasks { tasks: vec![task], place: Where::Last };
+        let by = Actor::worker(name);
+        let (plan, commands) = (id.clone(), vec![command]);
+        let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
+        plans.write_what_can_be(request).unwrap().version
+    }
+
+    fn versions(entries: &[Entry]) -> Vec<(u64, &str)> {
+        entries.iter().map(|entry| (entry.version, entry.actor.name.as_str())).collect()
+    }
+
+    #[test]
+    fn what_others_wrote_before_a_write_is_at_hand_after_it() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let (ours, theirs) = (Plans::new(Arc::clone(&store)), Plans::new(store));
+        let new =
+            NewPlan { id: None, by: Actor::person("ada"), draft: Draft::new("p"), approval_required: None };
+        let id = ours.create(new).unwrap().plan;
+        add(&theirs, &id, "a");
+        // The first time nothing was kept, so it is read.
+        assert!(ours.versions_at_hand(&id, 1, 2).is_none());
+        assert_eq!(versions(&ours.versions_since(&id, 1, 10).unwrap()), [(2, "a")]);
+        add(&theirs, &id, "b");
+        add(&theirs, &id, "c");
+        let version = add(&ours, &id, "d");
+        let at_hand = ours.versions_at_hand(&id, 2, version).unwrap();
+        assert_eq!(versions(&at_hand), [(3, "b"), (4, "c"), (5, "d")]);
+        // They were handed out: whoever has not seen them reads them.
+        assert!(ours.versions_at_hand(&id, 2, version).is_none());
+        assert_eq!(ours.versions_since(&id, 2, 10).unwrap(), at_hand);
+        assert_eq!(ours.versions_since(&id, version, 10).unwrap(), []);
+    }
+
+    #[test]
+    fn what_is_too_much_is_not_kept() {
+        let mut kept = Kept::default();
+        let entry = |version: u64, events: usize| Entry {
+            sequence: version,
+            plan: PlanId::new("p").unwrap(),
+            version,
+            at: waypost_core::Timestamp::from_micros(0),
+            actor: Actor::worker("w"),
+            command: String::new(),
+            events: vec![waypost_core::Event::PlanActivated {}; events],
+        };
+        assert!(kept.keep(entry(1, EVENTS_KEPT_MAX)));
+        assert!(!kept.keep(entry(2, 1)), "one past the bound");
+        // A gap makes what was before it useless.
+        let mut kept = Kept::default();
+        assert!(kept.keep(entry(1, 1)) && kept.keep(entry(3, 1)));
+        assert!(kept.take(0, 3).is_none());
+    }
+}

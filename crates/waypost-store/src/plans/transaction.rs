@@ -1,0 +1,398 @@
+//! What happens inside the store's transaction: a command is decided on the plan as it stands, and its events are appended as
+//! one version. Knows nothing of other writers: it is alone while it runs.
+
+use std::borrow::Cow;
+
+use waypost_core::{
+    Actor, ActorKind, Command, Event, LockMode, Plan, PlanId, Refusal, TaskId, Timestamp, differences,
+};
+
+use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
+use super::recent_versions::keep;
+use super::slot_quota::Room;
+use super::{BuildCommands, Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
+use crate::cross_plan::deliver::deliver;
+use crate::cross_plan::resolve::no_ring;
+use crate::cross_plan::target_status::{Whereabouts, check_waits};
+use crate::rows::{Entry, Head, HeldLock, IndexChanges, Terms, Wait};
+use crate::store::{Append, StoreError, Transaction};
+use crate::workers::Slots;
+
+/// Bytes of versions after which a snapshot is worth its while even for a small plan.
+const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
+/// Versions that a process may have had to replay to load a plan before it makes a snapshot as soon as it writes.
+const REPLAYED_MAX: u64 = 500;
+/// Tasks that a plan may have for its start to be replayed rather than kept in a snapshot.
+const TASKS_BEGUN_MAX: usize = 1_000;
+/// Differences that a conflict lists.
+const CONFLICT_DIFFERENCES_MAX: usize = 50;
+
+pub(super) fn create(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    id: Option<&PlanId>,
+    by: &Actor,
+    command: &Command,
+) -> Done {
+    let id = match id {
+        Some(id) if transaction.head(id)?.is_some() => return Err(Refusal::AlreadyExists {}.into()),
+        Some(id) if transaction.was_used(id)? => return Err(WriteError::IdUsed(id.clone()).into()),
+        Some(id) => id.clone(),
+        None => fresh_id(transaction)?,
+    };
+    let at = transaction.now();
+    let mut plan = Plan::blank(id);
+    let events = plan.decide(by, at, command)?;
+    plan.advance(&events, at);
+    no_ring(transaction, &plan, &events)?;
+    let missing = check_waits(transaction, &plan, &events)?;
+    let mut cached = Cached { plan, used: 0, replayed: 0, news: None, kept: None };
+    let committed = append(transaction, &mut cached, by, command.name(), &events, Terms::default(), at)?;
+    let (id, news) = (cached.plan.id().clone(), cached.news.take());
+    cache.put(cached.plan, cached.replayed);
+    if let Some(made) = cache.plans.get_mut(&id) {
+        made.news = news;
+    }
+    Ok(Committed { missing, ..committed })
+}
+
+/// Lets other plans hear of what was written.
+pub(super) fn and_tell(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    by: &Actor,
+    mut done: Committed,
+) -> Done {
+    if let Some(news) = cache.take_news(&done.plan) {
+        deliver(transaction, cache, by, &done.plan, news)?;
+        // It may have heard something itself.
+        if let Some(plan) = cache.get(&done.plan) {
+            done.version = plan.version();
+        }
+    }
+    Ok(done)
+}
+
+/// The same as [`write`] for each command by itself: what is refused is left out.
+pub(crate) fn write_possible(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    slots: Option<&Slots>,
+) -> Done {
+    let not_found = || WriteError::NotFound(request.plan.to_string());
+    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
+    catch_up(transaction, cache, &request.plan, version)?;
+    let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
+    let plan = &mut cached.plan;
+    let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
+    let (mut all, mut names, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut room = Room::of(request, slots);
+    for (place, command) in request.commands.iter().enumerate() {
+        let decided = plan.decide(&request.by, at, command).map_err(WriteError::Refused);
+        let possible = decided.and_then(|events| {
+            locks_are_free(transaction, plan, &events)?;
+            room.take(transaction, place, command)?;
+            Ok(events)
+        });
+        match possible {
+            Ok(events) => {
+                for event in &events {
+                    plan.evolve(event, at);
+                }
+                all.extend(events);
+                names.push(command.name());
+            }
+            Err(WriteError::Refused(refusal)) => left_out.push((place, refusal)),
+            Err(error) => {
+                // What the commands before it did to this copy never happened.
+                cache.plans.remove(&request.plan);
+                return Err(error.into());
+            }
+        }
+    }
+    if all.is_empty() {
+        plan.take_touched();
+        let plan = request.plan.clone();
+        return Ok(Committed { left_out, ..Committed::unchanged(plan, version) });
+    }
+    let checked = no_ring(transaction, plan, &all).and_then(|()| check_waits(transaction, plan, &all));
+    let missing = match checked {
+        Ok(missing) => missing,
+        Err(error) => {
+            cache.plans.remove(&request.plan);
+            return Err(error.into());
+        }
+    };
+    plan.seal(at);
+    let name = joined(names);
+    let committed = append(transaction, cached, &request.by, &name, &all, terms(request, slots), at)?;
+    let (version, sequence) = (committed.version, committed.sequence);
+    let (plan, actor) = (request.plan.clone(), request.by.clone());
+    keep(&mut cached.kept, || Entry { sequence, plan, version, at, actor, command: name, events: all });
+    Ok(Committed { left_out, missing, ..committed })
+}
+
+/// A long list of small edits is named once each.
+fn joined(all: Vec<&str>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for name in all {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names.join("+")
+}
+
+pub(super) fn write(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    slots: Option<&Slots>,
+) -> Done {
+    write_commands(transaction, cache, request, slots, |_| Some(Cow::Borrowed(&request.commands)))
+}
+
+/// The same as [`write`] with commands that are made from the plan as it is now.
+pub(super) fn write_built(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &WriteRequest,
+    build: &BuildCommands,
+) -> Done {
+    write_commands(transaction, cache, request, None, |plan| build(plan).map(Cow::Owned))
+}
+
+fn write_commands<'r>(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    request: &'r WriteRequest,
+    slots: Option<&Slots>,
+    commands: impl FnOnce(&Plan) -> Option<Cow<'r, [Command]>>,
+) -> Done {
+    let not_found = || WriteError::NotFound(request.plan.to_string());
+    let version = transaction.version(&request.plan)?.ok_or_else(not_found)?;
+    catch_up(transaction, cache, &request.plan, version)?;
+    if let Some(known) = request.known_version.filter(|&known| known != version) {
+        return Err(conflict(transaction, cache, &request.plan, version, known)?.into());
+    }
+    let cached = cache.plans.get_mut(&request.plan).ok_or_else(not_found)?;
+    let plan = &mut cached.plan;
+    let Some(commands) = commands(plan) else {
+        return Err(WriteError::Store(StoreError::Database("the caller gave the write up".into())).into());
+    };
+    // A clock that was set back does not turn a plan's history around.
+    let at = transaction.now().max(plan.state().updated_at.unwrap_or(Timestamp::from_micros(0)));
+    let decided = decide(transaction, plan, request, &commands, slots, at);
+    let (events, missing) = match decided {
+        Ok(decided) => decided,
+        Err((evolved, error)) => {
+            if evolved {
+                // A command after the first was refused: what the first did to this copy never happened.
+                cache.plans.remove(&request.plan);
+            }
+            return Err(error.into());
+        }
+    };
+    if events.is_empty() {
+        plan.take_touched();
+        let plan = request.plan.clone();
+        return Ok(Committed::unchanged(plan, version));
+    }
+    plan.seal(at);
+    let name = joined(commands.iter().map(Command::name).collect());
+    let committed = append(transaction, cached, &request.by, &name, &events, terms(request, slots), at)?;
+    Ok(Committed { missing, ..committed })
+}
+
+fn terms<'a>(request: &WriteRequest, slots: Option<&'a Slots>) -> Terms<'a> {
+    Terms { seconds: request.lease_seconds, queue: slots.map(|slots| slots.queue.as_str()) }
+}
+
+/// What follows from commands, and what it makes tasks wait for that is not there so far.
+type Decided = (Vec<Event>, Vec<(Wait, Whereabouts)>);
+
+/// Decides all commands in turn, moving the plan along. On refusal: whether the plan has been moved already.
+fn decide(
+    transaction: &mut dyn Transaction,
+    plan: &mut Plan,
+    request: &WriteRequest,
+    commands: &[Command],
+    slots: Option<&Slots>,
+    at: Timestamp,
+) -> Result<Decided, (bool, WriteError)> {
+    let mut all = Vec::new();
+    let mut room = Room::of(request, slots);
+    for (place, command) in commands.iter().enumerate() {
+        let events =
+            plan.decide(&request.by, at, command).map_err(|refusal| (!all.is_empty(), refusal.into()))?;
+        locks_are_free(transaction, plan, &events).map_err(|error| (!all.is_empty(), error))?;
+        room.take(transaction, place, command).map_err(|error| (!all.is_empty(), error))?;
+        for event in &events {
+            plan.evolve(event, at);
+        }
+        all.extend(events);
+    }
+    no_ring(transaction, plan, &all).map_err(|error| (true, error))?;
+    let missing = check_waits(transaction, plan, &all).map_err(|error| (true, error))?;
+    Ok((all, missing))
+}
+
+/// Locks are global, so that no single plan can decide about them.
+fn locks_are_free(
+    transaction: &mut dyn Transaction,
+    plan: &Plan,
+    events: &[Event],
+) -> Result<(), WriteError> {
+    for event in events {
+        // A start that is recorded later has its locks since it was queued.
+        let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event
+        else {
+            continue;
+        };
+        let Some(found) = plan.task(task.as_str()).filter(|found| !found.spec.locks.is_empty()) else {
+            continue;
+        };
+        let keys: Vec<&str> = found.spec.locks.iter().map(|lock| lock.key.as_str()).collect();
+        // What this plan's own tasks hold is known better from the plan: earlier commands of the same request have moved it
+        // on, and the tables have not heard of that yet.
+        let elsewhere = transaction.locks(&keys)?.into_iter().filter(|held| held.plan != *plan.id());
+        let here = plan.in_progress().flat_map(|task| {
+            let held = task.spec.locks.iter().filter(|lock| keys.contains(&lock.key.as_str()));
+            held.map(|lock| HeldLock {
+                lock: lock.clone(),
+                plan: plan.id().clone(),
+                task: task.spec.id.clone(),
+            })
+        });
+        for held in elsewhere.chain(here) {
+            let wanted = found.spec.locks.iter().find(|lock| lock.key == held.lock.key);
+            let both_shared = wanted.is_some_and(|lock| lock.mode == LockMode::Shared)
+                && held.lock.mode == LockMode::Shared;
+            if !both_shared {
+                return Err(WriteError::Refused(Refusal::LockHeld {
+                    task: task.to_string(),
+                    key: held.lock.key,
+                    holder: format!("{}/{}", held.plan, held.task),
+                }));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn append(
+    transaction: &mut dyn Transaction,
+    cached: &mut Cached,
+    by: &Actor,
+    command: &str,
+    events: &[Event],
+    terms: Terms<'_>,
+    at: Timestamp,
+) -> Done {
+    let plan = &mut cached.plan;
+    let mut touched = plan.take_touched();
+    let (outcomes, whole) = (std::mem::take(&mut touched.outcomes), touched.whole);
+    let index = IndexChanges::of(plan, touched, terms, at);
+    let waits = index.waits.iter().filter(|(_, waits)| !waits.is_empty()).cloned().collect();
+    cached.news = Some(News { outcomes, whole, waits, purged: None });
+    let head = Head::of(plan);
+    let append = Append { head: &head, at, actor: by, command, events, index: &index, plan };
+    let sequence = transaction.append(&append).map_err(Trouble::OfTheStore)?;
+    let replay = transaction.bytes_since_snapshot(plan.id()).map_err(Trouble::OfTheStore)?;
+    // A snapshot costs as much as the plan is large, so it waits until replaying would cost as much. A process that only
+    // writes what it has in memory can wait longer than those that load the plan for every command.
+    let often_loaded = cached.replayed > REPLAYED_MAX || plan.state().phase.is_finished();
+    let worthwhile = plan.len() as u64 * if often_loaded { 8 } else { 48 };
+    // The start of a plan is a small event that looks at every task, so that nobody should have to replay it.
+    let begins =
+        events.iter().any(|event| matches!(event, Event::PlanActivated {} | Event::PlanApproved { .. }));
+    if replay > SNAPSHOT_BYTES_MIN.max(worthwhile) || begins && plan.len() > TASKS_BEGUN_MAX {
+        let bytes = plan.snapshot();
+        transaction.put_snapshot(plan.id(), plan.version(), &bytes).map_err(Trouble::OfTheStore)?;
+        cached.replayed = 0;
+    }
+    let (id, version) = (plan.id().clone(), plan.version());
+    Ok(Committed { sequence, changed: true, ..Committed::unchanged(id, version) })
+}
+
+fn conflict(
+    transaction: &mut dyn Transaction,
+    cache: &Cache,
+    id: &PlanId,
+    version: u64,
+    known: u64,
+) -> Result<WriteError, WriteError> {
+    let current = cache.plans.get(id).map(|cached| cached.plan.to_draft());
+    let mut found = Vec::new();
+    if let Some(current) = current.filter(|_| (1..version).contains(&known)) {
+        match load(transaction, id, known) {
+            Ok(plan) => found = differences(&plan.to_draft(), &current),
+            // What differed is not known any more; that the plan has moved on is.
+            Err(StoreError::Pruned { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let mut writers: Vec<Actor> = Vec::new();
+    for entry in transaction.versions(id, known, VERSIONS_READ_MAX)? {
+        if !writers.contains(&entry.actor) {
+            writers.push(entry.actor);
+        }
+    }
+    let differences_total = found.len();
+    found.truncate(CONFLICT_DIFFERENCES_MAX);
+    Ok(WriteError::Conflict(Box::new(Conflict {
+        plan: id.clone(),
+        known,
+        current: version,
+        differences: found,
+        differences_total,
+        writers,
+    })))
+}
+
+pub(super) fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: &PlanId, by: &Actor) -> Done {
+    if by.kind != ActorKind::Person {
+        return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
+    }
+    let head = transaction.head(plan)?.ok_or_else(|| WriteError::NotFound(plan.to_string()))?;
+    let purged = purged(transaction, cache, &head)?;
+    transaction.purge(plan).map_err(Trouble::OfTheStore)?;
+    cache.plans.remove(plan);
+    deliver(transaction, cache, by, plan, News { purged: Some(purged), ..News::default() })?;
+    Ok(Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) })
+}
+
+/// Who waits for a plan that is to be purged.
+fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &Head) -> Result<Purged, StoreError> {
+    let mut waits = transaction.waits_on(&head.id, &head.owner)?;
+    waits.retain(|wait| wait.plan != head.id);
+    let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
+    // What cannot be read any more can be purged all the same.
+    let is_known = !tasks.is_empty() && catch_up(transaction, cache, &head.id, head.version).is_ok();
+    let plan = cache.get(&head.id).filter(|_| is_known);
+    tasks.retain(|task| plan.is_some_and(|plan| plan.task(task.as_str()).is_some()));
+    Ok(Purged { waits, tasks })
+}
+
+/// Ten random characters that are easy to read aloud.
+pub(crate) fn random_name() -> Result<String, StoreError> {
+    const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let mut bytes = [0u8; 10];
+    getrandom::fill(&mut bytes).map_err(|error| StoreError::Database(format!("no randomness: {error}")))?;
+    // The first is a letter, so that nobody's shell or spreadsheet takes an id for a number.
+    let first = ALPHABET[10 + usize::from(bytes[0]) % 22] as char;
+    let rest = bytes[1..].iter().map(|byte| ALPHABET[usize::from(byte % 32)] as char);
+    Ok(std::iter::once(first).chain(rest).collect())
+}
+
+/// An id that no plan has had.
+fn fresh_id(transaction: &mut dyn Transaction) -> Result<PlanId, WriteError> {
+    for _ in 0..100 {
+        let id = PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))?;
+        if !transaction.was_used(&id)? {
+            return Ok(id);
+        }
+    }
+    Err(StoreError::Database("a hundred random ids in a row were taken".into()).into())
+}

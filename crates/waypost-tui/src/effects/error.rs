@@ -1,0 +1,85 @@
+//! Errors of the service, as the person at the terminal reads them: what failed, on what, and what to do next.
+
+use waypost_core::Problem;
+use waypost_run::RunError;
+use waypost_service::submit::NotEntered;
+use waypost_service::{Hint, ServiceError};
+use waypost_store::{StoreError, WriteError};
+
+use crate::note::ErrorMessage;
+
+/// Problems that one message names.
+const PROBLEMS_NAMED_MAX: usize = 3;
+
+impl From<ServiceError> for ErrorMessage {
+    fn from(error: ServiceError) -> Self {
+        if let ServiceError::Invalid { subject, problems } = &error {
+            return Self::of_problems(&format!("{subject} is not valid"), problems);
+        }
+        let hint = match error.hint() {
+            Hint::Text(text) => text,
+            Hint::ListPlans => "F5 in the list of plans reads them again".to_owned(),
+            Hint::ListVersions(_) => "h lists the versions".to_owned(),
+            Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
+            Hint::FixProblems => "fix the listed problems".to_owned(),
+            // No screen takes an id, a text with a name or a task of another session.
+            Hint::None
+            | Hint::LongerId
+            | Hint::OtherId
+            | Hint::NameFormat
+            | Hint::OtherFormat
+            | Hint::FixText
+            | Hint::RightText
+            | Hint::OnePlan
+            | Hint::TakeOver => String::new(),
+        };
+        Self { what: error.to_string(), hint }
+    }
+}
+
+impl From<WriteError> for ErrorMessage {
+    fn from(error: WriteError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<StoreError> for ErrorMessage {
+    fn from(error: StoreError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<RunError> for ErrorMessage {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Plan(error) => error.into(),
+            RunError::Store(ref inner) => Self { hint: inner.hint().to_owned(), what: error.to_string() },
+        }
+    }
+}
+
+impl From<NotEntered> for ErrorMessage {
+    fn from(error: NotEntered) -> Self {
+        match error {
+            NotEntered::Service(error) => error.into(),
+            NotEntered::Write(error) => error.into(),
+            NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => Self {
+                hint: "ask for approval first: `waypost request-approval`".to_owned(),
+                what: error.to_string(),
+            },
+        }
+    }
+}
+
+impl ErrorMessage {
+    /// The first few of many problems by name.
+    pub(super) fn of_problems(what: &str, problems: &[Problem]) -> Self {
+        let named: Vec<String> = problems.iter().take(PROBLEMS_NAMED_MAX).map(ToString::to_string).collect();
+        let more = match problems.len().saturating_sub(PROBLEMS_NAMED_MAX) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let hint = problems.first().map(Problem::hint).unwrap_or_default();
+        Self { what: format!("{what}: {}{more}", named.join("; ")), hint }
+    }
+}

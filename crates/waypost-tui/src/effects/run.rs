@@ -1,0 +1,186 @@
+//! Runs of this process: the same runner as `waypost run`, on a thread for each plan.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use waypost_core::{ActorKind, Phase, Plan};
+use waypost_run::{Control, Controller, Notice, Options, Relay, Remark, RunError, Runner, View, Watcher};
+use waypost_service::Service;
+use waypost_service::submit::{Start, assign_in_draft};
+
+use super::context::EffectContext;
+use super::workspace::Workspace;
+use crate::messages::Reply;
+use crate::note::ErrorMessage;
+use crate::plan::PlanKey;
+use crate::run_view::{RunReply, Started};
+use crate::text;
+
+/// How often a run looks up while nothing happens.
+const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The runs of this process.
+#[derive(Clone, Default)]
+pub(super) struct ActiveRuns(Arc<Mutex<BTreeMap<PlanKey, ActiveRun>>>);
+
+struct ActiveRun {
+    controller: Controller,
+    thread: JoinHandle<()>,
+}
+
+impl ActiveRuns {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<PlanKey, ActiveRun>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says to a run that it is to end.
+    pub(super) fn end(&self, plan: &PlanKey, control: Control) {
+        if let Some(going) = self.lock().get(plan) {
+            going.controller.say(control);
+        }
+    }
+
+    /// Stops all runs, and waits until what they did is written.
+    pub(super) fn stop_all(&self) {
+        let going = std::mem::take(&mut *self.lock());
+        for run in going.values() {
+            run.controller.say(Control::Stop);
+        }
+        for run in going.into_values() {
+            // One that broke down has said so by its panic.
+            let _broken = run.thread.join();
+        }
+    }
+
+    /// Begins to run a plan, if it may be run.
+    pub(super) fn start(&self, context: &EffectContext, plan: PlanKey) {
+        let goes_on = self.lock().contains_key(&plan);
+        let started = if goes_on { Ok(Started::Runs) } else { self.begin(context, &plan) };
+        context.reply(Reply::Run(RunReply::Started(plan, started)));
+    }
+
+    fn begin(&self, context: &EffectContext, plan: &PlanKey) -> Result<Started, ErrorMessage> {
+        let workspace = context.workspace(plan.store)?;
+        let (service, by) = (workspace.service(), &context.by);
+        let plans = workspace.plans();
+        let since = plans.latest()?;
+        check_runnable(workspace, &service, plan)?;
+        if let Some(executor) = &workspace.config.default_executor {
+            service.assign(by, &plan.id, executor, false)?;
+        }
+        match service.start(by, &plan.id)? {
+            Start::Runs => {}
+            Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
+                return Err(ErrorMessage {
+                    what: format!("plan {} needs approval before it runs", plan.id),
+                    hint: format!("ask a person to review it and to run `waypost approve {}`", plan.id),
+                });
+            }
+            Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),
+        }
+        let relay = Relay::start(&plans, &workspace.config, &workspace.around, since)?;
+        let options = Options::plans(vec![plan.id.clone()]);
+        let around = workspace.around.clone();
+        let runner = Runner::with(Arc::clone(&plans), Arc::clone(&workspace.config), around, options)?;
+        let controller = runner.controller();
+        let run = RunThread { runs: self.clone(), context: context.clone(), plan: plan.clone(), service };
+        // Held until the run is known, so that its end cannot come before its beginning.
+        let mut going = self.lock();
+        let thread = std::thread::Builder::new().name("run".to_owned()).spawn(move || run.go(runner, relay));
+        let thread = thread.map_err(|error| ErrorMessage {
+            what: format!("cannot start a thread: {error}"),
+            hint: "close other programs, then try again".to_owned(),
+        })?;
+        going.insert(plan.clone(), ActiveRun { controller, thread });
+        Ok(Started::Runs)
+    }
+}
+
+/// Refuses a plan that has nothing left to run, or that this configuration cannot run.
+fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> Result<(), ErrorMessage> {
+    let (mut draft, phase) = service.read(&plan.id, |plan| (plan.to_draft(), plan.state().phase))?;
+    let hint = match phase {
+        Phase::Draft | Phase::AwaitingApproval | Phase::Active => "",
+        Phase::Paused => "resume it first",
+        Phase::Completed => "nothing is left to run; add tasks, or retry one",
+        Phase::Failed | Phase::Cancelled => "retry what failed first (T)",
+    };
+    if !hint.is_empty() {
+        let what = format!("plan {} is {}", plan.id, phase.word());
+        return Err(ErrorMessage { what, hint: hint.to_owned() });
+    }
+    if let Some(executor) = &workspace.config.default_executor {
+        assign_in_draft(&mut draft, executor);
+    }
+    match service.problems(&draft)?.as_slice() {
+        [] => Ok(()),
+        problems => {
+            Err(ErrorMessage::of_problems("not runnable with this configuration, nothing was run", problems))
+        }
+    }
+}
+
+/// One run.
+struct RunThread {
+    runs: ActiveRuns,
+    context: EffectContext,
+    plan: PlanKey,
+    service: Service,
+}
+
+impl RunThread {
+    fn go(self, mut runner: Runner, relay: Relay) {
+        let ended = runner.run(&mut WarningForwarder(&self.context));
+        drop(runner);
+        let ended = ended.map(|mut summary| {
+            summary.unreported.extend(relay.finish());
+            summary.unreported.into_iter().for_each(|text| self.context.warn(text));
+            summary.asked_to_end.is_some()
+        });
+        self.runs.lock().remove(&self.plan);
+        let words = self.describe(ended);
+        self.context.reply(Reply::Run(RunReply::Ended(self.plan, words)));
+    }
+
+    /// What came of it.
+    fn describe(&self, ended: Result<bool, RunError>) -> Result<String, ErrorMessage> {
+        let was_asked = ended?;
+        let (phase, counts) =
+            self.service.read(&self.plan.id, |plan: &Plan| (plan.state().phase, plan.counts()))?;
+        let plan = format!("plan {}", self.plan.id);
+        let error = |what: String, hint: &str| Err(ErrorMessage { what, hint: hint.to_owned() });
+        match phase {
+            Phase::Completed => {
+                Ok(format!("{plan} is completed: {} done", text::count(counts.done as usize, "task")))
+            }
+            Phase::Failed | Phase::Cancelled => {
+                let failed = text::count(counts.failed as usize, "task");
+                error(format!("{plan} is {}: {failed} failed", phase.word()), "T retries them")
+            }
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused if was_asked => {
+                Ok(format!("the run of {plan} was stopped; it can be continued"))
+            }
+            Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => error(
+                format!("{plan} is not completed"),
+                "the remaining tasks cannot run here; the list shows what they wait for",
+            ),
+        }
+    }
+}
+
+/// What is seen of a run comes from the store, as it does for runs of others.
+struct WarningForwarder<'a>(&'a EffectContext);
+
+impl Watcher for WarningForwarder<'_> {
+    fn told(&mut self, _: &Notice) {}
+    fn asked_to_end(&mut self, _: Control) {}
+    fn remarked(&mut self, remark: &Remark) {
+        self.0.warn(remark.to_string());
+    }
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        LOOK_INTERVAL
+    }
+}

@@ -1,0 +1,90 @@
+//! Writes for the person at the terminal, each one call of the service.
+
+use waypost_core::{Draft, Phase, PlanId, PlanSpec};
+use waypost_service::{CreateOptions, EditOp, Guard, ServiceError, WriteReply};
+
+use super::context::EffectContext;
+use crate::history::HistoryReply;
+use crate::messages::{Reply, SaveError};
+use crate::note::{ErrorMessage, Note, NoteKind};
+use crate::plan::PlanKey;
+use crate::run_view::{PlanAction, RunReply};
+
+impl EffectContext {
+    pub(super) fn save(&self, plan: PlanKey, version: u64, edits: Vec<EditOp>) {
+        let saved = self.workspace(plan.store).map_err(SaveError::Refused).and_then(|workspace| {
+            match workspace.service().edit(&self.by, &plan.id, edits, Guard::at(version)) {
+                Ok(written) => Ok(self.warned(written).version),
+                Err(ServiceError::Conflict(conflict)) => Err(SaveError::Conflict(conflict)),
+                Err(error) => Err(SaveError::Refused(error.into())),
+            }
+        });
+        self.reply(Reply::Saved { plan, saved });
+    }
+
+    /// Shows what the author should know of a write that was done.
+    fn warned(&self, written: WriteReply) -> WriteReply {
+        written.notes().into_iter().for_each(|text| self.warn(text));
+        written
+    }
+
+    pub(super) fn create(&self, store: usize, title: String) {
+        let plan = self.created(store, title).map(|id| PlanKey { store, id });
+        self.reply(Reply::Created { plan });
+    }
+
+    fn created(&self, store: usize, title: String) -> Result<PlanId, ErrorMessage> {
+        let workspace = self.workspace(store)?;
+        if workspace.ensure_store()? {
+            // The watch so far is on the store that did not exist.
+            self.watch(store).map_err(|error| ErrorMessage {
+                what: format!("the new store cannot be watched: {error}"),
+                hint: "restart the program".to_owned(),
+            })?;
+        }
+        let draft = Draft { spec: PlanSpec { title, ..PlanSpec::default() }, ..Draft::default() };
+        let created = workspace.service().create(&self.by, draft, CreateOptions::default())?;
+        Ok(self.warned(created).plan)
+    }
+
+    pub(super) fn act(&self, plan: &PlanKey, action: PlanAction, success: String) {
+        match self.acted(plan, action) {
+            Ok(written) if written.changed => {
+                self.reply(Reply::Note(Note { kind: NoteKind::Good, text: success }));
+            }
+            Ok(_) => self.warn("nothing to change".to_owned()),
+            Err(error) => self.notify_error(&error),
+        }
+    }
+
+    fn acted(&self, plan: &PlanKey, action: PlanAction) -> Result<WriteReply, ErrorMessage> {
+        let (service, by, id) = (self.workspace(plan.store)?.service(), &self.by, &plan.id);
+        Ok(match action {
+            PlanAction::Reject(reason) => service.reject(by, id, &reason, Guard::NONE),
+            PlanAction::Pause => service.pause(by, id, "", Guard::NONE),
+            PlanAction::Resume => service.resume(by, id, Guard::NONE),
+            PlanAction::CancelTask(task) => service.cancel_task(by, id, &task, "", Guard::NONE),
+            PlanAction::CancelPlan => service.finish(by, id, Phase::Cancelled, "", Guard::NONE),
+            PlanAction::RetryTask(task) => service.retry_task(by, id, &task, Guard::NONE),
+            PlanAction::RetryAll => service.retry_plan(by, id, Guard::NONE),
+            PlanAction::Answer(task, answer) => service.answer(by, id, &task, &answer, Guard::NONE),
+        }?)
+    }
+
+    /// Approves the version that was shown; if the plan has changed since, nothing is approved.
+    pub(super) fn approve(&self, plan: PlanKey, version: u64) {
+        let approved = self.workspace(plan.store).and_then(|workspace| {
+            workspace.service().approve(&self.by, &plan.id, version, "", Guard::at(version))?;
+            Ok(version)
+        });
+        self.reply(Reply::Run(RunReply::Approved(plan, approved)));
+    }
+
+    pub(super) fn restore(&self, plan: PlanKey, version: u64, known: u64) {
+        let restored = self.workspace(plan.store).and_then(|workspace| {
+            let written = workspace.service().restore(&self.by, &plan.id, version, Guard::at(known))?;
+            Ok(self.warned(written).version)
+        });
+        self.reply(Reply::History(HistoryReply::Restored(plan, version, restored)));
+    }
+}

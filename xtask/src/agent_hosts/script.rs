@@ -1,0 +1,132 @@
+//! What the scripted model does next, from what it has done so far. Knows no protocol of any model's API.
+
+use serde_json::{Value, json};
+
+/// The tools that every host must offer its model.
+pub(crate) const TOOLS: [&str; 10] = [
+    "plan_create",
+    "plan_get",
+    "plan_list",
+    "plan_edit",
+    "plan_export",
+    "plan_update",
+    "plan_start",
+    "task_next",
+    "task_report",
+    "events",
+];
+/// The title of the plan that it makes.
+pub(crate) const TITLE: &str = "Tidy the kitchen";
+/// The tasks of that plan.
+pub(crate) const TASKS: [&str; 3] = ["wash", "dry", "put-away"];
+/// What it says when it is through.
+pub(crate) const FINISHED: &str = "The plan is completed.";
+/// Calls that it makes at the most: a person who does not answer must not keep it busy for ever.
+const CALLS_MAX: usize = 60;
+
+/// A call that was made, and what came back.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// The tool.
+    pub(crate) tool: String,
+    /// The answer's text.
+    pub(crate) answer: String,
+}
+
+/// What the model does.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Move {
+    /// It calls a tool.
+    Call(&'static str, Value),
+    /// It says something, and its turn ends.
+    Say(String),
+}
+
+/// The next move of a model that was offered these of our tools and has made these calls.
+pub(crate) fn next(offered: &[String], made: &[Made]) -> Move {
+    let missing: Vec<&str> =
+        TOOLS.into_iter().filter(|tool| !offered.iter().any(|name| name == tool)).collect();
+    if !missing.is_empty() {
+        return Move::Say(format!("tools are missing: {}", missing.join(", ")));
+    }
+    let Some(last) = made.last() else { return Move::Call("plan_create", plan()) };
+    if made.len() >= CALLS_MAX {
+        return Move::Say(format!("gave up after {CALLS_MAX} calls"));
+    }
+    let Some(plan) =
+        made.first().and_then(|first| named(&first.answer, "plan").or_else(|| named(&first.answer, "id")))
+    else {
+        return Move::Say(format!("plan_create returned no plan id: {}", last.answer));
+    };
+    match last.tool.as_str() {
+        "plan_create" => Move::Call("plan_start", json!({ "plan": plan, "wait": 20 })),
+        "plan_start" if last.answer.contains("awaiting_approval") => {
+            Move::Call("plan_start", json!({ "plan": plan, "wait": 20 }))
+        }
+        "plan_start" | "task_report" => Move::Call("task_next", json!({ "plan": plan })),
+        "task_next" => match named(&last.answer, "task") {
+            Some(task) => {
+                let report =
+                    json!({ "plan": plan, "task": task, "status": "done", "output": { "by": "script" } });
+                Move::Call("task_report", report)
+            }
+            None if reported(made) == TASKS.len() => Move::Say(FINISHED.to_owned()),
+            None => {
+                Move::Say(format!("no task was returned after {} tasks: {}", reported(made), last.answer))
+            }
+        },
+        other => Move::Say(format!("called {other}, which is not in the script")),
+    }
+}
+
+fn plan() -> Value {
+    let task = |(place, id): (usize, &&str)| {
+        let before: Vec<&str> = TASKS[..place].iter().rev().take(1).copied().collect();
+        json!({ "id": id, "description": format!("To {id} the dishes"), "depends_on": before })
+    };
+    json!({ "title": TITLE, "tasks": TASKS.iter().enumerate().map(task).collect::<Vec<_>>() })
+}
+
+fn reported(made: &[Made]) -> usize {
+    made.iter().filter(|one| one.tool == "task_report").count()
+}
+
+/// What an answer says under a name: a text, or an object with an id.
+fn named(answer: &str, name: &str) -> Option<String> {
+    let answer: Value = serde_json::from_str(answer).ok()?;
+    let said = &answer[name];
+    said.as_str().or_else(|| said["id"].as_str()).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(tool: &str, answer: &str) -> Made {
+        Made { tool: tool.to_owned(), answer: answer.to_owned() }
+    }
+
+    #[test]
+    fn the_script_works_through_its_plan() {
+        let tools = TOOLS.map(str::to_owned);
+        let mut calls = Vec::new();
+        for answer in [
+            ("plan_create", r#"{"id":"k3m","version":1}"#),
+            ("plan_start", r#"{"phase":"awaiting_approval"}"#),
+            ("plan_start", r#"{"phase":"active"}"#),
+            ("task_next", r#"{"task":"wash"}"#),
+            ("task_report", "{}"),
+            ("task_next", r#"{"task":{"id":"dry"}}"#),
+            ("task_report", "{}"),
+            ("task_next", r#"{"task":"put-away"}"#),
+            ("task_report", "{}"),
+            ("task_next", "{}"),
+        ] {
+            let Move::Call(tool, arguments) = next(&tools, &calls) else { panic!("{calls:?}") };
+            assert_eq!(tool, answer.0, "{arguments}");
+            calls.push(made(answer.0, answer.1));
+        }
+        assert_eq!(next(&tools, &calls), Move::Say(FINISHED.to_owned()));
+        assert_eq!(next(&tools[1..], &[]), Move::Say("tools are missing: plan_create".to_owned()));
+    }
+}

@@ -1,0 +1,191 @@
+//! Waypost workers on plans in the same PostgreSQL, each with its own workspace, as if on separate machines.
+
+use std::collections::HashMap;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use waypost_core::{
+    Actor, Command as Order, Draft, Json, Phase, PlanId, Task, TaskId, TaskSpec, Where, Work,
+};
+use waypost_store::{Durability, NewPlan, Plans, WriteRequest};
+use waypost_testkit::postgres::PostgresDatabase;
+
+use super::counting_proxy::{Counted, CountingProxy};
+use super::server::{Psql, Server};
+use super::workers::{Cost, Delays, Mark, Stdout, WorkerProcesses, pause, until};
+use crate::exec::cache_dir;
+use crate::test::binary;
+
+/// Tasks that warm the workers up.
+const WARM_TASKS: usize = 1_000;
+/// Slots of a queue for each worker: what a queue has where nothing is said.
+pub(super) const SLOTS_EACH: usize = 4;
+/// Between two polls for completed plans.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Between two writes of tasks that come in one after the other.
+const BATCH_EVERY: Duration = Duration::from_millis(10);
+/// How long the last tasks may take to start.
+const LAST_START: Duration = Duration::from_secs(30);
+
+pub(super) struct Waypost<'a> {
+    server: &'a Server,
+    database: PostgresDatabase,
+    plans: Plans,
+    /// The slots of the queue; as many for each worker as a queue has for one, unless said otherwise.
+    slots: Option<usize>,
+}
+
+impl<'a> Waypost<'a> {
+    /// In an empty database.
+    pub(super) fn new(server: &'a Server) -> Result<Self> {
+        let database = server.database();
+        let plans = Plans::new(waypost_store::open(database.url(), Durability::Full)?);
+        Ok(Self { server, database, plans, slots: None })
+    }
+
+    /// All workers together have only so many slots.
+    pub(super) fn with_slots(self, slots: usize) -> Self {
+        Self { slots: Some(slots), ..self }
+    }
+
+    fn workers(&self, url: &str, workers: usize, stdout: Stdout) -> Result<WorkerProcesses> {
+        let slots = self.slots.unwrap_or(workers * SLOTS_EACH);
+        let commands: Vec<Command> =
+            (0..workers).map(|number| worker(number, url, stdout, slots)).collect::<Result<_>>()?;
+        let workers = WorkerProcesses::start(commands.into_iter(), stdout)?;
+        workers.settle()?;
+        // They know each other, and their connections are open.
+        self.complete(&[self.create(WARM_TASKS, "noop")?])?;
+        workers.settle()?;
+        Ok(workers)
+    }
+
+    /// A plan of tasks that depend on nothing; machines may not run it yet.
+    fn create(&self, tasks: usize, executor: &str) -> Result<PlanId> {
+        let mut draft = Draft::new(format!("{tasks} tasks"));
+        let task = |number: usize| Ok(Task::new(spec(number, executor)?));
+        draft.tasks = (0..tasks).map(task).collect::<Result<_>>()?;
+        let new = NewPlan { id: None, by: author(), draft, approval_required: None };
+        Ok(self.plans.create(new)?.plan)
+    }
+
+    fn write(&self, plan: &PlanId, order: Order) -> Result<()> {
+        let (plan, commands) = (plan.clone(), vec![order]);
+        self.plans.write(WriteRequest {
+            plan,
+            by: author(),
+            commands,
+            known_version: None,
+            lease_seconds: None,
+        })?;
+        Ok(())
+    }
+
+    /// Makes plans active and waits until they are completed.
+    fn complete(&self, ids: &[PlanId]) -> Result<()> {
+        for id in ids {
+            self.write(id, Order::Activate)?;
+        }
+        let mut open = ids.to_vec();
+        until(POLL_INTERVAL, || {
+            let mut over = true;
+            self.plans.store().read(&mut |read| {
+                while let Some(id) = open.last() {
+                    over = read.head(id)?.is_some_and(|head| head.phase == Phase::Completed);
+                    if !over {
+                        break;
+                    }
+                    open.pop();
+                }
+                Ok(())
+            })?;
+            Ok(over.then_some(()))
+        })
+    }
+
+    /// What plans of so many tasks each cost with so many workers.
+    pub(super) fn run(&self, workers: usize, tasks: &[usize], executor: &str) -> Result<Cost> {
+        let workers = self.workers(self.database.url(), workers, Stdout::Discarded)?;
+        let ids: Vec<PlanId> =
+            tasks.iter().map(|&tasks| self.create(tasks, executor)).collect::<Result<_>>()?;
+        workers.settle()?;
+        let mut psql = Psql::new(self.database.url())?;
+        let begin = Mark::now(self.server, &workers, &mut psql)?;
+        self.complete(&ids)?;
+        Ok(begin.cost(tasks.iter().sum::<usize>() as f64, &Mark::now(self.server, &workers, &mut psql)?))
+    }
+
+    /// What goes over the wire between workers and server for a plan of so many tasks.
+    pub(super) fn counted(&self, workers: usize, tasks: usize, executor: &str) -> Result<Counted> {
+        let proxy = CountingProxy::to(self.server.port())?;
+        let workers = self.workers(&proxy.url(self.database.url()), workers, Stdout::Discarded)?;
+        let plan = self.create(tasks, executor)?;
+        workers.settle()?;
+        let begin = proxy.count();
+        self.complete(&[plan])?;
+        Ok(proxy.count().since(begin, tasks as f64))
+    }
+
+    /// How long tasks wait for their start when so many come in a second, by the line that the worker prints of it. Without
+    /// work, a task has ended by then, durably.
+    pub(super) fn delays(&self, workers: usize, rate: f64, seconds: f64) -> Result<Delays> {
+        let workers = self.workers(self.database.url(), workers, Stdout::Captured)?;
+        while workers.next_line(Duration::ZERO).is_some() {}
+        // A task that is for people keeps the plan open.
+        let plan = self.create(1, "human")?;
+        self.write(&plan, Order::Activate)?;
+        let mut sent: HashMap<String, Instant> = HashMap::new();
+        let begin = Instant::now();
+        let batch_every = BATCH_EVERY.max(Duration::from_secs_f64(1.0 / rate));
+        while begin.elapsed().as_secs_f64() < seconds {
+            let due = (begin.elapsed().as_secs_f64() * rate) as usize + 1;
+            let numbers = sent.len() + 1..=due;
+            let now = Instant::now();
+            sent.extend(numbers.clone().map(|number| (format!("t{number}"), now)));
+            let tasks: Vec<TaskSpec> = numbers.map(|number| spec(number, "noop")).collect::<Result<_>>()?;
+            if !tasks.is_empty() {
+                self.write(&plan, Order::AddTasks { tasks, place: Where::Last })?;
+            }
+            pause(batch_every.saturating_sub(now.elapsed()));
+        }
+        let mut delays = Vec::new();
+        while delays.len() < sent.len() {
+            let output = workers.next_line(LAST_START).context("a task was not started")?;
+            let line: serde_json::Value = serde_json::from_str(&output.line)?;
+            if line["event"] == "task_ended"
+                && let Some(at) = line["task"].as_str().and_then(|task| sent.get(task))
+            {
+                delays.push(output.at.saturating_duration_since(*at).as_secs_f64());
+            }
+        }
+        Delays::new(delays)
+    }
+}
+
+fn author() -> Actor {
+    Actor::person("bench")
+}
+
+fn spec(number: usize, executor: &str) -> Result<TaskSpec> {
+    let id = TaskId::new(format!("t{number}"))?;
+    let work = Work { executor: executor.to_owned(), inputs: Json::empty_object(), shape: None };
+    Ok(TaskSpec { work: Some(Box::new(work)), ..TaskSpec::new(id, "") })
+}
+
+/// A worker in a workspace of its own.
+fn worker(number: usize, url: &str, stdout: Stdout, slots: usize) -> Result<Command> {
+    let workspace = cache_dir().join("bench-postgres").join(format!("worker{number}"));
+    std::fs::create_dir_all(workspace.join(".waypost"))?;
+    let config = format!(
+        "[executors.true]\nkind = \"process\"\ncommand = [\"/bin/true\"]\n\n[queues.default]\nconcurrency = {slots}\n"
+    );
+    std::fs::write(workspace.join(".waypost/config.toml"), config)?;
+    let mut command = Command::new(binary("release"));
+    let log = std::fs::File::create(workspace.join("worker.log"))?;
+    command.current_dir(&workspace).env_clear().args(["--store", url, "worker"]).stderr(log);
+    if stdout == Stdout::Captured {
+        command.arg("--json");
+    }
+    Ok(command)
+}

@@ -1,0 +1,228 @@
+//! Which crate may depend on which, and that the modules inside each crate form no cycles. The picture is in `ARCHITECTURE.md`;
+//! these are the tests that enforce it. `cargo xtask cycles [CRATE]` lists the cycles between modules.
+
+mod module_graph;
+
+use anyhow::{Result, ensure};
+
+use self::module_graph::{Cycle, ModuleGraph};
+use crate::rust_source::crates;
+
+/// `cargo xtask cycles [CRATE…]`: prints the knots, and cycles with the imports whose removal opens them.
+pub(crate) fn run(wanted: &[&str]) -> Result<()> {
+    let crates = crates()?;
+    let unknown = wanted.iter().find(|name| !crates.iter().any(|one| one.name == **name));
+    ensure!(unknown.is_none(), "no crate is named {}", unknown.unwrap_or(&""));
+    for one in crates.iter().filter(|one| wanted.is_empty() || wanted.contains(&one.name.as_str())) {
+        let graph = ModuleGraph::new(one);
+        let largest = graph.knots().first().map_or(1, Vec::len);
+        println!("{}: {} modules, largest knot {largest}", one.name, one.files.len());
+        print!("{}", describe(&graph));
+    }
+    Ok(())
+}
+
+/// The knots with their modules, and the cycles with the imports that close them.
+fn describe(graph: &ModuleGraph) -> String {
+    let knots =
+        graph.knots().into_iter().map(|knot| format!("  knot of {}: {}\n", knot.len(), knot.join(", ")));
+    let cycles = graph.cycles().into_iter().map(|Cycle { modules, imports }| {
+        let mut text = format!("  cycle: {} → {}\n", modules.join(" → "), modules[0]);
+        for (at, import) in imports.iter().enumerate() {
+            let advice = if at + 1 == imports.len() { "   ← most cycles pass here" } else { "" };
+            text.push_str(&format!("    {}:{}  {}{advice}\n", import.file, import.line, import.path));
+        }
+        text
+    });
+    knots.chain(cycles).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::exec::{cargo, output};
+
+    /// Crates whose modules still form cycles, with the size of the largest knot. Every other crate must have none. The numbers
+    /// only go down, and the list is to become empty.
+    const KNOTS: &[(&str, usize)] = &[("waypost-run", 4), ("waypost-store", 18)];
+
+    /// What each crate may depend on. A crate that is not here, or an arrow that is not here, fails the test.
+    const ALLOWED: &[(&str, &[&str])] = &[
+        ("waypost-text", &[]),
+        ("waypost-core", &[]),
+        ("waypost-formats", &["waypost-core"]),
+        ("waypost-store", &["waypost-core"]),
+        ("waypost-config", &["waypost-core"]),
+        ("waypost-net", &["waypost-config"]),
+        ("waypost-service", &["waypost-config", "waypost-core", "waypost-formats", "waypost-store"]),
+        ("waypost-exec", &["waypost-config", "waypost-core", "waypost-net", "waypost-store"]),
+        ("waypost-llm", &["waypost-config", "waypost-core", "waypost-net"]),
+        (
+            "waypost-run",
+            &[
+                "waypost-config",
+                "waypost-core",
+                "waypost-exec",
+                "waypost-net",
+                "waypost-service",
+                "waypost-store",
+            ],
+        ),
+        ("waypost-planner", &["waypost-core", "waypost-llm", "waypost-service", "waypost-store"]),
+        (
+            "waypost-mcp",
+            &[
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-exec",
+                "waypost-llm",
+                "waypost-planner",
+                "waypost-run",
+                "waypost-service",
+                "waypost-store",
+            ],
+        ),
+        (
+            "waypost-http",
+            &["waypost-config", "waypost-core", "waypost-formats", "waypost-service", "waypost-store"],
+        ),
+        (
+            "waypost-tui",
+            &[
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-exec",
+                "waypost-run",
+                "waypost-service",
+                "waypost-store",
+            ],
+        ),
+        (
+            "waypost",
+            &[
+                "waypost-config",
+                "waypost-core",
+                "waypost-formats",
+                "waypost-exec",
+                "waypost-http",
+                "waypost-llm",
+                "waypost-mcp",
+                "waypost-planner",
+                "waypost-run",
+                "waypost-service",
+                "waypost-store",
+                "waypost-tui",
+            ],
+        ),
+        ("waypost-testkit", &["waypost-core"]),
+        ("xtask", &["waypost-core", "waypost-formats", "waypost-store", "waypost-testkit", "waypost-tui"]),
+    ];
+
+    #[test]
+    fn crates_depend_on_each_other_only_as_the_architecture_says() {
+        let text =
+            output(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"])).unwrap();
+        let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let packages = metadata["packages"].as_array().unwrap();
+        let ours: BTreeSet<&str> = packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
+        assert!(ours.contains("waypost-core"), "the workspace was read: {ours:?}");
+        let mut wrong = Vec::new();
+        for package in packages {
+            let name = package["name"].as_str().unwrap();
+            let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
+                wrong.push(format!("{name} is not in the architecture"));
+                continue;
+            };
+            for dependency in package["dependencies"].as_array().unwrap() {
+                let on = dependency["name"].as_str().unwrap();
+                let for_tests = dependency["kind"].as_str() == Some("dev");
+                if ours.contains(on)
+                    && !allowed.contains(&on)
+                    && !(for_tests && on == "waypost-testkit")
+                    && on != "waypost-text"
+                {
+                    wrong.push(format!("{name} → {on}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "arrows that the architecture does not have: {wrong:?}");
+    }
+
+    #[test]
+    fn the_core_knows_no_clock_files_threads_or_network() {
+        // The lints forbid the calls; this forbids the crates that would bring them.
+        let text =
+            output(cargo().args(["metadata", "--format-version", "1", "--no-deps", "--offline"])).unwrap();
+        let metadata: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let core =
+            metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == "waypost-core");
+        let normal =
+            core.unwrap()["dependencies"].as_array().unwrap().iter().filter(|on| on["kind"].is_null());
+        let names: BTreeSet<&str> = normal.map(|on| on["name"].as_str().unwrap()).collect();
+        let known = [
+            "bitcode",
+            "hashbrown",
+            "jiff",
+            "rustc-hash",
+            "serde",
+            "serde_json",
+            "smallvec",
+            "thiserror",
+            "waypost-text",
+        ];
+        assert_eq!(
+            names,
+            BTreeSet::from(known),
+            "a new dependency of the core wants a decision in docs/decisions"
+        );
+    }
+
+    /// What is wrong when the largest knots have these sizes (1: no cycle) and those are allowed.
+    fn ratchet(found: &BTreeMap<&str, usize>, allowed: &[(&str, usize)]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (&name, &size) in found {
+            let limit = allowed.iter().find(|(known, _)| *known == name).map_or(1, |(_, limit)| *limit);
+            if size > limit {
+                wrong.push(format!("{name}: the largest knot has {size} modules, allowed are {limit}"));
+            } else if size < limit {
+                wrong.push(format!("{name}: the largest knot has only {size} modules: lower the number"));
+            }
+        }
+        let gone = allowed.iter().filter(|(name, _)| !found.contains_key(name));
+        wrong.extend(gone.map(|(name, _)| format!("{name}: no such crate: take it off the list")));
+        wrong
+    }
+
+    #[test]
+    fn the_modules_of_a_crate_import_each_other_without_cycles() {
+        let crates = crates().unwrap();
+        assert!(crates.iter().any(|one| one.name == "waypost-core"), "the sources were read");
+        let graphs: BTreeMap<&str, ModuleGraph> =
+            crates.iter().map(|one| (one.name.as_str(), ModuleGraph::new(one))).collect();
+        let largest = |graph: &ModuleGraph| graph.knots().first().map_or(1, Vec::len);
+        let found = graphs.iter().map(|(name, graph)| (*name, largest(graph))).collect();
+        let wrong = ratchet(&found, KNOTS);
+        let details =
+            graphs.iter().filter(|(name, _)| wrong.iter().any(|line| line.starts_with(&format!("{name}:"))));
+        let details: String = details.map(|(name, graph)| format!("{name}\n{}", describe(graph))).collect();
+        assert!(wrong.is_empty(), "{}\n\n{details}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_knot_may_neither_grow_nor_shrink_unnoticed() {
+        let check = |size: usize, allowed: &[(&str, usize)], expected: &[&str]| {
+            assert_eq!(ratchet(&BTreeMap::from([("a", size)]), allowed), expected);
+        };
+        check(1, &[], &[]);
+        check(4, &[("a", 4)], &[]);
+        check(2, &[], &["a: the largest knot has 2 modules, allowed are 1"]);
+        check(5, &[("a", 4)], &["a: the largest knot has 5 modules, allowed are 4"]);
+        check(3, &[("a", 4)], &["a: the largest knot has only 3 modules: lower the number"]);
+        check(1, &[("a", 4)], &["a: the largest knot has only 1 modules: lower the number"]);
+        check(1, &[("b", 2)], &["b: no such crate: take it off the list"]);
+    }
+}
