@@ -447,7 +447,7 @@ impl Plans {
 
     /// Heads of plans, one page of them.
     pub fn heads(&self, query: &Query) -> Result<Page<Head>, StoreError> {
-        let mut page = Page { items: Vec::new(), total: 0, next: None };
+        let mut page = Page::default();
         self.store.read(&mut |read| {
             page = read.heads(query)?;
             Ok(())

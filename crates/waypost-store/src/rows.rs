@@ -108,6 +108,9 @@ impl Head {
     }
 }
 
+/// The command that the log shows for the versions of a purged plan.
+pub(crate) const PURGED: &str = "purged";
+
 /// One version of a plan: who did what, when, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -140,7 +143,7 @@ impl Entry {
 
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
-        Self { command: "purged".to_owned(), events: Vec::new(), ..self }
+        Self { command: PURGED.to_owned(), events: Vec::new(), ..self }
     }
 }
 
@@ -400,6 +403,15 @@ pub struct Page<T> {
     /// What to ask for to see more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Damaged files, a line each: their plans are missing from the list, or cannot be opened. Only on the first page.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), total: 0, next: None, warnings: Vec::new() }
+    }
 }
 
 /// Which plans were written after a number of the log.

@@ -503,4 +503,9 @@ pub trait Store: Send + Sync {
 
     /// Looks for damage below the level of plans; one line for each.
     fn check(&self) -> Result<Vec<String>, StoreError>;
+
+    /// Repairs plans whose files or rows are damaged from what is intact, and says of each what became of it.
+    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+        Ok(Vec::new())
+    }
 }

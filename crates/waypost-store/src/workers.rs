@@ -147,7 +147,7 @@ impl Plans {
         after: Option<&str>,
         limit: usize,
     ) -> Result<(Page<Worker>, Timestamp), StoreError> {
-        let mut found = (Page { items: Vec::new(), total: 0, next: None }, Timestamp::from_micros(0));
+        let mut found = (Page::default(), Timestamp::from_micros(0));
         self.store().read(&mut |read| {
             found = (read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now());
             Ok(())

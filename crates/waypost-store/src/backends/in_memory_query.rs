@@ -83,7 +83,8 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a Head>, query: &Query) -> 
     let shown = &rest[..rest.len().min(query.limit)];
     let more = shown.len() < rest.len();
     let next = shown.last().filter(|_| more).map(|(value, head)| cursor(value, head.id.as_str()));
-    Page { items: shown.iter().map(|&(_, head)| head.clone()).collect(), total, next }
+    let items = shown.iter().map(|&(_, head)| head.clone()).collect();
+    Page { items, total, next, ..Page::default() }
 }
 
 /// Ids that begin with `prefix`. They come in their order.
@@ -179,5 +180,5 @@ pub(crate) fn page_of_workers(mut items: Vec<Worker>, total: u64, limit: usize) 
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|last| last.name.clone());
-    Page { items, total, next }
+    Page { items, total, next, ..Page::default() }
 }

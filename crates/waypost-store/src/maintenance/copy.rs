@@ -383,7 +383,7 @@ impl Copying<'_> {
             Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_READ_MAX, ..Query::default() };
         let mut plans = 0;
         loop {
-            let mut page = Page { items: Vec::new(), total: 0, next: None };
+            let mut page = Page::default();
             self.to.read(&mut |read| {
                 page = read.heads(&query)?;
                 Ok(())

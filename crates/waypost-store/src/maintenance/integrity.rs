@@ -27,9 +27,13 @@ pub struct Finding {
 impl Plans {
     /// Checks everything; with `repair`, what can be rebuilt from the events is.
     pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
-        let below = self.store().check()?;
-        let mut findings: Vec<Finding> =
-            below.into_iter().map(|what| Finding { plan: None, what, repaired: false }).collect();
+        let mut findings = Vec::new();
+        if repair {
+            let repaired = self.store().repair()?.into_iter();
+            findings.extend(repaired.map(|(id, what)| Finding { plan: Some(id), what, repaired: true }));
+        }
+        let below = self.store().check()?.into_iter();
+        findings.extend(below.map(|what| Finding { plan: None, what, repaired: false }));
         findings.extend(self.check_subscriptions(repair)?);
         for id in self.all_ids()? {
             let (mut wrong, mut right) = (Vec::new(), None);

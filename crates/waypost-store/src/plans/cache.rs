@@ -85,23 +85,25 @@ pub(crate) fn catch_up(
 ) -> Result<(), StoreError> {
     cache.uses += 1;
     let uses = cache.uses;
-    match cache.plans.get_mut(id) {
-        Some(cached) if cached.plan.version() <= version => {
-            cached.used = uses;
-            let Cached { plan, kept, .. } = cached;
-            let caught_up = replay_each(read, plan, version, |entry| keep(kept, || entry));
-            cached.plan.take_touched();
-            if caught_up.is_err() {
+    if let Some(cached) = cache.plans.get_mut(id).filter(|cached| cached.plan.version() <= version) {
+        cached.used = uses;
+        let Cached { plan, kept, .. } = cached;
+        let caught_up = replay_each(read, plan, version, |entry| keep(kept, || entry));
+        cached.plan.take_touched();
+        match caught_up {
+            Ok(()) => return Ok(()),
+            Err(error) => {
                 cache.plans.remove(id);
+                // Events that were pruned meanwhile are not needed: the state that they led to was kept.
+                if !matches!(error, StoreError::Pruned { .. }) {
+                    return Err(error);
+                }
             }
-            caught_up
-        }
-        Some(_) | None => {
-            let (plan, replayed) = load_counting(read, id, version)?;
-            cache.put(plan, replayed);
-            Ok(())
         }
     }
+    let (plan, replayed) = load_counting(read, id, version)?;
+    cache.put(plan, replayed);
+    Ok(())
 }
 
 /// Reads a plan as it was at `version`: from the latest snapshot that can be read, then version by version.
@@ -157,6 +159,10 @@ fn replay_each(
         for entry in entries {
             if entry.version != plan.version() + 1 {
                 break;
+            }
+            if entry.is_forgotten() {
+                let Entry { plan, version, at, .. } = entry;
+                return Err(StoreError::Pruned { plan, up_to: version, at });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

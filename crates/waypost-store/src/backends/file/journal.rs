@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
-use super::Layout;
 use super::fs::{self, corrupt, failed};
+use super::layout::Layout;
 use crate::rows::Entry;
 use crate::store::StoreError;
 

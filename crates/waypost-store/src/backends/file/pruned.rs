@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use waypost_core::{Draft, Plan, PlanId};
 
-use super::Layout;
 use super::fs::{self, corrupt};
 use super::history_file;
+use super::layout::Layout;
 use crate::rows::Pruned;
 use crate::store::StoreError;
 
@@ -19,8 +19,8 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(pruned: &Pruned, plan: &Plan) -> Self {
-        Self { pruned: pruned.clone(), plan: plan.to_draft() }
+    pub(super) fn new(pruned: &Pruned, plan: Draft) -> Self {
+        Self { pruned: pruned.clone(), plan }
     }
 
     /// What is kept of a plan, if anything was forgotten.

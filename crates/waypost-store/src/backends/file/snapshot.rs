@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader, Read};
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, Timestamp};
 
-use super::Layout;
 use super::fs::open_to_read;
+use super::layout::Layout;
 use crate::rows::Entry;
 use crate::store::StoreError;
 

@@ -9,10 +9,10 @@ use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
 use super::fs::{self, corrupt};
 use super::history_file::{self, Tail};
 use super::journal::{self, Intent, Lines, Target};
+use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Cache, Facts, Known, Readable};
 use super::pruned::Kept;
 use super::snapshot::{self, Label};
-use super::{Layout, StoreFile};
 use crate::log::subscriptions::Subscription;
 use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait};
 use crate::store::{Adopted, Append, Pruning, Read, StoreError, Transaction};
@@ -116,28 +116,39 @@ impl<'a> Session<'a> {
 
     /// The ids of all plans that have a history, purged ones included.
     fn all_ids(&self) -> Result<BTreeSet<PlanId>, StoreError> {
-        let names = fs::names(&self.layout.histories(), ".jsonl")?;
-        // Files of other names are none of ours; the check names them.
-        let there = names.into_iter().filter_map(|name| PlanId::new(name).ok());
-        Ok(there.chain(self.staged.keys().cloned()).collect())
+        let mut ids = self.layout.plan_ids()?;
+        ids.extend(self.staged.keys().cloned());
+        Ok(ids)
     }
 
-    /// The facts of all plans. One whose history cannot be read is left out here and named by the check, so that a single
-    /// damaged file does not hide all others.
+    /// The facts of all plans. One that cannot be read is left out, so that a single damaged file does not hide all others.
     fn all(&self) -> Result<Vec<Arc<Facts>>, StoreError> {
         let mut all = Vec::new();
         for id in self.all_ids()? {
-            match self.staged.get(&id).map(|staged| &staged.end) {
-                Some(End::Written(facts, _)) => all.push(Arc::clone(facts)),
-                Some(End::Purged) => {}
-                None => match self.known(&id) {
-                    Ok(known) => all.extend(known.and_then(|known| known.facts.clone())),
-                    Err(StoreError::Corrupt { .. }) => {}
-                    Err(error) => return Err(error),
-                },
-            }
+            all.extend(self.listed(&id, &mut Vec::new())?);
         }
         Ok(all)
+    }
+
+    /// The facts of a plan as a list shows it. What is wrong with its files is added to `warnings`.
+    fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>, StoreError> {
+        match self.staged.get(id).map(|staged| &staged.end) {
+            Some(End::Written(facts, _)) => return Ok(Some(Arc::clone(facts))),
+            Some(End::Purged) => return Ok(None),
+            None => {}
+        }
+        match self.known(id) {
+            Ok(Some(known)) => {
+                warnings.extend(known.warning(id, &self.layout.plan(id)));
+                Ok(known.facts.clone())
+            }
+            Ok(None) => Ok(None),
+            Err(error @ StoreError::Corrupt { .. }) => {
+                warnings.push(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
@@ -391,11 +402,32 @@ impl Read for Session<'_> {
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
-        Ok(in_memory_query::page(self.all()?.iter().map(|facts| &facts.head), query))
+        let mut ids = self.all_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
+        let (mut all, mut warnings) = (Vec::new(), Vec::new());
+        for id in ids {
+            all.extend(self.listed(&id, &mut warnings)?);
+        }
+        let page = in_memory_query::page(all.iter().map(|facts| &facts.head), query);
+        // The first page names the damage; the others would only repeat it.
+        Ok(if query.after.is_none() { Page { warnings, ..page } } else { page })
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
-        Ok(in_memory_query::ids(self.all()?.iter().map(|facts| &facts.head.id), prefix, limit))
+        let mut ids = self.all_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
+        let mut found = Vec::new();
+        for id in ids.into_iter().filter(|id| id.as_str().starts_with(prefix)) {
+            let mut damage = Vec::new();
+            // A damaged plan is found by its name, so that whoever asks for it is told of the damage.
+            if self.listed(&id, &mut damage)?.is_some() || !damage.is_empty() {
+                found.push(id);
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -663,7 +695,7 @@ impl Transaction for Session<'_> {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         self.snapshots.remove(plan);
-        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan));
+        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan.to_draft()));
         Ok(())
     }
 

@@ -279,5 +279,5 @@ pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<H
         };
         format!("{}|{value}", last.id)
     });
-    Ok(Page { items, total, next })
+    Ok(Page { items, total, next, ..Page::default() })
 }

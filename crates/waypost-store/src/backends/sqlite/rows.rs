@@ -214,7 +214,7 @@ pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>
         };
         format!("{}|{value}", last.id)
     });
-    Ok(Page { items, total: total as u64, next })
+    Ok(Page { items, total: total as u64, next, ..Page::default() })
 }
 
 /// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
