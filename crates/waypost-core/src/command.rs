@@ -2,7 +2,7 @@
 
 use crate::{
     Ask, Complexity, Dependency, Digest, Draft, Elsewhere, Evidence, Foreign, Json, Lock, Phase, Received,
-    Refinement, Retry, TaskId, TaskSpec, When, Work,
+    Refinement, Retry, TaskId, TaskSpec, Timestamp, When, Work,
 };
 
 /// A place among siblings.
@@ -184,6 +184,22 @@ pub enum Command {
         /// Who.
         worker: String,
     },
+    /// A worker reserves a task, which it begins as soon as it can: with an attempt, a lease and locks, like a start.
+    QueueTask {
+        /// Which.
+        task: TaskId,
+        /// Who.
+        worker: String,
+    },
+    /// The work of a queued attempt has begun. Written up to a moment after the fact, so that it says when.
+    RecordStart {
+        /// Which.
+        task: TaskId,
+        /// The attempt that was queued.
+        attempt: u32,
+        /// When its work began.
+        started_at: Timestamp,
+    },
     /// Somebody who works on a task says how far it is.
     ReportProgress {
         /// Which.
@@ -346,6 +362,8 @@ impl Command {
             Self::Pause { .. } => "pause",
             Self::Resume => "resume",
             Self::StartTask { .. } => "start_task",
+            Self::QueueTask { .. } => "queue_task",
+            Self::RecordStart { .. } => "record_start",
             Self::ReportProgress { .. } => "report_progress",
             Self::FinishTask { .. } => "finish_task",
             Self::LoseTask { .. } => "lose_task",

@@ -144,6 +144,15 @@ pub enum Event {
     PlanArchived {},
     /// It was taken out again.
     PlanUnarchived {},
+    /// A worker reserved a task. It begins it later: until a start is recorded, nobody knows whether it has.
+    TaskQueued {
+        /// Which.
+        task: TaskId,
+        /// The number of the attempt.
+        attempt: u32,
+        /// Who.
+        worker: String,
+    },
     /// Somebody began to work on a task.
     TaskStarted {
         /// Which.
@@ -152,6 +161,9 @@ pub enum Event {
         attempt: u32,
         /// Who.
         worker: String,
+        /// When, where that was before the version was written; absent: with the version.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        started_at: Option<Timestamp>,
     },
     /// Somebody said how far a task is.
     TaskProgressed {

@@ -5,7 +5,7 @@ use crate::{Event, TaskId};
 
 impl Event {
     /// The words for all events that are stored, in the order of [`Event`].
-    pub const KINDS: [&'static str; 35] = [
+    pub const KINDS: [&'static str; 36] = [
         "plan_created",
         "plan_revised",
         "tasks_added",
@@ -24,6 +24,7 @@ impl Event {
         "plan_finished",
         "plan_archived",
         "plan_unarchived",
+        "task_queued",
         "task_started",
         "task_progressed",
         "task_done",
@@ -64,23 +65,24 @@ impl Event {
             Self::PlanFinished { .. } => 15,
             Self::PlanArchived {} => 16,
             Self::PlanUnarchived {} => 17,
-            Self::TaskStarted { .. } => 18,
-            Self::TaskProgressed { .. } => 19,
-            Self::TaskDone { .. } => 20,
-            Self::TaskReported { .. } => 21,
-            Self::TaskFailed { .. } => 22,
-            Self::TaskReleased { .. } => 23,
-            Self::QuestionAsked { .. } => 24,
-            Self::QuestionAnswered { .. } => 25,
-            Self::TaskSkipped { .. } => 26,
-            Self::TasksCancelled { .. } => 27,
-            Self::TasksRetried { .. } => 28,
-            Self::TaskRefined { .. } => 29,
-            Self::DigestAttached { .. } => 30,
-            Self::TokensCharged { .. } => 31,
-            Self::TaskRolledBack { .. } => 32,
-            Self::OutputReceived { .. } => 33,
-            Self::OutputWithdrawn { .. } => 34,
+            Self::TaskQueued { .. } => 18,
+            Self::TaskStarted { .. } => 19,
+            Self::TaskProgressed { .. } => 20,
+            Self::TaskDone { .. } => 21,
+            Self::TaskReported { .. } => 22,
+            Self::TaskFailed { .. } => 23,
+            Self::TaskReleased { .. } => 24,
+            Self::QuestionAsked { .. } => 25,
+            Self::QuestionAnswered { .. } => 26,
+            Self::TaskSkipped { .. } => 27,
+            Self::TasksCancelled { .. } => 28,
+            Self::TasksRetried { .. } => 29,
+            Self::TaskRefined { .. } => 30,
+            Self::DigestAttached { .. } => 31,
+            Self::TokensCharged { .. } => 32,
+            Self::TaskRolledBack { .. } => 33,
+            Self::OutputReceived { .. } => 34,
+            Self::OutputWithdrawn { .. } => 35,
         };
         Self::KINDS[place]
     }
@@ -109,6 +111,7 @@ impl Event {
             | Self::TasksRetried { tasks } => only(tasks),
             Self::TasksReordered { order, .. } => only(order),
             Self::TaskMoved { task, .. }
+            | Self::TaskQueued { task, .. }
             | Self::TaskStarted { task, .. }
             | Self::TaskProgressed { task, .. }
             | Self::TaskDone { task, .. }
@@ -145,6 +148,7 @@ impl Event {
             self,
             Self::PlanRevised { .. }
                 | Self::TasksReordered { .. }
+                | Self::TaskQueued { .. }
                 | Self::TaskStarted { .. }
                 | Self::TaskProgressed { .. }
                 | Self::TaskRefined { .. }

@@ -28,7 +28,7 @@ pub enum Status {
     /// Not started.
     #[default]
     Pending,
-    /// Somebody works on it.
+    /// Somebody works on it, or has reserved it ([`TaskState::is_queued`]).
     Running,
     /// Fully accomplished.
     Done,
@@ -205,6 +205,12 @@ impl From<WrittenState> for TaskState {
 }
 
 impl TaskState {
+    /// Whether a worker has reserved it and no start is recorded: it may begin at any moment, or may just have begun.
+    pub fn is_queued(&self) -> bool {
+        // A task that came as running from a file was not started by anybody here: it has no attempt.
+        self.status == Status::Running && self.started_at.is_none() && self.attempt > 0
+    }
+
     /// Whether those who depend on it may go on: it is done, or its author passed over it.
     pub fn satisfies(&self) -> bool {
         match self.status {

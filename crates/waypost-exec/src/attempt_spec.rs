@@ -1,6 +1,7 @@
 //! All that an attempt needs, taken from the plan and the configuration before anything is started.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -44,10 +45,8 @@ pub struct Job {
     /// The queue whose slot it takes.
     pub queue: String,
     pub parts: Vec<Part>,
-    /// When the task was started, in seconds since 1970.
-    pub started_seconds: i64,
-    /// The same to the millionth.
-    pub started_at: Timestamp,
+    /// The store's time when the job was made, and a clock from then on.
+    made_at: (Timestamp, Instant),
     /// The trace that it belongs to, if anybody wants to hear of it.
     pub trace: Option<Trace>,
     /// Seconds that the attempt may take.
@@ -60,8 +59,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// The job of an attempt; an error says why there can be none.
-    pub fn of(config: &Config, plan: &Plan, key: &AttemptKey) -> Result<Self, String> {
+    /// The job of an attempt, made at `now` by the store's clock; an error says why there can be none.
+    pub fn of(config: &Config, plan: &Plan, key: &AttemptKey, now: Timestamp) -> Result<Self, String> {
         let gone = || format!("task {} is no longer in the plan", key.task);
         let task = plan.task(key.task.as_str()).ok_or_else(gone)?;
         let mut parts = Vec::new();
@@ -103,8 +102,6 @@ impl Job {
             }
         }
         let (output_bytes_max, log_bytes_max) = (config.output_bytes_max, config.log_bytes_max);
-        let started_at = task.state.started_at.unwrap_or(Timestamp::from_micros(0));
-        let started_seconds = started_at.as_micros() / 1_000_000;
         let timeout_seconds = task.spec.timeout_seconds.or(timeout_seconds).or(config.timeout_seconds);
         let timeout_seconds = timeout_seconds.filter(|&seconds| seconds > 0);
         let named = task.spec.work.as_ref().filter(|_| reported.is_none()).or(task.spec.check.as_ref());
@@ -116,14 +113,20 @@ impl Job {
             queue,
             parts,
             check,
-            started_seconds,
-            started_at,
+            made_at: (now, Instant::now()),
             trace: Trace::of(plan),
             timeout_seconds,
             priority: task.spec.priority,
             output_bytes_max,
             log_bytes_max,
         })
+    }
+
+    /// The store's time now.
+    pub fn now(&self) -> Timestamp {
+        let (then, since) = self.made_at;
+        let passed = i64::try_from(since.elapsed().as_micros()).unwrap_or(i64::MAX);
+        Timestamp::from_micros(then.as_micros().saturating_add(passed))
     }
 
     /// What the environment of a worker says about the attempt.

@@ -44,7 +44,7 @@ struct Call<'a> {
     secrets: Vec<String>,
     key: String,
     traceparent: Option<String>,
-    /// The store's time when the task was started, and a clock from then on.
+    /// The store's time in seconds when the work began, and a clock from then on.
     started: (i64, Instant),
     bytes_max: u64,
 }
@@ -67,7 +67,7 @@ impl<'a> Call<'a> {
         let hmac = http.hmac.as_ref().map(|secret| attempt.secret("hmac", secret)).transpose()?;
         secrets.extend(hmac.clone());
         let key = idempotency_key(&attempt.job.key);
-        let started = (attempt.job.started_seconds, Instant::now());
+        let started = (attempt.job.now().as_micros() / 1_000_000, Instant::now());
         let traceparent = attempt.job.trace.map(|trace| trace.parent(&attempt.job.key));
         let bytes_max = attempt.job.output_bytes_max;
         Ok(Self { http, job, headers, hmac, secrets, key, traceparent, started, bytes_max })

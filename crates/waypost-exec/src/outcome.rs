@@ -96,14 +96,22 @@ pub enum Force {
 /// What happens to attempts while they run.
 #[derive(Debug)]
 pub enum AttemptEvent {
-    /// An attempt has ended, and `successor` has taken its slot.
+    /// The work of an attempt begins.
+    Began {
+        /// The attempt.
+        key: AttemptKey,
+        /// The attempt that has just ended and whose slot it took without asking the scheduler. Its end comes after this,
+        /// so that nobody else is given the slot in between.
+        predecessor: Option<AttemptKey>,
+        /// When.
+        at: Instant,
+    },
+    /// An attempt has ended. One that was stopped before it began never began.
     Ended {
         /// The attempt.
         key: AttemptKey,
         /// How it ended.
         ending: Ending,
-        /// The attempt that took over its slot without asking the scheduler.
-        successor: Option<AttemptKey>,
         /// When its program ended.
         at: Instant,
     },

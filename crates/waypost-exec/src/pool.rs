@@ -50,12 +50,21 @@ impl Workshop {
         Self { around, line: Line::default(), threads: Threads::default(), events, wake_below, bell, here }
     }
 
-    /// Tells the loop that an attempt has ended, and who has its slot now.
-    fn ended(&self, key: AttemptKey, ending: Ending, successor: Option<AttemptKey>, in_line: usize) {
-        let at = Instant::now();
-        let is_wanted = successor.is_none() || in_line <= self.wake_below;
-        (self.events)(AttemptEvent::Ended { key, ending, successor, at });
-        if is_wanted {
+    /// Tells the loop that the work of an attempt begins, perhaps in the slot of one that has just ended; not if it was
+    /// stopped before.
+    fn begins(&self, attempt: &Prepared, predecessor: Option<&AttemptKey>) -> bool {
+        if let State::Stopped = *lock(&attempt.state) {
+            return false;
+        }
+        let (key, predecessor) = (attempt.job.key.clone(), predecessor.cloned());
+        (self.events)(AttemptEvent::Began { key, predecessor, at: Instant::now() });
+        true
+    }
+
+    /// Tells the loop that an attempt has ended; `in_line` are left if another took its slot.
+    fn ended(&self, key: AttemptKey, ending: Ending, at: Instant, in_line: Option<usize>) {
+        (self.events)(AttemptEvent::Ended { key, ending, at });
+        if in_line.is_none_or(|in_line| in_line <= self.wake_below) {
             // One that was rung and not heard yet is enough.
             let _rung = self.bell.try_send(());
         }
@@ -66,12 +75,12 @@ impl Workshop {
         let key = attempt.job.key.clone();
         let workshop = Arc::clone(self);
         let begun = self.threads.run(move || {
+            // Whoever was stopped before it began may have no slot that it could pass on.
+            let mut has_slot = workshop.begins(&attempt, None);
             let mut next = Some(attempt);
             while let Some(attempt) = next {
                 let job = attempt.job;
-                // Whoever was stopped before it began may have no slot that it could pass on.
-                let has_slot = !matches!(*lock(&attempt.state), State::Stopped);
-                let begun = Instant::now();
+                let (begun, started_at) = (Instant::now(), job.now());
                 meters().attempts_started.with([&job.executor], |started| started.add(1));
                 let here = workshop.here.as_deref();
                 let ending = run(&job, &workshop.around, here, &attempt.state, &workshop.events);
@@ -80,19 +89,20 @@ impl Workshop {
                 meters().attempt_times.with([&job.executor], |times| times.took(took));
                 if let Some(trace) = job.trace {
                     let (key, executor, queue) = (&job.key, &*job.executor, &*job.queue);
-                    let (worker, started_at) = (&*workshop.around.worker, job.started_at);
+                    let worker = &*workshop.around.worker;
                     let told = Attempted { key, executor, queue, worker, started_at, took };
                     trace.attempted(&told, &ending);
                 }
+                let at = Instant::now();
                 let (found, in_line) = if has_slot { workshop.line.next(&job.queue) } else { (None, 0) };
                 next = found;
-                let successor = next.as_ref().map(|next| next.job.key.clone());
-                workshop.ended(job.key, ending, successor, in_line);
+                has_slot = next.as_ref().is_some_and(|next| workshop.begins(next, Some(&job.key)));
+                workshop.ended(job.key, ending, at, next.as_ref().map(|_| in_line));
             }
         });
         if let Err(error) = begun {
             let ending = Ending::TryAgain { error: format!("no thread could be started: {error}") };
-            self.ended(key, ending, None, 0);
+            self.ended(key, ending, Instant::now(), None);
         }
     }
 }

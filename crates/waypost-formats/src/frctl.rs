@@ -5,6 +5,7 @@
 //! frctl plans.
 
 mod index;
+mod status;
 mod tree;
 mod writing;
 
@@ -12,11 +13,12 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 use waypost_core::{
-    Dependency, Digest, Draft, Phase, Place, Problem, Refinement, Status, Task, TaskId, TaskSpec, Thinking,
+    Dependency, Digest, Draft, Place, Problem, Refinement, Status, Task, TaskId, TaskSpec, Thinking,
     Timestamp, Wrong,
 };
 
 pub use self::index::{is_index_line, write_index};
+use self::status::read_status;
 use self::tree::Tree;
 pub(crate) use self::writing::write;
 use crate::read::{Fields, Kept, Nameless, object_of, take_plan_id, task_id};
@@ -310,56 +312,6 @@ fn finish_goals(draft: &mut Draft, written: Vec<Written>, problems: &mut Vec<Pro
 
 fn child_ids(draft: &Draft, tree: &Tree, at: usize) -> Vec<String> {
     tree.children(at).iter().map(|child| draft.tasks[*child].spec.id.to_string()).collect()
-}
-
-/// frctl's `complete` says that planning is complete. It is our `completed` only where every goal is done as well.
-fn read_status(word: Option<&str>, draft: &mut Draft, kept: &mut Kept, notes: &mut Vec<String>) {
-    let done = !draft.tasks.is_empty() && draft.tasks.iter().all(|task| task.state.status == Status::Done);
-    let word = word.unwrap_or("in_progress");
-    draft.state.phase = match word {
-        "complete" if done => Phase::Completed,
-        "paused" => Phase::Paused,
-        "failed" => Phase::Failed,
-        "in_progress" | "complete" => Phase::Draft,
-        other => {
-            notes.push(format!(
-                "the plan's status {other:?} is none of frctl's; the plan is taken for a draft"
-            ));
-            Phase::Draft
-        }
-    };
-    if status_word(draft.state.phase) != word {
-        kept.keep_phase_word(draft.state.phase, word);
-    }
-}
-
-fn status_word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Draft | Phase::AwaitingApproval | Phase::Active => "in_progress",
-        Phase::Paused => "paused",
-        Phase::Completed => "complete",
-        Phase::Failed | Phase::Cancelled => "failed",
-    }
-}
-
-/// The word for a goal, and whether it says all that there is to say.
-fn goal_word(task: &Task, has_children: bool) -> (&'static str, bool) {
-    let refinement = task.spec.thinking.as_ref().and_then(|thinking| thinking.refinement);
-    let untold = match task.state.status {
-        Status::Done => return ("complete", refinement.is_none() || has_children),
-        Status::Failed => return ("failed", refinement.is_none()),
-        Status::Pending => false,
-        Status::Running | Status::Skipped | Status::Cancelled => true,
-    };
-    let word = match refinement {
-        Some(Refinement::Atomic) => "atomic",
-        Some(Refinement::Decomposing) => "decomposing",
-        // Without children `complete` would say that it is done.
-        Some(Refinement::Decomposed) if !has_children => return ("decomposing", false),
-        Some(Refinement::Decomposed) => "complete",
-        None => "pending",
-    };
-    (word, !untold)
 }
 
 /// The goal that was the root when the plan was read, or the only one without a parent.

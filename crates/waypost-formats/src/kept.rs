@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Foreign, Phase, Status, Timestamp};
 
 use crate::Dialect;
-use crate::read::moment;
 
 /// What is kept of a foreign format: its unknown fields, and hints of ours (under `$` names, never written out).
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -167,4 +166,13 @@ fn written_name(name: &str) -> Option<&str> {
 /// Whether a kept map holds more than hints of ours.
 pub(crate) fn holds_unknown(foreign: &Foreign, dialect: &str) -> bool {
     foreign.of(dialect).keys().any(|name| written_name(name).is_some())
+}
+
+/// A moment as programs write it: whatever [`Timestamp::parse`] reads, and seconds since 1970 as digits.
+pub(crate) fn moment(text: &str) -> Option<Timestamp> {
+    if !text.is_empty() && text.len() <= 11 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let seconds: i64 = text.parse().ok()?;
+        return Some(Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
+    }
+    Timestamp::parse(text).ok()
 }

@@ -15,12 +15,10 @@ use waypost_core::{
     Draft, FORMAT, Place, PlanId, PlanSpec, PlanState, Problem, Task, TaskId, TaskSpec, TaskState, Wrong,
 };
 
-use self::unknown::{Ignored, collect, keep, merge, nest, with_unknown};
+use self::unknown::{Ignored, NAME, collect, keep, merge, nest, with_unknown};
 use crate::read::{Found, Nameless, status_of, syntax, without_position};
 use crate::write::pretty;
 use crate::{Dialect, Form, Reading, Unreadable, Writing};
-
-const NAME: &str = "native";
 
 /// Reads a text of the native format.
 pub(crate) fn read(text: &str, _file_name: Option<&str>) -> Result<Reading, Unreadable> {

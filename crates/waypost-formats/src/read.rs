@@ -8,7 +8,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, Place, PlanId, Problem, Status, TaskId, Timestamp, Wrong};
 
-pub(crate) use crate::kept::{Kept, holds_unknown};
+pub(crate) use crate::kept::{Kept, holds_unknown, moment};
 use crate::{Dialect, Unreadable};
 
 /// Where serde_json stopped, as an [`Unreadable`].
@@ -69,15 +69,6 @@ pub(crate) fn whole(value: &Value) -> Option<i64> {
         Value::String(text) => text.trim().parse().ok(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     }
-}
-
-/// A moment as programs write it: whatever [`Timestamp::parse`] reads, and seconds since 1970 as digits.
-pub(crate) fn moment(text: &str) -> Option<Timestamp> {
-    if !text.is_empty() && text.len() <= 11 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let seconds: i64 = text.parse().ok()?;
-        return Some(Timestamp::from_micros(seconds.saturating_mul(1_000_000)));
-    }
-    Timestamp::parse(text).ok()
 }
 
 /// The status that a word of any of the formats stands for.

@@ -1,5 +1,5 @@
-//! `/metrics`: what this process counts and how much is in its store, in the text format of Prometheus (0.0.4). Decides
-//! nothing, and never reads a plan. What it tells is at most a second old.
+//! `/metrics`: counters of this process and totals of its store, in the text format of Prometheus (0.0.4). Never reads a plan. Its
+//! values are at most a second old.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,13 +13,14 @@ use axum::routing::get;
 use waypost_core::{Phase, Timestamp};
 use waypost_store::{Counter, Distribution, Store, StoreError, Times, Totals, meters};
 
-use crate::site::{Mount, Mounted};
+use crate::router::{Mount, Mounted};
+use crate::tokens::Token;
 
 /// Where it is.
 pub const METRICS_PATH: &str = "/metrics";
-/// For how long an answer is given again: whoever asks more often costs nothing more.
+/// For how long a response is cached, so that frequent scrapes cost nothing.
 const FRESH: Duration = Duration::from_secs(1);
-/// The format, for whoever reads it.
+/// The media type of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// Ticks of a second in `/proc/self/stat`: the same on every Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -29,7 +30,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The place with the metrics of this process and this store.
 pub fn metrics(store: Arc<dyn Store>) -> Mount {
     let told: Arc<Mutex<Option<(Instant, String)>>> = Arc::default();
-    let make = move |_: &crate::Token| {
+    let make = move |_: &Token| {
         let (store, told) = (Arc::clone(&store), Arc::clone(&told));
         let answer = move || {
             let (store, told) = (Arc::clone(&store), Arc::clone(&told));
@@ -42,7 +43,7 @@ pub fn metrics(store: Arc<dyn Store>) -> Mount {
 
 async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String)>>>) -> Response {
     let written = tokio::task::spawn_blocking(move || {
-        // Held while it is made: whoever asks meanwhile gets the same.
+        // Held while the text is made: concurrent scrapes get the same.
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         match &*told {
             Some((at, text)) if at.elapsed() < FRESH => text.clone(),
@@ -59,19 +60,19 @@ async fn answered(store: Arc<dyn Store>, told: Arc<Mutex<Option<(Instant, String
     }
 }
 
-/// All that is told.
+/// All metrics.
 fn text(store: &dyn Store) -> String {
     let mut page = Page(String::new());
-    page.head("waypost_build_info", "gauge", "What is running.");
+    page.head("waypost_build_info", "gauge", "The version of this process.");
     page.line("waypost_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
     match totals(store) {
         Ok((totals, latest, now)) => {
-            page.gauge("waypost_store_up", "Whether the store could be read just now.", 1.0);
+            page.gauge("waypost_store_up", "Whether the store can be read.", 1.0);
             page.store(&totals, latest, now);
         }
         Err(error) => {
             meters().store_errors.with([error.word()], |errors| errors.add(1));
-            page.gauge("waypost_store_up", "Whether the store could be read just now.", 0.0);
+            page.gauge("waypost_store_up", "Whether the store can be read.", 0.0);
         }
     }
     page.process_counts();
@@ -145,16 +146,17 @@ impl Page {
     }
 
     fn store(&mut self, totals: &Totals, latest: u64, now: Timestamp) {
-        self.head("waypost_plans", "gauge", "Plans that are not put away, by phase.");
+        self.head("waypost_plans", "gauge", "Plans that are not archived, by phase.");
         for (phase, count) in Phase::ALL.iter().zip(totals.plans) {
             self.line("waypost_plans", &[("phase", phase.word())], count as f64);
         }
-        self.gauge("waypost_plans_archived", "Plans that are put away.", totals.archived as f64);
-        self.head("waypost_tasks", "gauge", "Tasks of plans that are not put away, by standing.");
+        self.gauge("waypost_plans_archived", "Archived plans.", totals.archived as f64);
+        self.head("waypost_tasks", "gauge", "Tasks of plans that are not archived, by status.");
         let tasks = &totals.tasks;
         for (status, count) in [
             ("ready", tasks.ready),
             ("blocked", tasks.blocked),
+            ("queued", tasks.queued),
             ("running", tasks.running),
             ("done", tasks.done),
             ("failed", tasks.failed),
@@ -165,39 +167,39 @@ impl Page {
         }
         let waited = totals.ready_since.map_or(0, |since| (now.as_micros() - since.as_micros()).max(0));
         let help =
-            "Since the last change of the active plan with ready tasks that has been left alone longest.";
+            "Seconds since the last change of the active plan with ready tasks that has waited longest.";
         self.gauge("waypost_ready_oldest_seconds", help, waited as f64 / 1e6);
-        self.gauge("waypost_leases", "Tasks that somebody works on.", totals.leases as f64);
-        let help = "Of these, those whose worker has not been heard of for too long.";
+        self.gauge("waypost_leases", "Tasks that are leased.", totals.leases as f64);
+        let help = "Leases that have expired and were not reclaimed yet.";
         self.gauge("waypost_leases_overdue", help, totals.leases_overdue as f64);
-        self.counter("waypost_versions_total", "Versions that were ever written.", latest as f64);
+        self.counter("waypost_versions_total", "Versions written.", latest as f64);
     }
 
     /// What this process has done since it started.
     fn process_counts(&mut self) {
         let meters = meters();
-        let help = "How long commits took, from the first look to the last sync.";
+        let help = "Duration of commits, from the first read to the last sync.";
         self.head("waypost_commit_seconds", "histogram", help);
         self.distribution("waypost_commit_seconds", &[], &meters.commits.get());
-        self.head("waypost_commit_writers", "histogram", "How many writers were served by one commit.");
+        self.head("waypost_commit_writers", "histogram", "Writers served by one commit.");
         self.distribution("waypost_commit_writers", &[], &meters.group_sizes.get());
-        let help = "Failures of the store, by kind.";
+        let help = "Store errors, by kind.";
         self.counters("waypost_store_errors_total", help, ["kind"], &meters.store_errors);
-        let help = "Events that readers were given.";
+        let help = "Events delivered to readers.";
         self.counter("waypost_events_served_total", help, meters.events_served.get() as f64);
-        let help = "Attempts that began here, by executor.";
+        let help = "Attempts started by this process, by executor.";
         self.counters("waypost_attempts_started_total", help, ["executor"], &meters.attempts_started);
-        let help = "Attempts that ended here, by executor and outcome.";
+        let help = "Attempts ended by this process, by executor and outcome.";
         self.counters("waypost_attempts_ended_total", help, ["executor", "outcome"], &meters.attempts_ended);
-        self.head("waypost_attempt_seconds", "histogram", "How long attempts took here, by executor.");
+        self.head("waypost_attempt_seconds", "histogram", "Duration of attempts, by executor.");
         for ([executor], told) in meters.attempt_times.get(Times::get) {
             self.distribution("waypost_attempt_seconds", &[("executor", &executor)], &told);
         }
-        let help = "Calls of tools over MCP, by tool and outcome.";
+        let help = "MCP tool calls, by tool and outcome.";
         self.counters("waypost_mcp_calls_total", help, ["tool", "outcome"], &meters.calls);
-        let help = "Spans that were sent to the collector.";
+        let help = "Spans sent to the collector.";
         self.counter("waypost_spans_sent_total", help, meters.spans_sent.get() as f64);
-        let help = "Spans that could not be sent, or not be kept until they could.";
+        let help = "Spans dropped because they could not be sent or buffered.";
         self.counter("waypost_spans_dropped_total", help, meters.spans_dropped.get() as f64);
     }
 
@@ -208,16 +210,12 @@ impl Page {
         let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
         let ticks = |place: usize| fields.get(place).and_then(|text| text.parse::<f64>().ok());
         if let (Some(user), Some(system)) = (ticks(11), ticks(12)) {
-            let help = "Time that the processors spent on this process.";
+            let help = "CPU time of this process.";
             self.counter("process_cpu_seconds_total", help, (user + system) / TICKS_PER_SECOND);
         }
         let pages = fs::read_to_string("/proc/self/statm").unwrap_or_default();
         if let Some(pages) = pages.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()) {
-            self.gauge(
-                "process_resident_memory_bytes",
-                "Memory that is in use.",
-                (pages * PAGE_BYTES) as f64,
-            );
+            self.gauge("process_resident_memory_bytes", "Resident memory.", (pages * PAGE_BYTES) as f64);
         }
     }
 }

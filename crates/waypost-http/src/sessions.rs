@@ -1,5 +1,4 @@
-//! Sessions of the dashboard: who signed in with a token in a browser. Kept in memory only: a server that starts anew
-//! knows nobody.
+//! Sessions of the dashboard: browsers that signed in with a token. Kept in memory only: a restart ends all of them.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Tokens: which agent a caller is. Made and revoked by persons; only what tells a token is kept, never the token itself.
+//! Tokens, which name the caller and its role. People create and revoke them; only the SHA-256 of a token is stored.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -19,12 +19,12 @@ const TOKEN_BYTES: usize = 32;
 const ID_BYTES: usize = 4;
 /// What a token begins with, so that people and scanners know what it is.
 const PREFIX: &str = "waypost_";
-/// Characters of a token that is looked at.
+/// Characters of a token; longer texts are not compared.
 const TOKEN_CHARACTERS_MAX: usize = 200;
 /// The file that they are kept in.
 const FILE: &str = "tokens.json";
 
-/// What whoever calls with a token may do.
+/// What the holder of a token may do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -35,13 +35,13 @@ pub enum Role {
     Agent,
     /// What a worker may.
     Worker,
-    /// Look, and nothing else.
+    /// Read only.
     Reader,
 }
 
 impl Role {
-    /// The word for it.
-    pub fn word(self) -> &'static str {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Person => "person",
             Self::Agent => "agent",
@@ -51,14 +51,14 @@ impl Role {
     }
 }
 
-/// What is kept of a token.
+/// A stored token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
-    /// Its name, which is no secret.
+    /// Its id, which is not secret.
     pub id: String,
-    /// The name of whoever calls with it.
+    /// The name of its holder.
     pub agent: String,
-    /// What they may do.
+    /// What its holder may do.
     #[serde(default)]
     pub role: Role,
     /// SHA-256 of it, in hexadecimal digits.
@@ -67,13 +67,13 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Who made it.
     pub created_by: Actor,
-    /// The one place that it opens; without one it opens all.
+    /// The only path that it grants; without one it grants all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,
 }
 
 impl Token {
-    /// Who calls with it.
+    /// Its holder.
     pub fn actor(&self) -> Actor {
         match self.role {
             Role::Person => Actor::person(self.agent.clone()),
@@ -84,7 +84,7 @@ impl Token {
 }
 
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct TokenFile {
     tokens: Vec<Token>,
 }
 
@@ -92,7 +92,7 @@ struct Kept {
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// Only a person may.
-    #[error("only a person can make or revoke a token, and {0} is none")]
+    #[error("only a person can make or revoke a token, not {0}")]
     OnlyAPerson(Actor),
     /// The file cannot be read or written.
     #[error("{path}: {error}", path = path.display())]
@@ -103,7 +103,7 @@ pub enum TokenError {
         error: io::Error,
     },
     /// There is something else in it.
-    #[error("{path} is no list of tokens: {error}", path = path.display())]
+    #[error("{path} is not a list of tokens: {error}", path = path.display())]
     Corrupt {
         /// Which.
         path: PathBuf,
@@ -125,14 +125,12 @@ impl TokenError {
     /// What to do next.
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::OnlyAPerson(_) => {
-                "a person does it in a terminal of theirs: `waypost token new --agent NAME`"
-            }
-            Self::File { .. } => "see that the file can be read and written",
-            Self::Corrupt { .. } => "put it back as it was, or take it away and make new tokens",
-            Self::TooMany => "revoke some that nobody uses",
-            Self::NotOne(..) => "`waypost token list` shows them",
-            Self::Random(_) => "try again",
+            Self::OnlyAPerson(_) => "ask a person to run `waypost token new --agent NAME`",
+            Self::File { .. } => "check the permissions of the file",
+            Self::Corrupt { .. } => "restore the file, or delete it and create new tokens",
+            Self::TooMany => "revoke unused tokens",
+            Self::NotOne(..) => "`waypost token list` lists them",
+            Self::Random(_) => "retry",
         }
     }
 }
@@ -199,7 +197,7 @@ impl Tokens {
         self.keep(Token { only: Some(path.to_owned()), ..token }, text)
     }
 
-    /// The same for whoever may do what the role says.
+    /// The same for a role.
     pub fn make_for(
         &self,
         role: Role,
@@ -281,7 +279,7 @@ impl Tokens {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.failed(error)),
         };
-        let kept: Result<Kept, _> = serde_json::from_str(&text);
+        let kept: Result<TokenFile, _> = serde_json::from_str(&text);
         Ok(kept.map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?.tokens)
     }
 
@@ -296,7 +294,7 @@ impl Tokens {
         File::lock(&lock).map_err(failed)?;
         let mut tokens = self.read()?;
         let changed = change(&mut tokens)?;
-        let text = serde_json::to_string_pretty(&Kept { tokens })
+        let text = serde_json::to_string_pretty(&TokenFile { tokens })
             .map_err(|error| TokenError::Corrupt { path: self.path.clone(), error })?;
         let temporary = self.path.with_extension("json.tmp");
         let put = |path: &Path| {

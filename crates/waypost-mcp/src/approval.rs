@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use waypost_core::{Command, Event, Phase, PlanId};
+use waypost_core::{Command, Event, Phase, Plan, PlanId};
 
-use crate::asking::Question;
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::elicitation::question::Question;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// How long a call waits for a person at the most.
 pub(crate) const APPROVAL_SECONDS_MAX: u64 = 600;
@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// What came of asking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum ApprovalOutcome {
     /// It may run, or runs.
     Approved,
     /// A person said no, and why.
@@ -25,9 +25,22 @@ pub(crate) enum Asked {
     Waiting,
 }
 
+/// Whether machines wait for a person's word.
+pub(crate) fn needs_approval(plan: &Plan) -> bool {
+    let state = plan.state();
+    state.approval_required && state.approval.is_none() && !state.phase.is_finished()
+}
+
+/// Why a person did not approve, as long as nobody was asked anew.
+pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
+    let state = plan.state();
+    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
+    stands.then_some(state.reason.as_str())
+}
+
 /// Why a person said no to the plan as it is. Whoever gave the answer gave it to this version: it is asked for again when
 /// something has changed.
-pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, Refused> {
+fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
     let plans = &call.workspace.plans;
     let (is_draft, version) =
         plans.look(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
@@ -45,10 +58,15 @@ pub(crate) fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, Re
 
 /// Asks for approval, if it is needed, and waits so many seconds for the answer. The person at the client is asked, too,
 /// where the client can; whoever answers first has answered.
-pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Result<Asked, Refused> {
+pub(crate) fn ask(
+    call: &Call,
+    plan: &PlanId,
+    message: &str,
+    seconds: u64,
+) -> Result<ApprovalOutcome, ToolError> {
     let plans = &call.workspace.plans;
     if let Some(reason) = rejection(call, plan)? {
-        return Ok(Asked::Rejected(reason));
+        return Ok(ApprovalOutcome::Rejected(reason));
     }
     // Begun before the question, so that no answer falls between the two.
     let mut watch = plans.watch()?;
@@ -57,15 +75,15 @@ pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Re
     let until = Instant::now() + Duration::from_secs(seconds.min(APPROVAL_SECONDS_MAX));
     loop {
         let standing = plans.look(plan, |plan| match plan.state().phase {
-            Phase::AwaitingApproval => Asked::Waiting,
-            Phase::Active | Phase::Completed => Asked::Approved,
-            Phase::Draft if plan.state().approval.is_some() => Asked::Approved,
+            Phase::AwaitingApproval => ApprovalOutcome::Waiting,
+            Phase::Active | Phase::Completed => ApprovalOutcome::Approved,
+            Phase::Draft if plan.state().approval.is_some() => ApprovalOutcome::Approved,
             Phase::Draft | Phase::Paused | Phase::Failed | Phase::Cancelled => {
-                Asked::Rejected(plan.state().reason.clone())
+                ApprovalOutcome::Rejected(plan.state().reason.clone())
             }
         })?;
         let gone = (call.client.gone)();
-        if standing != Asked::Waiting || gone {
+        if standing != ApprovalOutcome::Waiting || gone {
             // Sent, it closes the dialogue at the client; dropped, it leaves it open for as long as a person likes.
             if let Some(settled) = asked_there {
                 let _closed_already = settled.send(());
@@ -73,8 +91,8 @@ pub(crate) fn ask(call: &Call, plan: &PlanId, message: &str, seconds: u64) -> Re
             return Ok(standing);
         }
         if asked_there.is_none() {
-            asked_there = call.client.put(seconds > 0, || {
-                Question::about(&call.workspace, plan, message).map_err(Refused::from)
+            asked_there = call.client.ask(seconds > 0, || {
+                Question::about(&call.workspace, plan, message).map_err(ToolError::from)
             })?;
         }
         let left = until.saturating_duration_since(Instant::now());

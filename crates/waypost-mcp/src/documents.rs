@@ -9,6 +9,7 @@ mod read;
 mod status;
 mod write;
 
+use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
 /// Every answer about one document.
@@ -24,6 +25,22 @@ const NAME: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"
 const NAME_GUARDED: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name"]}"#;
 const SET_STATUS: &str = r#"{"type":"object","properties":{"name":{"type":"string"},"status":{"type":"string"},"last_known_version":{"type":["integer","null"]}},"required":["name","status"]}"#;
 const AFTER: &str = r#"{"type":"object","properties":{"after":{"type":"string"}}}"#;
+
+/// How these tools do what a hint speaks of.
+pub(crate) const HINTS: HintPhrases = HintPhrases {
+    look: "read_plan shows the plan",
+    list: "list_plans shows the plans",
+    retry: "a person runs `waypost retry`",
+    stop: "wait for its end",
+    begin: "a person, or an agent with other tools, starts it",
+    another: "read_plan shows what else there is",
+    start: "a person runs `waypost approve`",
+    wait: "read_plan shows when it is so",
+    resume: "a person runs `waypost resume`",
+    reopen: "write_plan under another name makes a new one",
+    unarchive: "a person runs `waypost unarchive`",
+    detach: "write the plan without what depends on it",
+};
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![

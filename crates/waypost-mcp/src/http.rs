@@ -24,8 +24,8 @@ use rmcp::transport::streamable_http_server::session::{ServerSseMessage, Session
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use tower_service::Service;
 
-use crate::lines::what_is_wrong;
 use crate::server::Server;
+use crate::stdio_transport::what_is_wrong;
 
 /// Sessions of one agent at the same time.
 pub const SESSIONS_MAX: usize = 64;

@@ -4,45 +4,43 @@
 //! know nothing of the protocol. Tools are called on threads that may wait, so a toolset is plain, synchronous code.
 
 mod approval;
-mod asking;
-mod call;
-mod calling;
-mod closed;
-mod dialogue;
+mod cancellation;
+mod dispatch;
 mod documents;
-mod files;
-mod gone;
-mod ground;
+mod elicitation;
+mod false_done;
 mod hints;
-mod honesty;
 mod http;
 mod identity;
+mod invalid_params;
 mod jaato;
-mod lines;
-mod misfit;
 mod native;
-mod news;
 mod orchestrator;
-mod outline;
+mod partial_json;
 mod prompts;
-mod refused;
+mod protected_paths;
+mod reply_text;
+mod resource_updates;
 mod resources;
 mod roots;
-mod rounds;
 mod sampling;
 mod server;
+mod stdio_transport;
 mod tool;
+mod tool_call;
+mod tool_error;
 mod toolset;
-mod words;
 mod workspace;
+mod workspace_files;
+mod workspace_resolver;
 
 pub use http::{
     HttpService, SESSION_IDLE_SECONDS, SESSION_SPARE_SECONDS, SESSIONS_MAX, SessionError, Sessions,
     http_service,
 };
 pub use identity::{AGENT_NAME_CHARACTERS_MAX, agent_name};
-pub use lines::{LINE_BYTES_MAX, Lines};
 pub use roots::Roots;
 pub use server::{Options, ServeError, Server, serve_stdio};
+pub use stdio_transport::{LINE_BYTES_MAX, StdioTransport};
 pub use toolset::Toolset;
 pub use workspace::{Opener, Unopened, Workspace};

@@ -2,11 +2,12 @@
 //! Machines run what was submitted elsewhere (`waypost worker`, `waypost run`); nothing is run here.
 
 mod control;
-mod find;
+mod lookup;
 mod status;
 mod submit;
 mod watch;
 
+use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
 const SUBMIT: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"the plan, in any format"},"file":{"type":"string","description":"or a file of the workspace"},"plan":{"type":"string","description":"or a plan of the store"},"format":{"type":"string"},"id":{"type":"string"},"queue":{"type":"string"}}}"#;
@@ -22,6 +23,22 @@ const WATCHED: &str = r#"{"type":"object","required":["id","version","phase","co
 const CANCELLED: &str = r#"{"type":"object","required":["id","version","phase"],"properties":{"id":{"type":"string"},"version":{"type":"integer"},"phase":{"type":"string"},"task":{"type":"string"}}}"#;
 const REASONS: &str = r#"{"type":"object","required":["id","task","standing","waits_for"],"properties":{"id":{"type":"string"},"task":{"type":"string"},"standing":{"type":"string"},"waits_for":{"type":"array","items":{"type":"object"}}}}"#;
 const LOGGED: &str = r#"{"type":"object","required":["id","task","attempt","log","bytes"],"properties":{"id":{"type":"string"},"task":{"type":"string"},"attempt":{"type":"integer"},"log":{"type":"string"},"bytes":{"type":"integer"}}}"#;
+
+/// How these tools do what a hint speaks of.
+pub(crate) const HINTS: HintPhrases = HintPhrases {
+    look: "run_status shows how the run stands",
+    list: "run_submit tells the id of what it submits",
+    retry: "a person runs `waypost retry`",
+    stop: "run_watch waits for its end, run_cancel stops it",
+    begin: "run_submit with plan starts the run",
+    another: "run_status shows what else there is",
+    start: "run_submit with plan asks for the start",
+    wait: "run_watch waits for it",
+    resume: "a person runs `waypost resume`",
+    reopen: "a person runs `waypost retry`, or submit it anew under another id",
+    unarchive: "a person runs `waypost unarchive`",
+    detach: "submit a plan without them",
+};
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![

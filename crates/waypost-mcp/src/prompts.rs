@@ -5,9 +5,9 @@ use serde_json::{Map, Value};
 use waypost_core::{Actor, Phase, Plan, PlanId};
 use waypost_formats::render_plan_command;
 
-use crate::refused::Refused;
+use crate::reply_text;
+use crate::tool_error::ToolError;
 use crate::toolset::Toolset;
-use crate::words;
 use crate::workspace::Workspace;
 
 /// Bytes of a plan that a prompt shows.
@@ -35,17 +35,17 @@ pub(crate) fn get(
     toolsets: &[Toolset],
     name: &str,
     arguments: &Map<String, Value>,
-) -> Result<GetPromptResult, Refused> {
+) -> Result<GetPromptResult, ToolError> {
     let said = arguments.get("plan").and_then(Value::as_str).map(str::trim).filter(|said| !said.is_empty());
     let text = match name {
         "plan" => shown(workspace, &chosen(workspace, by, said)?)?,
         "work_through_plan" => {
-            let no_plan = || Refused::new("no plan was named", "say which, by its id or its beginning");
+            let no_plan = || ToolError::new("no plan was named", "say which, by its id or its beginning");
             work_through(workspace, &workspace.plans.resolve(said.ok_or_else(no_plan)?)?, toolsets)?
         }
         other => {
-            let shown = words::cut(other, 100);
-            return Err(Refused::new(
+            let shown = reply_text::cut(other, 100);
+            return Err(ToolError::new(
                 format!("there is no prompt {shown:?}"),
                 "choose plan or work_through_plan",
             ));
@@ -55,7 +55,7 @@ pub(crate) fn get(
 }
 
 /// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
-fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, Refused> {
+fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
         return Ok(workspace.plans.resolve(said)?);
     }
@@ -64,22 +64,22 @@ fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanI
         Some(open) => Some(open),
         None => workspace.newest(by, Vec::new())?,
     };
-    own.ok_or_else(|| Refused::new(format!("{} has no plan", by.name), "name one, or make one first"))
+    own.ok_or_else(|| ToolError::new(format!("{} has no plan", by.name), "name one, or make one first"))
 }
 
 /// A plan as jaato's `plan` command shows it.
-fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, Refused> {
+fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
     let text = workspace.plans.look(plan, |plan| render_plan_command(&plan.to_draft()))?;
     let lines = text.lines().count();
     if lines <= LINES_SHOWN_MAX {
-        return Ok(words::cut_text(&text, BYTES_SHOWN_MAX));
+        return Ok(reply_text::cut_text(&text, BYTES_SHOWN_MAX));
     }
     let kept: Vec<&str> = text.lines().take(LINES_SHOWN_MAX).collect();
-    let kept = words::cut_text(&kept.join("\n"), BYTES_SHOWN_MAX);
+    let kept = reply_text::cut_text(&kept.join("\n"), BYTES_SHOWN_MAX);
     Ok(format!("{kept}\n… and {} more lines", lines - LINES_SHOWN_MAX))
 }
 
-fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, Refused> {
+fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, ToolError> {
     let (title, version) = workspace.plans.look(plan, |plan| (title(plan), plan.version()))?;
     let how = if toolsets.contains(&Toolset::Native) {
         "Take the next ready task with its context, do what it says, and report it: done with its output, or failed or \
@@ -98,5 +98,5 @@ fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> R
 fn title(plan: &Plan) -> String {
     let spec = plan.spec();
     let title = if spec.title.is_empty() { &spec.goal } else { &spec.title };
-    words::cut(title, 200)
+    reply_text::cut(title, 200)
 }

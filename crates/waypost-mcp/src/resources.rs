@@ -8,7 +8,7 @@ use waypost_core::{Plan, PlanId, TaskId};
 use waypost_formats::{Dialect, Form};
 use waypost_store::{Head, Query, Sort, WriteError};
 
-use crate::refused::Refused;
+use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
 
 /// Plans on a page of the list, and in the resource that lists them.
@@ -34,10 +34,10 @@ pub(crate) enum Address {
 
 impl Address {
     /// What this text names, if it names something here.
-    pub(crate) fn parse(uri: &str) -> Result<Self, Refused> {
+    pub(crate) fn parse(uri: &str) -> Result<Self, ToolError> {
         let no_such = || {
             let shown = waypost_text::excerpt_bytes(uri, 200);
-            Refused::new(
+            ToolError::new(
                 format!("there is no resource {shown:?}"),
                 "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
             )
@@ -80,7 +80,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// One page of the list: the list of plans, and each plan, the latest change first.
-pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<ListResourcesResult, Refused> {
+pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<ListResourcesResult, ToolError> {
     let is_first = cursor.is_none();
     let query = Query { limit: PLANS_PAGE, after: cursor, ..Query::default() };
     let page = workspace.page(&query)?;
@@ -89,7 +89,7 @@ pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<List
         let title = if head.title.is_empty() { "(untitled)" } else { &head.title };
         Resource::new(format!("{PLANS}/{}", head.id), head.id.as_str())
             .with_title(waypost_text::excerpt_bytes(title, 200))
-            .with_description(standing(head))
+            .with_description(summary(head))
             .with_mime_type(JSON)
     });
     let items = is_first.then_some(all).into_iter().chain(plans).collect();
@@ -98,7 +98,7 @@ pub(crate) fn list(workspace: &Workspace, cursor: Option<String>) -> Result<List
     Ok(listed)
 }
 
-fn standing(head: &Head) -> String {
+fn summary(head: &Head) -> String {
     let counts = &head.counts;
     format!("{}, {}/{} done, version {}", head.phase.word(), counts.done, counts.total, head.version)
 }
@@ -117,7 +117,7 @@ pub(crate) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// What is there.
-pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents, Refused> {
+pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents, ToolError> {
     let address = Address::parse(uri)?;
     let (text, mime) = match &address {
         Address::Plans => (plans(workspace)?.to_string(), JSON),
@@ -127,7 +127,7 @@ pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents,
         Address::History(plan) => (history(workspace, plan)?.to_string(), JSON),
     };
     if text.len() > RESOURCE_BYTES_MAX {
-        return Err(Refused::new(
+        return Err(ToolError::new(
             format!("{uri} has {} bytes, more than the {RESOURCE_BYTES_MAX} of a resource", text.len()),
             "read its tasks one by one, or export the plan to a file",
         ));
@@ -135,26 +135,26 @@ pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents,
     Ok(ResourceContents::text(text, uri).with_mime_type(mime))
 }
 
-fn plans(workspace: &Workspace) -> Result<Value, Refused> {
+fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
     let page = workspace.plans.heads(&Query { limit: PLANS_PAGE, ..Query::default() })?;
     Ok(json!({ "plans": page.items, "total": page.total }))
 }
 
 /// The plan that an address names by its id or the beginning of it.
-pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, Refused> {
+pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolError> {
     workspace.plans.resolve(plan).map_err(|error| match error {
-        WriteError::NotFound(_) => Refused::new(error.to_string(), format!("{PLANS} lists the plans")),
+        WriteError::NotFound(_) => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
         error => error.into(),
     })
 }
 
-fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, Refused> {
+fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, ToolError> {
     let id = resolve(workspace, plan)?;
     let draft = workspace.plans.look(&id, Plan::to_draft)?;
     let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
-        .map_err(|error| Refused::new(error.to_string(), "read it in another form"))
+        .map_err(|error| ToolError::new(error.to_string(), "read it in another form"))
 }
 
 /// A task with where it stands, which changes without a word in the task itself.
@@ -163,7 +163,7 @@ pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
     Some(json!({ "plan": plan.id(), "standing": plan.standing(task.as_str()), "task": found }))
 }
 
-fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refused> {
+fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
     let found = workspace.plans.look(&id, |plan| {
         let task = plan.resolve(task).ok()?;
@@ -173,11 +173,11 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Refu
     })?;
     found.ok_or_else(|| {
         let shown = waypost_text::excerpt_bytes(&task, 200);
-        Refused::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
+        ToolError::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
     })
 }
 
-fn history(workspace: &Workspace, plan: &str) -> Result<Value, Refused> {
+fn history(workspace: &Workspace, plan: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
     let version = workspace.plans.look(&id, Plan::version)?;
     let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
@@ -195,7 +195,7 @@ pub(crate) fn complete(
     argument: &str,
     begun: &str,
     plan: Option<&str>,
-) -> Result<CompletionInfo, Refused> {
+) -> Result<CompletionInfo, ToolError> {
     let is_plan = match reference {
         Reference::Resource(_) => argument == "id",
         Reference::Prompt(_) => argument == "plan",
@@ -206,10 +206,10 @@ pub(crate) fn complete(
         Some(plan) if argument == "task" => task_ids(workspace, plan, begun)?,
         Some(_) | None => Vec::new(),
     };
-    CompletionInfo::new(values).map_err(|error| Refused::new(error, ""))
+    CompletionInfo::new(values).map_err(|error| ToolError::new(error, ""))
 }
 
-fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, Refused> {
+fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, ToolError> {
     if begun.is_empty() {
         let query = Query { limit: CompletionInfo::MAX_VALUES, sort: Sort::Updated, ..Query::default() };
         let heads = workspace.plans.heads(&query)?;
@@ -223,7 +223,7 @@ fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, Refused> 
     Ok(ids.iter().map(PlanId::to_string).collect())
 }
 
-fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, Refused> {
+fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, ToolError> {
     let id = resolve(workspace, plan)?;
     Ok(workspace.plans.look(&id, |plan| {
         let ids = plan.tasks().map(|(task, _)| task.spec.id.as_str()).filter(|id| id.starts_with(begun));

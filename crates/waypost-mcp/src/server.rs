@@ -18,19 +18,19 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, PlanId};
 
-use crate::dialogue::Dialogues;
-use crate::ground::{Ground, Visitor};
+use crate::elicitation::input_required::PendingCalls;
+use crate::elicitation::push::OpenElicitations;
 use crate::identity::{NOBODY, agent_name};
-use crate::lines::Lines;
-use crate::misfit::misfit;
+use crate::invalid_params::invalid_params;
 use crate::native::PLAN_DRAFT;
-use crate::news::{Board, Ear, Told};
-use crate::refused::Refused;
+use crate::resource_updates::{Subscriber, Update, UpdateHub};
 use crate::roots::Roots;
-use crate::rounds::Rounds;
+use crate::stdio_transport::StdioTransport;
 use crate::tool::{Effect, Tool};
+use crate::tool_error::ToolError;
 use crate::toolset::Toolset;
 use crate::workspace::{Opener, Workspace};
+use crate::workspace_resolver::{ClientInfo, WorkspaceResolver};
 use crate::{prompts, resources};
 
 /// Calls that one server works on at the same time.
@@ -85,11 +85,11 @@ pub(crate) struct Shared {
     toolsets: Vec<Toolset>,
     agent: Option<String>,
     output_schemas: bool,
-    pub(crate) ground: Arc<Ground>,
-    pub(crate) rounds: Rounds,
-    pub(crate) dialogues: Arc<Dialogues>,
+    pub(crate) workspaces: Arc<WorkspaceResolver>,
+    pub(crate) pending_calls: PendingCalls,
+    pub(crate) elicitations: Arc<OpenElicitations>,
     pub(crate) calls: Arc<Semaphore>,
-    board: Arc<Board>,
+    updates: Arc<UpdateHub>,
 }
 
 /// How long a session lasts.
@@ -106,17 +106,17 @@ pub(crate) struct Session {
     /// What tells it from others of the same agent.
     name: String,
     span: Span,
-    ear: Arc<Ear>,
+    subscriber: Arc<Subscriber>,
     /// The plan that it made, named or took a task of last.
     pub(crate) plan: Arc<Mutex<Option<PlanId>>>,
     /// Hands the news over to the client; begun by the first subscription.
-    teller: Mutex<Option<JoinHandle<()>>>,
+    notifier: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Session {
     fn new(span: Span) -> Self {
         let plan = Arc::default();
-        Self { name: session_name(), span, ear: Arc::default(), plan, teller: Mutex::default() }
+        Self { name: session_name(), span, subscriber: Arc::default(), plan, notifier: Mutex::default() }
     }
 }
 
@@ -131,8 +131,8 @@ fn session_name() -> String {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        if let Some(teller) = self.teller.get_mut().unwrap_or_else(PoisonError::into_inner) {
-            teller.abort();
+        if let Some(notifier) = self.notifier.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            notifier.abort();
         }
     }
 }
@@ -146,19 +146,25 @@ impl Server {
     /// The same, for the workspace that the client's roots say.
     pub fn with_roots(options: Options, roots: Roots) -> Self {
         let Options { toolsets, agent, output_schemas, open } = options;
-        Self::on(Arc::new(Ground::new(open, roots)), Arc::default(), toolsets, agent, output_schemas)
+        Self::on(
+            Arc::new(WorkspaceResolver::new(open, roots)),
+            Arc::default(),
+            toolsets,
+            agent,
+            output_schemas,
+        )
     }
 
     /// A server for another agent, on the same workspace.
     pub fn for_agent(&self, agent: &str) -> Self {
-        let Shared { ground, board, toolsets, output_schemas, .. } = &*self.shared;
-        let (ground, board) = (Arc::clone(ground), Arc::clone(board));
-        Self::on(ground, board, toolsets.clone(), Some(agent.to_owned()), *output_schemas)
+        let Shared { workspaces, updates, toolsets, output_schemas, .. } = &*self.shared;
+        let (workspaces, updates) = (Arc::clone(workspaces), Arc::clone(updates));
+        Self::on(workspaces, updates, toolsets.clone(), Some(agent.to_owned()), *output_schemas)
     }
 
     fn on(
-        ground: Arc<Ground>,
-        board: Arc<Board>,
+        workspaces: Arc<WorkspaceResolver>,
+        updates: Arc<UpdateHub>,
         toolsets: Vec<Toolset>,
         agent: Option<String>,
         output_schemas: bool,
@@ -186,11 +192,11 @@ impl Server {
             toolsets,
             agent,
             output_schemas,
-            ground,
-            rounds: Rounds::default(),
-            dialogues: Arc::default(),
+            workspaces,
+            pending_calls: PendingCalls::default(),
+            elicitations: Arc::default(),
             calls: Arc::new(Semaphore::new(CALLS_MAX)),
-            board,
+            updates,
         };
         Self { shared: Arc::new(shared), session: Arc::new(Session::new(Span::Line)) }
     }
@@ -207,29 +213,30 @@ impl Server {
     }
 
     /// The caller's name as somebody who works on tasks. Requests over HTTP that belong to no session are all one.
-    pub(crate) fn worker(&self, by: &Actor, visitor: &Visitor) -> String {
+    pub(crate) fn worker(&self, by: &Actor, client_info: &ClientInfo) -> String {
         match self.session.span {
-            Span::Http if visitor.answers_in_rounds() => by.to_string(),
+            Span::Http if client_info.answers_input_required() => by.to_string(),
             Span::Line | Span::Http => by.in_session(&self.session.name),
         }
     }
 
     /// Does something with the workspace that may wait for a disk.
-    async fn aside<T: Send + 'static>(
+    async fn run_blocking<T: Send + 'static>(
         &self,
         context: &RequestContext<RoleServer>,
-        work: impl FnOnce(&Arc<Workspace>) -> Result<T, Refused> + Send + 'static,
-    ) -> Result<T, Refused> {
-        let workspace = self.shared.ground.workspace(&visitor(context)).await?;
+        work: impl FnOnce(&Arc<Workspace>) -> Result<T, ToolError> + Send + 'static,
+    ) -> Result<T, ToolError> {
+        let workspace = self.shared.workspaces.workspace(&client_info(context)).await?;
         let done = tokio::task::spawn_blocking(move || work(&workspace)).await;
-        done.map_err(|error| Refused::new(format!("it was not done: {error}"), "try again"))?
+        done.map_err(|error| ToolError::new(format!("it was not done: {error}"), "try again"))?
     }
 
     /// Tells this session's client of what it listens to, from now on.
-    fn tell_from_now(&self, peer: &Peer<RoleServer>) {
-        let mut teller = self.session.teller.lock().unwrap_or_else(PoisonError::into_inner);
-        if teller.is_none() {
-            *teller = Some(tokio::spawn(tell(peer.clone(), Arc::clone(&self.session.ear))));
+    fn notify_from_now(&self, peer: &Peer<RoleServer>) {
+        let mut notifier = self.session.notifier.lock().unwrap_or_else(PoisonError::into_inner);
+        if notifier.is_none() {
+            *notifier =
+                Some(tokio::spawn(notify_updates(peer.clone(), Arc::clone(&self.session.subscriber))));
         }
     }
 }
@@ -239,8 +246,8 @@ pub(crate) fn client_name(context: &RequestContext<RoleServer>) -> Option<String
     context.client_info().and_then(|client| agent_name(&client.name))
 }
 
-pub(crate) fn visitor(context: &RequestContext<RoleServer>) -> Visitor {
-    Visitor {
+pub(crate) fn client_info(context: &RequestContext<RoleServer>) -> ClientInfo {
+    ClientInfo {
         peer: context.peer.clone(),
         can: context.client_capabilities(),
         protocol: context.protocol_version(),
@@ -248,21 +255,21 @@ pub(crate) fn visitor(context: &RequestContext<RoleServer>) -> Visitor {
 }
 
 /// The client was told in the session's first words what it can.
-fn known_visitor(peer: &Peer<RoleServer>) -> Visitor {
+fn known_client_info(peer: &Peer<RoleServer>) -> ClientInfo {
     let info = peer.peer_info();
-    Visitor {
+    ClientInfo {
         peer: peer.clone(),
         can: info.as_ref().map(|info| info.capabilities.clone()),
         protocol: info.map(|info| info.protocol_version.clone()),
     }
 }
 
-async fn tell(peer: Peer<RoleServer>, ear: Arc<Ear>) {
+async fn notify_updates(peer: Peer<RoleServer>, subscriber: Arc<Subscriber>) {
     loop {
-        for told in ear.hear().await {
-            let sent = match told {
-                Told::ListChanged => peer.notify_resource_list_changed().await,
-                Told::Updated(uri) => {
+        for update in subscriber.next_updates().await {
+            let sent = match update {
+                Update::ListChanged => peer.notify_resource_list_changed().await,
+                Update::Updated(uri) => {
                     peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await
                 }
             };
@@ -274,7 +281,7 @@ async fn tell(peer: Peer<RoleServer>, ear: Arc<Ear>) {
 }
 
 /// A refusal where the protocol has no other place for it.
-fn invalid(refused: &Refused) -> ErrorData {
+fn invalid(refused: &ToolError) -> ErrorData {
     ErrorData::invalid_params(refused.text(), None)
 }
 
@@ -294,16 +301,16 @@ impl ServerHandler for Server {
     }
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
-        let ground = Arc::clone(&self.shared.ground);
+        let workspaces = Arc::clone(&self.shared.workspaces);
         // Asked ahead, so that the first call need not wait; that call says what went wrong.
-        tokio::spawn(async move { ground.folder(&known_visitor(&context.peer)).await.is_ok() });
+        tokio::spawn(async move { workspaces.folder(&known_client_info(&context.peer)).await.is_ok() });
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
-        let ground = Arc::clone(&self.shared.ground);
+        let workspaces = Arc::clone(&self.shared.workspaces);
         tokio::spawn(async move {
-            ground.forget().await;
-            ground.folder(&known_visitor(&context.peer)).await.is_ok()
+            workspaces.forget_roots().await;
+            workspaces.folder(&known_client_info(&context.peer)).await.is_ok()
         });
     }
 
@@ -312,7 +319,7 @@ impl ServerHandler for Server {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let can_sample = visitor(&context).can_sample();
+        let can_sample = client_info(&context).can_sample();
         let listed = self.shared.tools[..self.shared.listed].iter();
         // What cannot be had is not paid for in every conversation.
         let offered = listed.filter(|(_, tool)| can_sample || tool.name != PLAN_DRAFT);
@@ -334,7 +341,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        Err(misfit(&request))
+        Err(invalid_params(&request))
     }
 
     async fn list_resources(
@@ -343,16 +350,16 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let cursor = page.and_then(|page| page.cursor);
-        let (board, ear) = (Arc::clone(&self.shared.board), Arc::clone(&self.session.ear));
-        ear.want_list();
-        let listed = self.aside(&context, move |workspace| {
-            board.add(workspace, &ear)?;
+        let (updates, subscriber) = (Arc::clone(&self.shared.updates), Arc::clone(&self.session.subscriber));
+        subscriber.watch_list();
+        let listed = self.run_blocking(&context, move |workspace| {
+            updates.add(workspace, &subscriber)?;
             resources::list(workspace, cursor)
         });
         let listed = listed.await.map_err(|refused| invalid(&refused))?;
         // Whoever has seen the list hears when it is another one; newer clients say themselves what they want to hear.
-        if !visitor(&context).answers_in_rounds() {
-            self.tell_from_now(&context.peer);
+        if !client_info(&context).answers_input_required() {
+            self.notify_from_now(&context.peer);
         }
         Ok(listed)
     }
@@ -370,7 +377,8 @@ impl ServerHandler for Server {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let read = self.aside(&context, move |workspace| resources::read(workspace, &request.uri)).await;
+        let read =
+            self.run_blocking(&context, move |workspace| resources::read(workspace, &request.uri)).await;
         let contents = read.map_err(|refused| ErrorData::resource_not_found(refused.text(), None))?;
         Ok(ReadResourceResponse::Complete(ReadResourceResult::new(vec![contents])))
     }
@@ -380,13 +388,13 @@ impl ServerHandler for Server {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        let (board, ear) = (Arc::clone(&self.shared.board), Arc::clone(&self.session.ear));
-        let subscribed = self.aside(&context, move |workspace| {
-            board.add(workspace, &ear)?;
-            ear.want(workspace, &request.uri)
+        let (updates, subscriber) = (Arc::clone(&self.shared.updates), Arc::clone(&self.session.subscriber));
+        let subscribed = self.run_blocking(&context, move |workspace| {
+            updates.add(workspace, &subscriber)?;
+            subscriber.watch(workspace, &request.uri)
         });
         subscribed.await.map_err(|refused| ErrorData::resource_not_found(refused.text(), None))?;
-        self.tell_from_now(&context.peer);
+        self.notify_from_now(&context.peer);
         Ok(())
     }
 
@@ -395,7 +403,7 @@ impl ServerHandler for Server {
         request: UnsubscribeRequestParams,
         _context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
-        self.session.ear.forget(&request.uri);
+        self.session.subscriber.forget(&request.uri);
         Ok(())
     }
 
@@ -404,30 +412,30 @@ impl ServerHandler for Server {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let ear = Arc::new(Ear::default());
+        let subscriber = Arc::new(Subscriber::default());
         let accepted = context.accepted().clone();
-        let (board, listening) = (Arc::clone(&self.shared.board), Arc::clone(&ear));
-        let begun = self.aside(context.request_context(), move |workspace| {
+        let (updates, listening) = (Arc::clone(&self.shared.updates), Arc::clone(&subscriber));
+        let begun = self.run_blocking(context.request_context(), move |workspace| {
             if accepted.resources_list_changed == Some(true) {
-                listening.want_list();
+                listening.watch_list();
             }
-            board.add(workspace, &listening)?;
+            updates.add(workspace, &listening)?;
             let mut wanted = accepted.resource_subscriptions.iter().flatten();
-            wanted.try_for_each(|uri| listening.want(workspace, uri))?;
+            wanted.try_for_each(|uri| listening.watch(workspace, uri))?;
             // The client was told that it is heard before this began, and what it read before may be another one by now.
-            listening.tell_all();
+            listening.push_all();
             Ok(())
         });
         begun.await.map_err(|refused| invalid(&refused))?;
         loop {
             let news = tokio::select! {
                 () = context.cancelled() => return Ok(()),
-                news = ear.hear() => news,
+                news = subscriber.next_updates() => news,
             };
-            for told in news {
-                let sent = match told {
-                    Told::ListChanged => context.sink().notify_resource_list_changed().await,
-                    Told::Updated(uri) => context.sink().notify_resource_updated(uri).await,
+            for update in news {
+                let sent = match update {
+                    Update::ListChanged => context.sink().notify_resource_list_changed().await,
+                    Update::Updated(uri) => context.sink().notify_resource_updated(uri).await,
                 };
                 if sent.is_err() {
                     return Ok(());
@@ -451,7 +459,7 @@ impl ServerHandler for Server {
     ) -> Result<GetPromptResponse, ErrorData> {
         let (by, toolsets) = (self.caller(&context), self.shared.toolsets.clone());
         let arguments = request.arguments.unwrap_or_default();
-        let said = self.aside(&context, move |workspace| {
+        let said = self.run_blocking(&context, move |workspace| {
             prompts::get(workspace, &by, &toolsets, &request.name, &arguments)
         });
         said.await.map(GetPromptResponse::Complete).map_err(|refused| invalid(&refused))
@@ -465,7 +473,7 @@ impl ServerHandler for Server {
         let known = request.context.and_then(|known| known.arguments).unwrap_or_default();
         let plan = known.get("id").or_else(|| known.get("plan")).cloned();
         let (reference, argument) = (request.r#ref, request.argument);
-        let completed = self.aside(&context, move |workspace| {
+        let completed = self.run_blocking(&context, move |workspace| {
             resources::complete(workspace, &reference, &argument.name, &argument.value, plan.as_deref())
         });
         completed.await.map(CompleteResult::new).map_err(|refused| invalid(&refused))
@@ -493,7 +501,7 @@ fn definition(tool: &Tool, output_schemas: bool) -> Definition {
 /// Serves one client on standard input and output until it goes away.
 pub async fn serve_stdio(options: Options, roots: Roots) -> Result<(), ServeError> {
     let (read, write) = rmcp::transport::stdio();
-    let running = Server::with_roots(options, roots).serve(Lines::new(read, write)).await;
+    let running = Server::with_roots(options, roots).serve(StdioTransport::new(read, write)).await;
     let running = running.map_err(|error| ServeError::Begin(error.to_string()))?;
     running.waiting().await.map_err(|error| ServeError::Ended(error.to_string()))?;
     Ok(())

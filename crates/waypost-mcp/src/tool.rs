@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// A tool.
 pub(crate) struct Tool {
@@ -15,7 +15,7 @@ pub(crate) struct Tool {
     /// JSON Schema of the answer, as text; sent only when somebody wants it.
     pub(crate) answer: &'static str,
     pub(crate) effect: Effect,
-    pub(crate) run: fn(&Call) -> Result<Answer, Refused>,
+    pub(crate) run: fn(&Call) -> Result<Answer, ToolError>,
 }
 
 /// What a tool does to the plans.

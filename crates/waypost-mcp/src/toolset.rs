@@ -1,5 +1,6 @@
 //! Which sets of tools there are. A server offers one or several of them.
 
+use crate::hints::HintPhrases;
 use crate::tool::Tool;
 use crate::{documents, jaato, native, orchestrator};
 
@@ -39,11 +40,159 @@ impl Toolset {
         }
     }
 
+    /// The phrases of its hints.
+    pub(crate) fn hints(self) -> &'static HintPhrases {
+        match self {
+            Self::Native => &native::HINTS,
+            Self::Jaato => &jaato::HINTS,
+            Self::Plans => &documents::HINTS,
+            Self::Orchestrator => &orchestrator::HINTS,
+        }
+    }
+
     /// Other names under which its tools can be called. They are not listed: every listed tool costs the model's context.
     pub(crate) fn synonyms(self) -> Vec<Tool> {
         match self {
             Self::Plans => documents::synonyms(),
             Self::Native | Self::Jaato | Self::Orchestrator => Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use waypost_core::{ActorKind, Phase, PlanId, Refusal, Status};
+    use waypost_store::{StoreError, WriteError};
+
+    use super::*;
+    use crate::hints::about;
+
+    /// One of each, of some several: a new variant does not compile until it stands here.
+    fn all_refusals() -> Vec<Refusal> {
+        let task = || "t1".to_owned();
+        let mut all = vec![
+            Refusal::Invalid { problems: Vec::new() },
+            Refusal::NoSuchTask { task: task(), nearest: None },
+            Refusal::NoSuchTask { task: task(), nearest: Some("t2".to_owned()) },
+            Refusal::NeedsApproval {},
+            Refusal::OnlyAPerson { what: "approve", by: ActorKind::Agent },
+            Refusal::NotWhatWasLookedAt { looked_at: 1, current: 2 },
+            Refusal::StaleAttempt { task: task(), given: 1, current: 2 },
+            Refusal::StaleAttempt { task: task(), given: 2, current: 1 },
+            Refusal::AlreadyRunning { task: task(), worker: "agent:b".to_owned() },
+            Refusal::Blocked { task: task(), waits_for: vec![task()] },
+            Refusal::HasDependants { task: task(), dependants: vec![task()] },
+            Refusal::IsParent { task: task() },
+            Refusal::MachineWork { task: task(), executor: "build".to_owned(), by: ActorKind::Agent },
+            Refusal::AwaitsCheck { task: task(), reported_by: "agent:b".to_owned() },
+            Refusal::AwaitsAnswer { task: task(), question: "?".to_owned() },
+            Refusal::NoQuestion { task: task() },
+            Refusal::NotAChoice { task: task(), answer: "x".to_owned(), choices: vec!["y".to_owned()] },
+            Refusal::NoEvidence { task: task(), why: "none" },
+            Refusal::NotAwaited { task: task(), dependency: "x".to_owned() },
+            Refusal::StillRunning { running: vec![task()] },
+            Refusal::LockHeld { task: task(), key: "k".to_owned(), holder: "t2".to_owned() },
+            Refusal::QueueFull { task: task(), queue: "default".to_owned(), concurrency: 1 },
+            Refusal::Archived {},
+            Refusal::AlreadyExists {},
+            Refusal::NotCreated {},
+        ];
+        all.extend(Status::ALL.map(|status| Refusal::WrongStatus { task: task(), status, wanted: "done" }));
+        all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "paused" }));
+        all.extend(Phase::ALL.map(|phase| Refusal::WrongPhase { phase, wanted: "cancelled" }));
+        let kinds: BTreeSet<usize> = all.iter().map(kind).collect();
+        assert_eq!(kinds.len(), KINDS, "each variant is there");
+        all
+    }
+
+    const KINDS: usize = 25;
+
+    fn kind(refusal: &Refusal) -> usize {
+        match refusal {
+            Refusal::QueueFull { .. } => 24,
+            Refusal::Invalid { .. } => 0,
+            Refusal::NoSuchTask { .. } => 1,
+            Refusal::WrongStatus { .. } => 2,
+            Refusal::WrongPhase { .. } => 3,
+            Refusal::NeedsApproval {} => 4,
+            Refusal::OnlyAPerson { .. } => 5,
+            Refusal::NotWhatWasLookedAt { .. } => 6,
+            Refusal::StaleAttempt { .. } => 7,
+            Refusal::AlreadyRunning { .. } => 8,
+            Refusal::Blocked { .. } => 9,
+            Refusal::HasDependants { .. } => 10,
+            Refusal::IsParent { .. } => 11,
+            Refusal::MachineWork { .. } => 12,
+            Refusal::AwaitsCheck { .. } => 13,
+            Refusal::AwaitsAnswer { .. } => 14,
+            Refusal::NoQuestion { .. } => 15,
+            Refusal::NotAChoice { .. } => 16,
+            Refusal::NoEvidence { .. } => 17,
+            Refusal::NotAwaited { .. } => 18,
+            Refusal::StillRunning { .. } => 19,
+            Refusal::LockHeld { .. } => 20,
+            Refusal::Archived {} => 21,
+            Refusal::AlreadyExists {} => 22,
+            Refusal::NotCreated {} => 23,
+        }
+    }
+
+    /// Everything that can be said in a set of tools.
+    fn all_hints(set: Toolset) -> Vec<String> {
+        let plan = || PlanId::new("kq3").unwrap();
+        let mut errors: Vec<WriteError> = all_refusals().into_iter().map(WriteError::Refused).collect();
+        errors.extend([
+            WriteError::NotFound("kq3".to_owned()),
+            WriteError::Ambiguous { prefix: "k".to_owned(), candidates: vec![plan()] },
+            WriteError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
+            WriteError::IdUsed(plan()),
+            WriteError::Store(StoreError::Busy),
+            WriteError::Store(StoreError::Database("x".to_owned())),
+        ]);
+        errors.iter().map(|error| about(error, set.hints())).collect()
+    }
+
+    #[test]
+    fn a_command_is_named_only_where_a_person_is_to_run_it() {
+        for set in Toolset::ALL {
+            for hint in all_hints(set) {
+                let commands = hint.matches("`waypost ").count();
+                assert_eq!(
+                    commands,
+                    hint.matches("a person runs `waypost ").count(),
+                    "{}: {hint}",
+                    set.name()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_hint_names_tools_of_the_set_that_was_called_and_no_others() {
+        let names = |set: Toolset| -> BTreeSet<&str> { set.tools().iter().map(|tool| tool.name).collect() };
+        for set in Toolset::ALL {
+            let own = names(set);
+            let others: BTreeSet<&str> =
+                Toolset::ALL.into_iter().flat_map(names).filter(|name| !own.contains(name)).collect();
+            let mut named = 0;
+            for hint in all_hints(set) {
+                let is_word = |character: char| character.is_alphanumeric() || character == '_';
+                for word in hint.split(|character| !is_word(character)) {
+                    // `events` is a word, too.
+                    assert!(!others.contains(word) || word == "events", "{}: {hint}", set.name());
+                    named += usize::from(own.contains(word));
+                    assert!(
+                        !word.contains('_')
+                            || own.contains(word)
+                            || word == "in_progress"
+                            || word == "plan_id",
+                        "{hint}"
+                    );
+                }
+            }
+            assert!(named > 0, "{} names its tools", set.name());
         }
     }
 }

@@ -9,7 +9,7 @@ use waypost_core::{Actor, Command, Draft, Phase, PlanId, Problem, TaskId, Timest
 use waypost_service::admission as admit;
 use waypost_store::{Committed, Head, Lease, NewPlan, Page, Plans, Query, Sort, StoreError, WriteRequest};
 
-use crate::refused::Refused;
+use crate::tool_error::ToolError;
 
 /// Leases that are looked through for those of one worker.
 const LEASES_MAX: usize = 10_000;
@@ -36,6 +36,12 @@ pub struct Unopened {
     pub hint: String,
 }
 
+impl From<Unopened> for ToolError {
+    fn from(unopened: Unopened) -> Self {
+        Self::new(unopened.message, unopened.hint)
+    }
+}
+
 /// Finds the workspace of a folder; without one, of the folder that the server was started in.
 pub type Opener = Arc<dyn Fn(Option<&Path>) -> Result<Workspace, Unopened> + Send + Sync>;
 
@@ -52,12 +58,17 @@ pub(crate) struct Write {
 
 impl Workspace {
     /// Makes a plan, if the configuration lets it be written.
-    pub(crate) fn create(&self, by: &Actor, id: Option<PlanId>, draft: Draft) -> Result<Committed, Refused> {
+    pub(crate) fn create(
+        &self,
+        by: &Actor,
+        id: Option<PlanId>,
+        draft: Draft,
+    ) -> Result<Committed, ToolError> {
         self.create_with(by, id, draft, self.config.approval.required())
     }
 
     /// The same for plans that need a person's word whatever they ask for, unless the operator wants none.
-    pub(crate) fn create_for_approval(&self, by: &Actor, draft: Draft) -> Result<Committed, Refused> {
+    pub(crate) fn create_for_approval(&self, by: &Actor, draft: Draft) -> Result<Committed, ToolError> {
         let required = self.config.approval.required().unwrap_or(true);
         self.create_with(by, None, draft, Some(required))
     }
@@ -68,29 +79,29 @@ impl Workspace {
         id: Option<PlanId>,
         draft: Draft,
         approval_required: Option<bool>,
-    ) -> Result<Committed, Refused> {
+    ) -> Result<Committed, ToolError> {
         self.admit(admit::problems(&self.config, &draft))?;
         Ok(self.plans.create(NewPlan { id, by: by.clone(), draft, approval_required })?)
     }
 
     /// Writes one version, if the configuration lets it be written.
-    pub(crate) fn write(&self, write: Write) -> Result<Committed, Refused> {
+    pub(crate) fn write(&self, write: Write) -> Result<Committed, ToolError> {
         let Write { plan, by, commands, known_version, lease_seconds } = write;
         self.admit(admit::forbidden(&self.config, &commands))?;
         Ok(self.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds })?)
     }
 
     /// A page of plans. A cursor that no page ended with is refused: the first page would be taken for the next one.
-    pub(crate) fn page(&self, query: &Query) -> Result<Page<Head>, Refused> {
+    pub(crate) fn page(&self, query: &Query) -> Result<Page<Head>, ToolError> {
         if let Some(cursor) = query.after.as_deref().filter(|cursor| !cursor.contains('|')) {
             let message = format!("{cursor:?} is no cursor of a list of plans");
-            return Err(Refused::new(message, "send the one that the last page ended with, or none"));
+            return Err(ToolError::new(message, "send the one that the last page ended with, or none"));
         }
         Ok(self.plans.heads(query)?)
     }
 
     /// Somebody's own newest plan in one of these phases; in any, if none is named.
-    pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, Refused> {
+    pub(crate) fn newest(&self, of: &Actor, phases: Vec<Phase>) -> Result<Option<PlanId>, ToolError> {
         let owner = Some(of.name.clone());
         let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
         Ok(self.plans.heads(&query)?.items.into_iter().next().map(|head| head.id))
@@ -140,8 +151,8 @@ impl Workspace {
 
     /// What the configuration does not have here it may have elsewhere: that keeps a plan from running, not from being
     /// written.
-    fn admit(&self, problems: Vec<Problem>) -> Result<(), Refused> {
+    fn admit(&self, problems: Vec<Problem>) -> Result<(), ToolError> {
         let misfits: Vec<Problem> = problems.into_iter().filter(admit::forbids_writing).collect();
-        if misfits.is_empty() { Ok(()) } else { Err(Refused::invalid(&misfits)) }
+        if misfits.is_empty() { Ok(()) } else { Err(ToolError::invalid(&misfits)) }
     }
 }

@@ -1,6 +1,6 @@
 //! The loop that runs plans: waits for something to happen, asks the scheduler, does what it says.
 //!
-//! Decides nothing about tasks. A start is durable before its work begins, and an end is durable before anything that
+//! Decides nothing about tasks. A reservation is durable before its work begins, and an end is durable before anything that
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
 mod heartbeat;
@@ -35,7 +35,7 @@ use crate::slots::{FileSlots, StoredSlots};
 use waypost_config::Config;
 use waypost_config::Surroundings;
 use waypost_exec::liveness_lock::Vigil;
-use waypost_exec::{AttemptEvent, AttemptKey, Ending, Handle, Job, Prepared, Workshop, soon};
+use waypost_exec::{AttemptEvent, AttemptKey, Ending, Force, Handle, Job, Prepared, Workshop, soon};
 
 /// Between two looks at the leases of others, and at what they have written should nothing have told of it.
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
@@ -302,7 +302,7 @@ impl Runner {
         if ended.is_err() {
             // Work whose end could not be written must not go on unseen.
             for handle in self.handles.values() {
-                handle.stop(waypost_exec::Force::Kill);
+                handle.stop(Force::Kill);
             }
         }
         let aside = std::mem::take(&mut self.aside);
@@ -380,14 +380,14 @@ impl Runner {
 
     fn take(&mut self, message: Message, watcher: &mut dyn Watcher) {
         match message {
-            Message::Attempt(AttemptEvent::Ended { key, ending, successor, at }) => {
+            Message::Attempt(AttemptEvent::Began { key, predecessor, at }) => {
+                self.scheduler.handle(self.clock.at(at), Input::Began(key, predecessor));
+            }
+            Message::Attempt(AttemptEvent::Ended { key, ending, at }) => {
                 let at = self.clock.at(at);
                 self.handles.remove(&key);
                 if let Some(copies) = &mut self.copies {
                     copies.ended(&key);
-                }
-                if let Some(successor) = successor {
-                    self.scheduler.handle(at, Input::TookOver(successor, key.clone()));
                 }
                 self.scheduler.handle(at, Input::Ended(key, ending));
             }
@@ -427,11 +427,7 @@ impl Runner {
                     Action::Read(id) => self.read(&id, watcher)?,
                     Action::Prepare(key) => self.prepare(key),
                     Action::Start(key) => self.start(key),
-                    Action::Stop(key, force) => {
-                        if let Some(handle) = self.handles.get(&key) {
-                            handle.stop(force);
-                        }
-                    }
+                    Action::Stop(key, force) => self.stop(key, force),
                     Action::Tell(notice) => {
                         self.reporters.tell(self.clock.now(), &notice);
                         watcher.told(&notice);
@@ -464,7 +460,11 @@ impl Runner {
     /// A report that came too late is worth a word.
     fn remark_on(&mut self, refusal: &Refusal) {
         if let Refusal::StaleAttempt { .. } = refusal {
-            self.remarks.push(Remark::ReportRefused { why: refusal.to_string() });
+            let remark = Remark::ReportRefused { why: refusal.to_string() };
+            // Its start and its end are refused for the same reason.
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
         }
     }
 
@@ -538,7 +538,7 @@ impl Runner {
 
     fn job(&mut self, key: &AttemptKey) -> Option<Prepared> {
         let plan = self.scheduler.plan(&key.plan)?;
-        match Job::of(&self.config, plan, key) {
+        match Job::of(&self.config, plan, key, self.clock.now()) {
             Ok(job) => {
                 let (attempt, handle) = Prepared::new(job);
                 self.handles.insert(key.clone(), handle);
@@ -565,6 +565,16 @@ impl Runner {
         };
         if let Some(attempt) = attempt {
             self.workshop.begin(attempt);
+        }
+    }
+
+    fn stop(&mut self, key: AttemptKey, force: Force) {
+        if self.workshop.line.leave(&key).is_some() {
+            self.handles.remove(&key);
+            let error = "it was stopped before it began".to_owned();
+            self.handle(Input::Ended(key, Ending::Failed { error }));
+        } else if let Some(handle) = self.handles.get(&key) {
+            handle.stop(force);
         }
     }
 

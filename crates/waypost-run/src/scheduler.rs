@@ -2,12 +2,12 @@
 //!
 //! What happened goes in through [`Scheduler::handle`], what to do comes out of [`Scheduler::step`]. It keeps a copy of
 //! each plan that it runs and moves the copy on by its own commands before they are written, so that a finish and the
-//! starts that follow from it are one write. Until that write is durable nothing starts; if it fails, the copy is
+//! reservations that follow from it are one write. Until that is durable nothing starts; if it fails, the copy is
 //! replaced by what the store has, and what became of the write is read off that.
 
 mod attempts;
 mod finish;
-mod prestart;
+mod lookahead;
 mod run_event;
 mod select;
 mod shared_plan;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
 
-pub(crate) use prestart::AHEAD_FEW;
+pub(crate) use lookahead::AHEAD_FEW;
 pub use run_event::Notice;
 pub(crate) use run_event::of as notices_of;
 pub use slots::{SlotKeeper, Unshared};
@@ -71,10 +71,10 @@ pub enum Input {
     Refused(PlanId, Refusal),
     /// Nobody knows what became of a write.
     Unknown(PlanId),
+    /// The work of an attempt of ours has begun; one that stood in line took the slot of this other, whose end follows.
+    Began(AttemptKey, Option<AttemptKey>),
     /// An attempt of ours has ended.
     Ended(AttemptKey, Ending),
-    /// The first attempt, which stood in line, has begun in the slot of the second, which has ended.
-    TookOver(AttemptKey, AttemptKey),
     /// An attempt of ours says how far it is.
     Progressed(AttemptKey, String),
     /// An attempt of somebody else is over.
@@ -96,9 +96,9 @@ pub enum Action {
     CatchUp(PlanId),
     /// Read the plan from the store, then hand it in.
     Read(PlanId),
-    /// Put an attempt in line, whose start is durable: it begins when one of its queue ends, or when it is started.
+    /// Put an attempt in line that is durably queued: it begins when one of its queue ends, or when it is started.
     Prepare(AttemptKey),
-    /// Start the work of an attempt: its start is durable.
+    /// Start the work of an attempt that is durably queued.
     Start(AttemptKey),
     /// End the work of an attempt.
     Stop(AttemptKey, Force),
@@ -185,7 +185,8 @@ struct Followed {
     lock_waits: BTreeMap<TaskId, Timestamp>,
     /// When it last got to start something, in starts of all plans.
     served: u64,
-    running: u32,
+    /// How many attempts of it this run has.
+    in_progress: u32,
 }
 
 /// The state machine.
@@ -203,9 +204,9 @@ pub struct Scheduler {
     slots: Slots,
     takes: Takes,
     mates: shared_plan::Mates,
-    /// Attempts whose start is durable and which get the next free slot of their queue, in their order.
+    /// Attempts that are durably queued and get the next free slot of their queue, in their order.
     waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
-    pace: prestart::Pace,
+    pace: lookahead::Pace,
     draining: bool,
     stopping: bool,
     /// Whether something has happened after which attempts may have to end.
@@ -252,7 +253,7 @@ impl Scheduler {
             takes,
             mates: shared_plan::Mates::default(),
             waiting: BTreeMap::new(),
-            pace: prestart::Pace::default(),
+            pace: lookahead::Pace::default(),
             draining: false,
             stopping: false,
             look_at_live: true,
@@ -281,12 +282,13 @@ impl Scheduler {
 
     /// Attempts that run here now, and since when.
     pub fn running(&self) -> impl Iterator<Item = (&AttemptKey, Timestamp)> {
-        self.live.iter().filter(|(_, live)| live.stage == Stage::Running).map(|(key, live)| (key, live.since))
+        let running = self.live.iter().filter(|(_, live)| live.stage == Stage::Running);
+        running.filter_map(|(key, live)| Some((key, live.started_at?)))
     }
 
-    /// Attempts that were started by this run and are not written as ended: those whose leases are to be kept.
+    /// Attempts that this run has queued and not written as ended: those whose leases are to be kept.
     pub fn held(&self) -> impl Iterator<Item = &AttemptKey> {
-        self.live.iter().filter(|(_, live)| live.stage != Stage::Starting).map(|(key, _)| key)
+        self.live.iter().filter(|(_, live)| live.stage != Stage::Reserving).map(|(key, _)| key)
     }
 
     /// The queue of a plan, and how many slots of it this run has besides those for which the write on its way asks.
@@ -294,7 +296,7 @@ impl Scheduler {
         let followed = self.plans.get(id)?;
         let queue = Config::queue_name(&followed.plan.spec().queue).to_owned();
         let asked = followed.pending.as_ref().map_or(0, |pending| {
-            let has_slot = |key: &&AttemptKey| self.live.get(*key).is_some_and(Live::has_slot);
+            let has_slot = |key: &&AttemptKey| self.live.get(*key).is_some_and(|live| live.has_slot);
             pending.starts.iter().filter(has_slot).count() as u32
         });
         let own = self.slots.used(&queue).saturating_sub(asked);
@@ -315,7 +317,7 @@ impl Scheduler {
     pub fn handle(&mut self, now: Timestamp, input: Input) {
         match &input {
             // The plan is as it was foreseen, and whoever ends ends by itself.
-            Input::Written(..) | Input::Ended(..) | Input::TookOver(..) | Input::Progressed(..) => {}
+            Input::Written(..) | Input::Began(..) | Input::Ended(..) | Input::Progressed(..) => {}
             Input::Adopted(_)
             | Input::Advanced(..)
             | Input::Refused(..)
@@ -339,7 +341,7 @@ impl Scheduler {
                 }
             }
             Input::Ended(key, ending) => self.ended(now, &key, ending),
-            Input::TookOver(next, ended) => self.took_over(now, &next, &ended),
+            Input::Began(key, predecessor) => self.began(now, &key, predecessor.as_ref()),
             Input::Progressed(key, progress) => {
                 if let Some(live) = self.live.get_mut(&key) {
                     live.progress = Some(progress);
@@ -356,10 +358,6 @@ impl Scheduler {
             Input::Lost(key) => {
                 if let Some(live) = self.live.get_mut(&key) {
                     live.lost = true;
-                    if live.stage == Stage::Waiting {
-                        // It never begins.
-                        live.stage = Stage::Ended;
-                    }
                 }
             }
             Input::Control(Control::Drain) => self.draining = true,
@@ -391,7 +389,7 @@ impl Scheduler {
             parked,
             lock_waits,
             served,
-            running: 0,
+            in_progress: 0,
         };
         if self.mates.are_there(now) {
             // Who wrote other plans will write this one, too.
@@ -451,11 +449,11 @@ impl Scheduler {
 
     fn release(&mut self, key: &AttemptKey, live: &Live) {
         self.release_locks(key, &live.locks);
-        if live.has_slot() {
+        if live.has_slot {
             self.slots.give(&live.queue);
         }
         if let Some(followed) = self.plans.get_mut(&key.plan) {
-            followed.running = followed.running.saturating_sub(1);
+            followed.in_progress = followed.in_progress.saturating_sub(1);
         }
     }
 
@@ -470,8 +468,8 @@ impl Scheduler {
         let mut actions = std::mem::take(&mut self.told);
         (self.wake_at, self.lingers) = (None, false);
         self.slots.ask_again();
-        self.fill_slots(now);
         self.stop_what_must_end(now, &mut actions);
+        self.fill_slots(now);
         let ids: Vec<PlanId> = self.plans.keys().cloned().collect();
         let mut writes: BTreeMap<PlanId, Draft> = BTreeMap::new();
         for id in &ids {
@@ -500,7 +498,8 @@ impl Scheduler {
         if !self.draining {
             self.choose_starts(now, &mut writes);
         }
-        for (id, draft) in writes {
+        for (id, mut draft) in writes {
+            self.record_starts(now, &id, &mut draft);
             let Some(followed) = self.plans.get_mut(&id) else { continue };
             if draft.commands.is_empty() {
                 continue;
@@ -560,7 +559,7 @@ impl Scheduler {
                 Phase::Paused | Phase::AwaitingApproval | Phase::Draft => rest = Rest::Waiting,
                 Phase::Active => {}
             }
-            if followed.plan.running().next().is_some() || followed.plan.asking().next().is_some() {
+            if followed.plan.in_progress().next().is_some() || followed.plan.asking().next().is_some() {
                 rest = Rest::Waiting;
             }
             let is_active = followed.plan.state().phase == Phase::Active;
@@ -584,7 +583,7 @@ impl Scheduler {
     /// Whether a plan is worth following: something could be started here, or runs and may be lost.
     pub fn wants(&self, plan: &Plan) -> bool {
         let is_ours = |task: &Task| self.whose(task) == Whose::Ours;
-        let (state, runs) = (plan.state(), plan.running().next().is_some());
+        let (state, runs) = (plan.state(), plan.in_progress().next().is_some());
         state.phase == Phase::Active && !state.archived && (runs || plan.ready().any(is_ours))
     }
 
@@ -592,7 +591,7 @@ impl Scheduler {
     pub fn others_work(&self) -> bool {
         let by_machine = |task: &Task| task.spec.work.is_some() && self.whose(task) != Whose::APersons;
         let active = self.plans.values().filter(|followed| followed.plan.state().phase == Phase::Active);
-        active.flat_map(|followed| followed.plan.running()).any(by_machine)
+        active.flat_map(|followed| followed.plan.in_progress()).any(by_machine)
     }
 
     /// The plans that are followed.

@@ -92,6 +92,8 @@ fn works(command: &Command) -> Vec<Works<'_>> {
         | Command::Pause { .. }
         | Command::Resume
         | Command::StartTask { .. }
+        | Command::QueueTask { .. }
+        | Command::RecordStart { .. }
         | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }

@@ -28,6 +28,11 @@ fn with(words: &str, more: &str) -> String {
     if more.is_empty() { words.to_owned() } else { format!("{words}: {more}") }
 }
 
+/// Which attempt it was, unless it was the first.
+fn again(attempt: u32) -> String {
+    if attempt > 1 { format!(" (attempt {attempt})") } else { String::new() }
+}
+
 fn event_words(event: &Event) -> String {
     match event {
         Event::PlanCreated { draft, .. } => {
@@ -76,9 +81,9 @@ fn event_words(event: &Event) -> String {
         Event::PlanFinished { phase, summary } => with(phase.word(), summary),
         Event::PlanArchived {} => "archived".to_owned(),
         Event::PlanUnarchived {} => "taken out of the archive".to_owned(),
-        Event::TaskStarted { task, attempt, worker } => {
-            let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
-            format!("{worker} started {task}{attempt}")
+        Event::TaskQueued { task, attempt, worker } => format!("{worker} queued {task}{}", again(*attempt)),
+        Event::TaskStarted { task, attempt, worker, .. } => {
+            format!("{worker} started {task}{}", again(*attempt))
         }
         Event::TaskProgressed { task, progress } => with(&format!("{task} goes on"), progress),
         Event::TaskDone { task, result, evidence, .. } => {

@@ -34,7 +34,7 @@ pub use edit::{EditOp, NewTask, StatusChange};
 pub use error::{Hint, IdOf, ServiceError, Subject};
 pub use event_text::{consequence_summary, summary};
 pub use human_answer::{answer_command, is_for_people};
-pub use lifecycle::{ApprovalRule, CreateOptions};
+pub use lifecycle::{ApprovalRule, CreateOptions, OwnerRule};
 pub use record::Record;
 pub use report::{ClaimFilter, ClaimOptions, ClaimReply, LEASE_SECONDS_DEFAULT, TaskRef, TaskReport};
 pub use service::{Guard, LoadConfig, Service, WriteReply, resolve_task};

@@ -1,7 +1,7 @@
 //! Where a plan is in its life cycle: create, submit, approve, pause, resume, cancel, retry, archive, restore, purge.
 
 use waypost_config::Config;
-use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId};
+use waypost_core::{ActorKind, Command, Draft, Phase, PlanId, Problem, TaskChanges, TaskId, validate};
 use waypost_store::NewPlan;
 
 use crate::admission;
@@ -17,6 +17,18 @@ pub struct CreateOptions {
     pub id: Option<PlanId>,
     /// When it needs approval.
     pub approval: ApprovalRule,
+    /// Who owns it.
+    pub owner: OwnerRule,
+}
+
+/// Who owns a new plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OwnerRule {
+    /// The owner that the draft names, or the agent that creates it.
+    #[default]
+    CreatorIfUnnamed,
+    /// The owner that the draft names, or nobody: an imported plan stays as its file says.
+    AsWritten,
 }
 
 /// When a new plan needs a person's approval.
@@ -42,7 +54,7 @@ impl ApprovalRule {
 }
 
 impl Service {
-    /// Creates a plan. An agent that creates a plan owns it, unless the draft names another owner.
+    /// Creates a plan.
     pub fn create(
         &self,
         by: &Caller,
@@ -51,13 +63,21 @@ impl Service {
     ) -> Result<WriteReply, ServiceError> {
         let config = self.config()?;
         let not_runnable = admitted(&config, &draft)?;
-        if by.actor.kind == ActorKind::Agent && draft.spec.owner.is_empty() {
+        let is_own = by.actor.kind == ActorKind::Agent && options.owner == OwnerRule::CreatorIfUnnamed;
+        if is_own && draft.spec.owner.is_empty() {
             draft.spec.owner.clone_from(&by.actor.name);
         }
         let approval_required = options.approval.required(&config);
         let (id, actor) = (options.id, by.actor.clone());
         let committed = self.plans().create(NewPlan { id, by: actor, draft, approval_required })?;
         Ok(WriteReply { not_runnable, ..WriteReply::from(&committed) })
+    }
+
+    /// Everything that is wrong with a draft: by itself, and with this configuration.
+    pub fn problems(&self, draft: &Draft) -> Result<Vec<Problem>, ServiceError> {
+        let mut problems = validate(draft);
+        problems.extend(admission::problems(&*self.config()?, draft));
+        Ok(problems)
     }
 
     /// Brings a draft into the store; the same id with the same tasks is the same plan.
@@ -216,6 +236,34 @@ impl Service {
     /// Deletes a plan with its history for good. Only a person can; its id stays used.
     pub fn purge(&self, by: &Caller, plan: &PlanId) -> Result<(), ServiceError> {
         Ok(self.plans().purge(plan, &by.actor)?)
+    }
+
+    /// Makes a plan what a draft says, keeping what already happened to tasks that ask the same as before, and then does what
+    /// else its author said of single tasks.
+    pub fn replace(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        draft: Draft,
+        then: Vec<Command>,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let mut commands = vec![Command::Replace(Box::new(draft))];
+        commands.extend(then);
+        self.write(by, plan, commands, guard)
+    }
+
+    /// Discards the decomposition of a task with all its subtasks.
+    pub fn roll_back(
+        &self,
+        by: &Caller,
+        plan: &PlanId,
+        task: &TaskId,
+        drop_dependencies: bool,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        let command = Command::RollBackTask { task: task.clone(), detach: drop_dependencies };
+        self.write(by, plan, vec![command], guard)
     }
 
     /// Makes a plan what it was at an earlier version, as a new version.

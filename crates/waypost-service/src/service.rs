@@ -139,6 +139,11 @@ impl Service {
         Ok(self.plans.resolve(text)?)
     }
 
+    /// Refuses when the plan has changed since the caller read it, with what changed.
+    pub fn check_guard(&self, by: &Caller, plan: &PlanId, guard: Guard) -> Result<(), ServiceError> {
+        self.write(by, plan, Vec::new(), guard).map(drop)
+    }
+
     /// Reads a plan as it is now.
     pub fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {
         Ok(self.plans.look(plan, read)?)

@@ -20,7 +20,7 @@ const ELSEWHERE_MAX: usize = 20;
 pub struct Reason {
     /// What sort of thing.
     pub kind: &'static str,
-    /// In words, with what a person does about it. May hold text of the plan.
+    /// In words, the same at every front end; what to do about it is theirs. May hold text of the plan.
     #[serde(rename = "message")]
     pub words: String,
     /// For programs.
@@ -76,10 +76,15 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Rea
     let mut reasons: Vec<Reason> = waiting.map(|waiting| of(plan, task, waiting, known)).collect();
     let Some(found) = plan.task(task.as_str()) else { return reasons };
     let state = &found.state;
-    if let (Some(Standing::Running), Some(worker)) = (plan.standing(task.as_str()), &state.worker) {
+    let does = match plan.standing(task.as_str()) {
+        Some(Standing::Queued) => Some("has queued it"),
+        Some(Standing::Running) => Some("works on it"),
+        _ => None,
+    };
+    if let (Some(does), Some(worker)) = (does, &state.worker) {
         reasons.push(Reason {
             kind: "worker",
-            words: format!("{worker}, who works on it (attempt {})", state.attempt),
+            words: format!("{worker}, who {does} (attempt {})", state.attempt),
             fact: json!({ "worker": worker, "attempt": state.attempt }),
         });
     }
@@ -92,7 +97,7 @@ fn reasons(plan: &Plan, task: &TaskId, now: Timestamp, known: &Known) -> Vec<Rea
 fn of(plan: &Plan, task: &TaskId, waiting: Waiting, known: &Known) -> Reason {
     let fact = json!(waiting);
     let (kind, words) = match waiting {
-        Waiting::Approval => ("approval", format!("a person's approval (`waypost approve {}`)", plan.id())),
+        Waiting::Approval => ("approval", "a person's approval".to_owned()),
         Waiting::Phase(phase) => ("phase", format!("the plan, which is {}", phase.word())),
         Waiting::Dependencies(names) => {
             let named: Vec<String> = names
@@ -105,15 +110,11 @@ fn of(plan: &Plan, task: &TaskId, waiting: Waiting, known: &Known) -> Reason {
                 .collect();
             ("dependencies", named.join(", "))
         }
-        Waiting::Answer(question) => {
-            let how = format!("`waypost answer {} {task} ANSWER`", plan.id());
-            ("answer", format!("a person's answer to: {question} ({how})"))
-        }
+        Waiting::Answer(question) => ("answer", format!("a person's answer to: {question}")),
         Waiting::Check => {
             let by = plan.task(task.as_str()).and_then(|task| task.state.reported());
             let by = by.map(|report| report.by.to_string()).unwrap_or_default();
-            let how = format!("`waypost run {}` checks it", plan.id());
-            ("check", format!("its check: {by} reported it as done ({how})"))
+            ("check", format!("its check: {by} reported it as done"))
         }
         Waiting::Until(at) => ("retry", format!("its next attempt at {}", moment(at))),
     };
@@ -129,6 +130,7 @@ fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>,
             Standing::Reported => found.spec.check.as_deref(),
             Standing::Blocked
             | Standing::Asking
+            | Standing::Queued
             | Standing::Running
             | Standing::Done
             | Standing::Failed
@@ -148,7 +150,7 @@ fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>,
                 "of the workers of queue {queue} that are alive ({count}) none takes executor {executor}"
             ),
         };
-        let words = format!("a worker: {nobody} (`waypost worker --queue {queue}` starts one)");
+        let words = format!("a worker: {nobody}");
         let fact = json!({ "queue": queue, "executor": executor, "workers": workers.len() });
         return Ok(Some(Reason { kind: "no_worker", words, fact }));
     }
@@ -161,7 +163,7 @@ fn worker(plans: &Plans, plan: &PlanId, task: &TaskId) -> Result<Option<Reason>,
         Ok(())
     })?;
     let count: u32 = taken.iter().map(|(_, count)| *count).sum();
-    let words = format!("a slot of queue {queue}: {count} are taken (`waypost workers` shows by whom)");
+    let words = format!("a slot of queue {queue}: {count} are taken");
     Ok(Some(Reason { kind: "queue", words, fact: json!({ "queue": queue, "taken": count }) }))
 }
 

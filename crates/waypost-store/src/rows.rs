@@ -237,7 +237,7 @@ pub struct ReadyTask {
 /// How the tables beside a plan change with one version. They can be rebuilt from the events at any time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexChanges {
-    /// Tasks that began to run: their leases, and the locks that they now hold.
+    /// Tasks that were queued or started: their leases, and the locks that they now hold.
     pub started: Vec<(Lease, Vec<Lock>)>,
     /// Tasks that no longer run: their leases and locks are gone.
     pub stopped: Vec<TaskId>,
@@ -288,7 +288,7 @@ impl IndexRows {
     pub fn of(plan: &Plan) -> Self {
         let id = || plan.id().clone();
         let mut rows = Self::default();
-        for task in plan.running() {
+        for task in plan.in_progress() {
             let worker = task.state.worker.clone().unwrap_or_default();
             let (attempt, name) = (task.state.attempt, task.spec.id.clone());
             let held = task.spec.locks.iter();
@@ -297,7 +297,7 @@ impl IndexRows {
                 plan: id(),
                 task: name.clone(),
             }));
-            let since = task.state.started_at;
+            let since = task.state.started_at.or(task.state.updated_at);
             rows.leases.push(Lease {
                 plan: id(),
                 task: name,
@@ -465,6 +465,7 @@ impl Totals {
             (&mut sums.total, counts.total),
             (&mut sums.ready, counts.ready),
             (&mut sums.blocked, counts.blocked),
+            (&mut sums.queued, counts.queued),
             (&mut sums.running, counts.running),
             (&mut sums.done, counts.done),
             (&mut sums.failed, counts.failed),

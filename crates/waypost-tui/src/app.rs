@@ -1,7 +1,7 @@
 //! What the program is doing, and what follows from whatever happens: [`update`] is a plain function. Knows no store, no
 //! clock and no terminal.
 
-mod leaving;
+mod quit;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,13 +10,13 @@ use ratatui::layout::{Position, Rect};
 use waypost_core::{Command, Draft, PlanId, Standing, Timestamp};
 use waypost_store::{Conflict, Head, Page, Query};
 
-use crate::browser::Browser;
 use crate::dialog::{Choice, Dialog, Outcome};
 use crate::editor::Editor;
 use crate::help::Help;
-use crate::history::{History, HistoryAnswer, HistoryEffect};
+use crate::history::{History, HistoryEffect, HistoryReply};
 use crate::keys::{Action, Chord, Keys, Place};
-use crate::run::{Intent, RunAnswer, RunEffect, RunView};
+use crate::plan_list::PlanList;
+use crate::run_view::{Intent, RunEffect, RunReply, RunView};
 use crate::theme::Theme;
 
 /// The smallest terminal that everything fits into.
@@ -50,7 +50,7 @@ pub struct Settings {
 
 /// A plan as the editor takes it.
 #[derive(Clone, Debug)]
-pub struct Loaded {
+pub struct LoadedPlan {
     /// The plan, its tasks in their order.
     pub draft: Draft,
     /// Where each of them stands.
@@ -59,7 +59,7 @@ pub struct Loaded {
     pub awaits_approval: bool,
 }
 
-impl Loaded {
+impl LoadedPlan {
     /// Of a plan of the store.
     pub fn of(plan: &waypost_core::Plan) -> Self {
         let standing = |id: &str| plan.standing(id).unwrap_or(Standing::Blocked);
@@ -73,14 +73,14 @@ impl Loaded {
 
 /// Something that went wrong outside, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct ErrorMessage {
     /// What happened, and to what.
     pub what: String,
     /// What to do next; may be empty.
     pub hint: String,
 }
 
-impl Trouble {
+impl ErrorMessage {
     /// It, at the bottom of the screen.
     pub fn note(&self) -> Note {
         let text =
@@ -91,11 +91,11 @@ impl Trouble {
 
 /// Why edits are not written.
 #[derive(Clone, Debug)]
-pub enum NotSaved {
+pub enum SaveError {
     /// Somebody else wrote meanwhile; this is what changed.
     Conflict(Box<Conflict>),
     /// The plan or the store said no.
-    Refused(Trouble),
+    Refused(ErrorMessage),
 }
 
 /// What a text in `$EDITOR` is for.
@@ -109,7 +109,7 @@ pub enum Purpose {
 
 /// One page of the list of plans.
 #[derive(Clone, Debug)]
-pub struct Heads {
+pub struct PlanPage {
     /// The plans.
     pub page: Page<Head>,
     /// What could not be read, one line each.
@@ -118,48 +118,48 @@ pub struct Heads {
 
 /// The answer to an [`Effect`].
 #[derive(Clone, Debug)]
-pub enum Answer {
-    /// To [`Effect::LoadHeads`].
-    Heads {
+pub enum Reply {
+    /// To [`Effect::LoadPlanPage`].
+    PlanPage {
         /// The store.
         store: usize,
         /// The number of the question, so that a late answer to an old one is told apart.
         ticket: u64,
         /// The page.
-        heads: Result<Box<Heads>, Trouble>,
+        heads: Result<Box<PlanPage>, ErrorMessage>,
     },
     /// To [`Effect::LoadPlan`].
     Plan {
         /// Which.
         plan: PlanKey,
         /// The plan.
-        loaded: Result<Box<Loaded>, Trouble>,
+        loaded: Result<Box<LoadedPlan>, ErrorMessage>,
     },
     /// To [`Effect::Save`]: the new version.
     Saved {
         /// Which.
         plan: PlanKey,
         /// The version, or why there is none.
-        saved: Result<u64, NotSaved>,
+        saved: Result<u64, SaveError>,
     },
     /// To [`Effect::CreatePlan`].
     Created {
         /// The new plan.
-        plan: Result<PlanKey, Trouble>,
+        plan: Result<PlanKey, ErrorMessage>,
     },
     /// To [`Effect::EditText`]: nothing when the text is as it was.
     Edited {
         /// What it is for.
         purpose: Purpose,
         /// The text.
-        text: Result<Option<String>, Trouble>,
+        text: Result<Option<String>, ErrorMessage>,
     },
     /// Something to tell, whatever it answers.
     Note(Note),
     /// To [`Effect::Run`].
-    Run(RunAnswer),
+    Run(RunReply),
     /// To [`Effect::History`].
-    History(HistoryAnswer),
+    History(HistoryReply),
 }
 
 /// What happens.
@@ -181,7 +181,7 @@ pub enum Message {
     /// Nothing else happened for a while; the time now.
     Tick(Timestamp),
     /// An effect is through.
-    Answer(Answer),
+    Reply(Reply),
     /// Somebody, perhaps another process, wrote these plans.
     Written {
         /// The store.
@@ -197,7 +197,7 @@ pub enum Effect {
     /// Leave.
     Quit,
     /// Read a page of the list of plans.
-    LoadHeads {
+    LoadPlanPage {
         /// The store.
         store: usize,
         /// The number to answer with.
@@ -266,7 +266,7 @@ pub enum NoteKind {
 #[derive(Debug)]
 pub enum Screen {
     /// All plans.
-    Browser(Box<Browser>),
+    PlanList(Box<PlanList>),
     /// One plan, to be edited.
     Editor(Box<Editor>),
     /// How one plan is worked on.
@@ -291,7 +291,7 @@ pub enum Event<'a> {
     /// Time went by.
     Tick,
     /// An effect is through. Every screen hears of it.
-    Answer(&'a Answer),
+    Reply(&'a Reply),
     /// Plans of a store were written. Every screen hears of it.
     Written(usize, &'a [(PlanId, u64)]),
     /// Somebody chose in the dialog that this screen opened; the text is what was typed, if anything could be.
@@ -334,13 +334,13 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Says something at the bottom of the screen.
-    pub fn say(&mut self, kind: NoteKind, text: impl Into<String>) {
+    pub fn notify(&mut self, kind: NoteKind, text: impl Into<String>) {
         self.notes.push_back(Note { kind, text: text.into() });
     }
 
     /// Says what went wrong at the bottom of the screen.
-    pub fn trouble(&mut self, trouble: &Trouble) {
-        self.notes.push_back(trouble.note());
+    pub fn notify_error(&mut self, error: &ErrorMessage) {
+        self.notes.push_back(error.note());
     }
 }
 
@@ -348,7 +348,7 @@ impl Screen {
     /// What the footer offers.
     pub(crate) fn actions(&self, app: &App) -> Vec<Action> {
         match self {
-            Self::Browser(_) => Browser::KEYS.to_vec(),
+            Self::PlanList(_) => PlanList::KEYS.to_vec(),
             Self::Editor(_) => Editor::KEYS.to_vec(),
             Self::Run(run) => run.keys(app),
             Self::History(_) => History::KEYS.to_vec(),
@@ -359,7 +359,7 @@ impl Screen {
     /// Whose keys hold.
     pub fn place(&self) -> Place {
         match self {
-            Self::Browser(_) => Place::Browser,
+            Self::PlanList(_) => Place::PlanList,
             Self::Editor(editor) => editor.place(),
             Self::Run(_) => Place::Run,
             Self::History(_) => Place::History,
@@ -370,7 +370,7 @@ impl Screen {
     /// Whether keys are text now, except those that mean something to the part that has them.
     pub fn is_typing(&self) -> bool {
         match self {
-            Self::Browser(browser) => browser.is_typing(),
+            Self::PlanList(plan_list) => plan_list.is_typing(),
             Self::Editor(editor) => editor.is_typing(),
             Self::Run(_) | Self::History(_) | Self::Help(_) => false,
         }
@@ -379,7 +379,7 @@ impl Screen {
     /// What tells it from the others, whatever part of it has the keys.
     fn name(&self) -> ScreenName {
         match self {
-            Self::Browser(_) => (Place::Browser, None),
+            Self::PlanList(_) => (Place::PlanList, None),
             Self::Editor(editor) => (Place::Editor, Some(editor.plan().clone())),
             Self::Run(run) => (Place::Run, Some(run.plan().clone())),
             Self::History(history) => (Place::History, Some(history.plan().clone())),
@@ -390,7 +390,7 @@ impl Screen {
     /// The plan that is in hand, to be looked at otherwise.
     fn plan(&self) -> Option<PlanKey> {
         match self {
-            Self::Browser(browser) => browser.selected(),
+            Self::PlanList(plan_list) => plan_list.selected(),
             Self::Editor(editor) => Some(editor.plan().clone()),
             Self::Run(_) | Self::History(_) | Self::Help(_) => None,
         }
@@ -398,7 +398,7 @@ impl Screen {
 
     fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
         match self {
-            Self::Browser(browser) => browser.update(event, context),
+            Self::PlanList(plan_list) => plan_list.update(event, context),
             Self::Editor(editor) => editor.update(event, context),
             Self::Run(run) => run.update(event, context),
             Self::History(history) => history.update(event, context),
@@ -425,7 +425,7 @@ pub struct App {
     /// The plans that this process runs.
     pub runs: BTreeSet<PlanKey>,
     /// Whether the program ends with the last of its runs.
-    pub leaving: bool,
+    pub quit_after_runs: bool,
     /// Where screens wanted to go while something else was looked at, the earliest first.
     deferred: VecDeque<(ScreenName, Flow)>,
 }
@@ -451,10 +451,10 @@ impl App {
             size,
             now,
             runs,
-            leaving: false,
+            quit_after_runs: false,
             deferred: VecDeque::new(),
         };
-        let effects = app.tell_top(Event::Shown);
+        let effects = app.dispatch_top(Event::Shown);
         (app, effects)
     }
 
@@ -470,10 +470,10 @@ impl App {
 
     /// The part of the terminal between the heading and the footer.
     pub fn area(&self) -> Rect {
-        crate::view::parts(self.size).body
+        crate::frame::parts(self.size).body
     }
 
-    fn tell(&mut self, at: usize, event: Event<'_>, effects: &mut Vec<Effect>) -> Flow {
+    fn dispatch(&mut self, at: usize, event: Event<'_>, effects: &mut Vec<Effect>) -> Flow {
         let mut notes = VecDeque::new();
         let area = self.area();
         let mut context = Context {
@@ -498,23 +498,23 @@ impl App {
         self.note = Some((note, self.now.plus_seconds(NOTE_SECONDS)));
     }
 
-    fn tell_top(&mut self, event: Event<'_>) -> Vec<Effect> {
+    fn dispatch_top(&mut self, event: Event<'_>) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let flow = self.tell(self.screens.len() - 1, event, &mut effects);
-        self.go(flow, &mut effects);
+        let flow = self.dispatch(self.screens.len() - 1, event, &mut effects);
+        self.navigate(flow, &mut effects);
         effects
     }
 
     /// Every screen hears; only the one that is seen may go somewhere, and not while a question is open. The others go when
     /// they are seen again.
-    fn tell_all(&mut self, event: Event<'_>) -> Vec<Effect> {
+    fn broadcast(&mut self, event: Event<'_>) -> Vec<Effect> {
         let mut effects = Vec::new();
         let last = self.screens.len() - 1;
         for at in 0..=last {
-            let flow = self.tell(at, event, &mut effects);
+            let flow = self.dispatch(at, event, &mut effects);
             match flow {
                 Flow::Stay => {}
-                flow if at == last && self.dialog.is_none() => self.go(flow, &mut effects),
+                flow if at == last && self.dialog.is_none() => self.navigate(flow, &mut effects),
                 flow => self.defer(at, flow),
             }
         }
@@ -532,16 +532,16 @@ impl App {
     }
 
     /// Goes where the screen that is seen wanted to go meanwhile.
-    fn catch_up(&mut self, effects: &mut Vec<Effect>) {
+    fn resume_deferred(&mut self, effects: &mut Vec<Effect>) {
         let Some(name) = self.top().map(Screen::name).filter(|_| self.dialog.is_none()) else { return };
         if let Some(at) = self.deferred.iter().position(|(deferred, _)| *deferred == name)
             && let Some((_, flow)) = self.deferred.remove(at)
         {
-            self.go(flow, effects);
+            self.navigate(flow, effects);
         }
     }
 
-    fn go(&mut self, flow: Flow, effects: &mut Vec<Effect>) {
+    fn navigate(&mut self, flow: Flow, effects: &mut Vec<Effect>) {
         match flow {
             Flow::Stay => return,
             Flow::Ask(dialog) => {
@@ -551,7 +551,7 @@ impl App {
             // Whoever leaves an editor has been asked about what is in it.
             Flow::Quit => return self.quit(self.screens.len() - 1, effects),
             Flow::Push(screen) => {
-                let screen = self.known_editor(&screen).unwrap_or(screen);
+                let screen = self.take_open_editor(&screen).unwrap_or(screen);
                 self.screens.push(screen);
             }
             Flow::Replace(screen) => {
@@ -565,13 +565,13 @@ impl App {
                 self.deferred.retain(|(name, _)| !is_gone(name));
             }
         }
-        let flow = self.tell(self.screens.len() - 1, Event::Shown, effects);
-        self.go(flow, effects);
-        self.catch_up(effects);
+        let flow = self.dispatch(self.screens.len() - 1, Event::Shown, effects);
+        self.navigate(flow, effects);
+        self.resume_deferred(effects);
     }
 
     /// The editor of the same plan that is open already, taken from where it stands: its edits are the ones to go on with.
-    fn known_editor(&mut self, wanted: &Screen) -> Option<Screen> {
+    fn take_open_editor(&mut self, wanted: &Screen) -> Option<Screen> {
         let Screen::Editor(_) = wanted else { return None };
         let at = self.screens.iter().position(|screen| screen.name() == wanted.name())?;
         Some(self.screens.remove(at))
@@ -580,16 +580,16 @@ impl App {
     /// Goes to a screen, from which one comes back.
     pub fn open(&mut self, screen: Screen) -> Vec<Effect> {
         let mut effects = Vec::new();
-        self.go(Flow::Push(screen), &mut effects);
+        self.navigate(Flow::Push(screen), &mut effects);
         effects
     }
 
     /// Whether something on the screen changes as time goes by.
-    pub fn has_a_clock(&self) -> bool {
+    pub fn needs_tick(&self) -> bool {
         let moves = match self.top() {
-            Some(Screen::Run(run)) => run.has_a_clock(),
-            Some(Screen::Browser(browser)) => browser.has_a_clock(),
-            Some(Screen::Editor(editor)) => editor.has_a_clock(),
+            Some(Screen::Run(run)) => run.needs_tick(),
+            Some(Screen::PlanList(plan_list)) => plan_list.needs_tick(),
+            Some(Screen::Editor(editor)) => editor.needs_tick(),
             Some(Screen::History(_) | Screen::Help(_)) | None => false,
         };
         moves || self.note.is_some()
@@ -620,7 +620,7 @@ impl App {
         let action = if typing { None } else { self.settings.keys.action(place, key) };
         match action {
             Some(action) => self.act(action),
-            None => self.tell_top(Event::Key(key)),
+            None => self.dispatch_top(Event::Key(key)),
         }
     }
 
@@ -636,7 +636,7 @@ impl App {
                 self.open(Screen::Run(Box::new(RunView::new(plan, Intent::Watch))))
             }
             (Action::History, Some(plan)) => self.open(Screen::History(Box::new(History::new(plan)))),
-            (action, _) => self.tell_top(Event::Action(action)),
+            (action, _) => self.dispatch_top(Event::Action(action)),
         }
     }
 
@@ -648,9 +648,9 @@ impl App {
         }
         let clicked = mouse.kind == MouseEventKind::Down(MouseButton::Left);
         let at = Position::new(mouse.column, mouse.row);
-        match crate::view::footer_hit(self, at).filter(|_| clicked) {
+        match crate::frame::footer_hit(self, at).filter(|_| clicked) {
             Some(action) => self.act(action),
-            None => self.tell_top(Event::Mouse(mouse)),
+            None => self.dispatch_top(Event::Mouse(mouse)),
         }
     }
 
@@ -660,7 +660,7 @@ impl App {
             Outcome::Closed => {
                 self.dialog = None;
                 let mut effects = Vec::new();
-                self.catch_up(&mut effects);
+                self.resume_deferred(&mut effects);
                 effects
             }
             Outcome::Chosen(Choice::GoToEdits, _) => {
@@ -674,16 +674,16 @@ impl App {
                 effects
             }
             Outcome::Chosen(Choice::StopAndLeave, _) => vec![Effect::Quit],
-            Outcome::Chosen(Choice::LeaveAfterwards, _) => {
-                (self.dialog, self.leaving) = (None, true);
+            Outcome::Chosen(Choice::QuitAfterRuns, _) => {
+                (self.dialog, self.quit_after_runs) = (None, true);
                 let text = "leaves when what this process runs has ended".to_owned();
                 self.show(Note { kind: NoteKind::Warning, text });
                 Vec::new()
             }
             Outcome::Chosen(choice, typed) => {
                 self.dialog = None;
-                let mut effects = self.tell_top(Event::Chosen(&choice, &typed));
-                self.catch_up(&mut effects);
+                let mut effects = self.dispatch_top(Event::Chosen(&choice, &typed));
+                self.resume_deferred(&mut effects);
                 effects
             }
         }
@@ -693,7 +693,7 @@ impl App {
 /// What follows from a message: the program changes, and the loop gets to do something.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for effect in think(app, message) {
+    for effect in handle(app, message) {
         match effect {
             Effect::Execute(plan) => {
                 let run = RunView::new(plan, Intent::Execute);
@@ -705,7 +705,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     effects
 }
 
-fn think(app: &mut App, message: Message) -> Vec<Effect> {
+fn handle(app: &mut App, message: Message) -> Vec<Effect> {
     match message {
         Message::Key(key) if key.kind == KeyEventKind::Release => Vec::new(),
         Message::Key(key) => app.key(key),
@@ -716,31 +716,31 @@ fn think(app: &mut App, message: Message) -> Vec<Effect> {
                 dialog.paste(&text);
                 Vec::new()
             }
-            None => app.tell_top(Event::Paste(&text)),
+            None => app.dispatch_top(Event::Paste(&text)),
         },
         Message::Resize { columns, rows } => {
             app.size = Rect::new(0, 0, columns, rows);
-            app.tell_all(Event::Tick)
+            app.broadcast(Event::Tick)
         }
         Message::Tick(now) => {
             app.now = now;
             if app.note.as_ref().is_some_and(|(_, until)| *until <= now) {
                 app.note = None;
             }
-            app.tell_all(Event::Tick)
+            app.broadcast(Event::Tick)
         }
-        Message::Answer(Answer::Note(note)) => {
+        Message::Reply(Reply::Note(note)) => {
             app.show(note);
             Vec::new()
         }
-        Message::Answer(answer) => {
+        Message::Reply(answer) => {
             let mut effects = match &answer {
-                Answer::Run(answer) => app.heard_of_run(answer),
+                Reply::Run(answer) => app.track_run(answer),
                 _ => Vec::new(),
             };
-            effects.extend(app.tell_all(Event::Answer(&answer)));
+            effects.extend(app.broadcast(Event::Reply(&answer)));
             effects
         }
-        Message::Written { store, plans } => app.tell_all(Event::Written(store, &plans)),
+        Message::Written { store, plans } => app.broadcast(Event::Written(store, &plans)),
     }
 }

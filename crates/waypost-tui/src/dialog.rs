@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
 
-use crate::input::Input;
-use crate::sheet::Deletion;
+use crate::edit_buffer::Deletion;
 use crate::text;
+use crate::text_input::TextInput;
 
 /// What can be chosen, whoever asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub enum Choice {
     /// Stop a run of this process.
     StopRun,
     /// Leave the program when its runs have ended.
-    LeaveAfterwards,
+    QuitAfterRuns,
     /// Stop the runs of this process, and leave the program.
     StopAndLeave,
     /// Go to the edits that nobody saved.
@@ -84,7 +84,7 @@ pub struct Dialog {
     /// What there is to know. Lines are broken to fit.
     pub lines: Vec<String>,
     /// The line to type, if there is one.
-    pub input: Option<Input>,
+    pub input: Option<TextInput>,
     /// What can be chosen.
     pub buttons: Vec<Button>,
     /// The button that Enter chooses.
@@ -129,7 +129,7 @@ impl Dialog {
     /// A question for a line of text.
     pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str) -> Self {
         let buttons = vec![Button::new('↵', "take", Choice::Take), Button::close('⎋', "leave")];
-        Self { input: Some(Input::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
+        Self { input: Some(TextInput::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
     }
 
     /// Takes a key, in a terminal of a size.

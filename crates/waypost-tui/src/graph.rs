@@ -2,8 +2,8 @@
 //!
 //! A small plan is drawn whole; of a large one, what is near the selected task. Knows no screen but a buffer.
 
-mod lines;
-mod order;
+mod edges;
+mod layout;
 
 use std::collections::VecDeque;
 
@@ -11,11 +11,11 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Modifier;
 
-use crate::sheet::Sheet;
+use crate::edit_buffer::EditBuffer;
+use crate::frame::put;
 use crate::text;
 use crate::theme::{Theme, sign};
-use crate::view::put;
-use lines::Lines;
+use edges::Edges;
 
 /// Tasks up to which a plan is drawn whole.
 pub const WHOLE_MAX: usize = 40;
@@ -26,18 +26,18 @@ const NEAR_STEPS: usize = 2;
 /// Columns of a task's name.
 const LABEL_MAX: usize = 16;
 
-/// A picture of a plan, or of a part of it.
-pub struct Picture {
-    boxes: Vec<Drawn>,
-    lines: Lines,
+/// A canvas of a plan, or of a part of it.
+pub struct GraphCanvas {
+    nodes: Vec<Node>,
+    edges: Edges,
     columns: usize,
     rows: usize,
     /// How many tasks are in it, and how many there are.
     pub shown: (usize, usize),
 }
 
-/// A task in the picture.
-struct Drawn {
+/// A task in the canvas.
+struct Node {
     /// Its place among the rows of the plan.
     at: usize,
     x: usize,
@@ -45,11 +45,11 @@ struct Drawn {
     label: String,
 }
 
-impl Picture {
+impl GraphCanvas {
     /// Of the plan around a task, for a part of the screen of so many rows.
-    pub fn of(sheet: &Sheet, selected: usize, rows: usize) -> Self {
-        let tasks = near(sheet, selected);
-        let mut places = vec![usize::MAX; sheet.rows().len()];
+    pub fn of(buffer: &EditBuffer, selected: usize, rows: usize) -> Self {
+        let tasks = near(buffer, selected);
+        let mut places = vec![usize::MAX; buffer.rows().len()];
         for (node, &at) in tasks.iter().enumerate() {
             places[at] = node;
         }
@@ -58,81 +58,81 @@ impl Picture {
             .enumerate()
             .flat_map(|(node, &at)| {
                 let places = &places;
-                sheet.links().before(at).map(move |on| (places[on], node))
+                buffer.dependencies().prerequisites(at).map(move |on| (places[on], node))
             })
             .filter(|(from, _)| *from != usize::MAX)
             .collect();
-        let order = order::Order::of(tasks.len(), &arrows, rows);
+        let layout = layout::Layout::of(tasks.len(), &arrows, rows);
         let chosen = places.get(selected).copied().unwrap_or(usize::MAX);
         let labels: Vec<String> = tasks
             .iter()
-            .zip(&order.rings)
-            .map(|(&at, ring)| {
-                let row = &sheet.rows()[at];
-                let mark = if *ring { " ↺" } else { "" };
+            .zip(&layout.cycles)
+            .map(|(&at, cycle)| {
+                let row = &buffer.rows()[at];
+                let mark = if *cycle { " ↺" } else { "" };
                 format!("{} {}{mark}", sign(row.standing), text::truncate(row.id().as_str(), LABEL_MAX))
             })
             .collect();
-        let mut widths = vec![1; order.layers.len()];
+        let mut widths = vec![1; layout.layers.len()];
         for (node, label) in labels.iter().enumerate() {
-            let layer = order.layer[node];
+            let layer = layout.layer[node];
             widths[layer] = widths[layer].max(text::width(label));
         }
-        let (lines, starts) = Lines::of(&order, &widths, &labels, chosen);
-        let boxes: Vec<Drawn> = tasks
+        let (edges, starts) = Edges::of(&layout, &widths, &labels, chosen);
+        let nodes: Vec<Node> = tasks
             .iter()
             .zip(labels)
             .enumerate()
-            .map(|(node, (&at, label))| Drawn { at, x: starts[order.layer[node]], y: order.y[node], label })
+            .map(|(node, (&at, label))| Node { at, x: starts[layout.layer[node]], y: layout.y[node], label })
             .collect();
-        let columns = boxes.iter().map(|drawn| drawn.x + text::width(&drawn.label)).max().unwrap_or(0);
-        let rows = boxes.iter().map(|drawn| drawn.y + 1).max().unwrap_or(0).max(lines.rows());
-        Self { boxes, lines, columns, rows, shown: (tasks.len(), sheet.rows().len()) }
+        let columns = nodes.iter().map(|node| node.x + text::width(&node.label)).max().unwrap_or(0);
+        let rows = nodes.iter().map(|node| node.y + 1).max().unwrap_or(0).max(edges.rows());
+        Self { nodes, edges, columns, rows, shown: (tasks.len(), buffer.rows().len()) }
     }
 
     /// What part of it an area shows: so much is left out at the left and at the top.
     fn offset(&self, selected: usize, area: Rect) -> (usize, usize) {
         let (width, height) = (usize::from(area.width), usize::from(area.height));
         let (x, y, wide) = self
-            .boxes
+            .nodes
             .iter()
-            .find(|drawn| drawn.at == selected)
-            .map_or((0, 0, 0), |drawn| (drawn.x, drawn.y, text::width(&drawn.label)));
+            .find(|node| node.at == selected)
+            .map_or((0, 0, 0), |node| (node.x, node.y, text::width(&node.label)));
         let left = (x + wide / 2).saturating_sub(width / 2).min(self.columns.saturating_sub(width));
         let top = y.saturating_sub(height / 2).min(self.rows.saturating_sub(height));
         (left, top)
     }
 
     /// Paints it.
-    pub fn draw(&self, sheet: &Sheet, selected: usize, theme: Theme, buffer: &mut Buffer, area: Rect) {
+    pub fn draw(&self, buffer: &EditBuffer, selected: usize, theme: Theme, cells: &mut Buffer, area: Rect) {
         let (left, top) = self.offset(selected, area);
-        for (x, y, sign, marked) in self.lines.cells() {
+        for (x, y, sign, marked) in self.edges.cells() {
             let (Some(x), Some(y)) = (x.checked_sub(left), y.checked_sub(top)) else { continue };
             if x < usize::from(area.width) && y < usize::from(area.height) {
                 let style = if marked { theme.accent() } else { theme.quiet() };
-                put(buffer, (area.x + x as u16, area.y + y as u16), 1, sign, style);
+                put(cells, (area.x + x as u16, area.y + y as u16), 1, sign, style);
             }
         }
-        for drawn in &self.boxes {
-            let Some(y) = drawn.y.checked_sub(top).filter(|y| *y < usize::from(area.height)) else {
+        for node in &self.nodes {
+            let Some(y) = node.y.checked_sub(top).filter(|y| *y < usize::from(area.height)) else {
                 continue;
             };
-            let hidden = left.saturating_sub(drawn.x);
-            let x = drawn.x.saturating_sub(left);
+            let hidden = left.saturating_sub(node.x);
+            let x = node.x.saturating_sub(left);
             if x >= usize::from(area.width) {
                 continue;
             }
-            let row = &sheet.rows()[drawn.at];
-            let mut style = theme.standing(row.standing);
-            if sheet.problems().has(row.id().as_str()) {
+            let row = &buffer.rows()[node.at];
+            let mut style = theme.task_status(row.standing);
+            if buffer.problems().has(row.id().as_str()) {
                 style = theme.wrong();
             }
-            if drawn.at == selected {
+            if node.at == selected {
                 style =
                     style.add_modifier(Modifier::REVERSED | Modifier::BOLD).remove_modifier(Modifier::DIM);
             }
-            let label = text::skip_columns(&drawn.label, hidden);
-            put(buffer, (area.x + x as u16, area.y + y as u16), area.width - x as u16, &label, style);
+            let label = text::skip_columns(&node.label, hidden);
+            put(cells, (area.x + x as u16, area.y + y as u16), area.width - x as u16, &label, style);
         }
     }
 
@@ -143,15 +143,14 @@ impl Picture {
         }
         let (left, top) = self.offset(selected, area);
         let (x, y) = (usize::from(at.x - area.x) + left, usize::from(at.y - area.y) + top);
-        let under =
-            |drawn: &&Drawn| drawn.y == y && (drawn.x..drawn.x + text::width(&drawn.label)).contains(&x);
-        self.boxes.iter().find(under).map(|drawn| drawn.at)
+        let under = |node: &&Node| node.y == y && (node.x..node.x + text::width(&node.label)).contains(&x);
+        self.nodes.iter().find(under).map(|node| node.at)
     }
 }
 
 /// The tasks to draw, in their order.
-fn near(sheet: &Sheet, selected: usize) -> Vec<usize> {
-    let count = sheet.rows().len();
+fn near(buffer: &EditBuffer, selected: usize) -> Vec<usize> {
+    let count = buffer.rows().len();
     if count <= WHOLE_MAX {
         return (0..count).collect();
     }
@@ -161,7 +160,7 @@ fn near(sheet: &Sheet, selected: usize) -> Vec<usize> {
         if steps == NEAR_STEPS {
             continue;
         }
-        for next in sheet.links().before(at).chain(sheet.links().after(at)) {
+        for next in buffer.dependencies().prerequisites(at).chain(buffer.dependencies().dependants(at)) {
             if found.len() == NEAR_MAX {
                 break;
             }

@@ -43,7 +43,7 @@ impl Help {
             | Event::Mouse(_)
             | Event::Paste(_)
             | Event::Tick
-            | Event::Answer(_)
+            | Event::Reply(_)
             | Event::Written(..)
             | Event::Chosen(..)
             | Event::Shown => {}

@@ -10,7 +10,7 @@ use ratatui::layout::Position;
 use waypost_core::Timestamp;
 use waypost_service::Sign;
 
-use crate::app::{Answer, Context, Effect, Event, Flow, NoteKind, PlanKey, Trouble};
+use crate::app::{Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, Reply};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::keys::Action;
 
@@ -41,13 +41,13 @@ pub enum HistoryEffect {
 
 /// What the history is told.
 #[derive(Clone, Debug)]
-pub enum HistoryAnswer {
+pub enum HistoryReply {
     /// A page of versions, and what it was asked for with.
-    Versions(PlanKey, Option<u64>, Result<Box<Versions>, Trouble>),
+    Versions(PlanKey, Option<u64>, Result<Box<Versions>, ErrorMessage>),
     /// What differs between two versions.
-    Compared(PlanKey, (u64, u64), Result<Box<Compared>, Trouble>),
+    Compared(PlanKey, (u64, u64), Result<Box<Compared>, ErrorMessage>),
     /// What came of [`HistoryEffect::Restore`]: the version that was wanted, and the new one.
-    Restored(PlanKey, u64, Result<u64, Trouble>),
+    Restored(PlanKey, u64, Result<u64, ErrorMessage>),
 }
 
 /// One page of a history, the latest first.
@@ -99,13 +99,13 @@ enum Focus {
 pub struct History {
     plan: PlanKey,
     versions: Versions,
-    trouble: Option<Trouble>,
+    error: Option<ErrorMessage>,
     reading: bool,
     selected: usize,
     top: usize,
     /// The version that the selected one is compared with; otherwise the one before it.
     marked: Option<u64>,
-    compared: BTreeMap<(u64, u64), Result<Box<Compared>, Trouble>>,
+    compared: BTreeMap<(u64, u64), Result<Box<Compared>, ErrorMessage>>,
     comparing: Option<(u64, u64)>,
     diff_top: usize,
     focus: Focus,
@@ -118,7 +118,7 @@ impl History {
         Self {
             plan,
             versions: Versions::default(),
-            trouble: None,
+            error: None,
             reading: false,
             selected: 0,
             top: 0,
@@ -155,8 +155,8 @@ impl History {
                 }
                 Flow::Stay
             }
-            Event::Answer(Answer::History(answer)) => {
-                self.told(answer, context);
+            Event::Reply(Reply::History(reply)) => {
+                self.reply(reply, context);
                 Flow::Stay
             }
             Event::Written(store, plans) => {
@@ -169,7 +169,7 @@ impl History {
                 self.mouse(mouse.kind, Position::new(mouse.column, mouse.row), context);
                 Flow::Stay
             }
-            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Answer(_) => Flow::Stay,
+            Event::Key(_) | Event::Paste(_) | Event::Tick | Event::Reply(_) => Flow::Stay,
         };
         self.settle(context);
         flow
@@ -185,16 +185,16 @@ impl History {
         }
     }
 
-    fn told(&mut self, answer: &HistoryAnswer, context: &mut Context<'_>) {
-        match answer {
-            HistoryAnswer::Versions(plan, before, versions) if *plan == self.plan => {
+    fn reply(&mut self, reply: &HistoryReply, context: &mut Context<'_>) {
+        match reply {
+            HistoryReply::Versions(plan, before, versions) if *plan == self.plan => {
                 self.reading = false;
                 match versions {
                     Ok(versions) => self.take(*before, versions),
-                    Err(trouble) => self.trouble = Some(trouble.clone()),
+                    Err(error) => self.error = Some(error.clone()),
                 }
             }
-            HistoryAnswer::Compared(plan, pair, compared) if *plan == self.plan => {
+            HistoryReply::Compared(plan, pair, compared) if *plan == self.plan => {
                 if self.comparing == Some(*pair) {
                     self.comparing = None;
                 }
@@ -203,23 +203,24 @@ impl History {
                 }
                 self.compared.insert(*pair, compared.clone());
             }
-            HistoryAnswer::Restored(plan, version, restored) if *plan == self.plan => match restored {
+            HistoryReply::Restored(plan, version, restored) if *plan == self.plan => match restored {
                 Ok(new) if *new == self.versions.current => {
-                    context.say(NoteKind::Good, format!("the plan is what version {version} said already"));
+                    context
+                        .notify(NoteKind::Good, format!("the plan is what version {version} said already"));
                 }
                 Ok(new) => {
-                    context.say(NoteKind::Good, format!("restored version {version} as version {new}"));
+                    context.notify(NoteKind::Good, format!("restored version {version} as version {new}"));
                     self.selected = 0;
                 }
-                Err(trouble) => context.trouble(trouble),
+                Err(error) => context.notify_error(error),
             },
-            HistoryAnswer::Versions(..) | HistoryAnswer::Compared(..) | HistoryAnswer::Restored(..) => {}
+            HistoryReply::Versions(..) | HistoryReply::Compared(..) | HistoryReply::Restored(..) => {}
         }
     }
 
     /// Takes a page; the selection stays on its version.
     fn take(&mut self, before: Option<u64>, page: &Versions) {
-        self.trouble = None;
+        self.error = None;
         let selected = self.row().map(|row| row.number);
         if before.is_some() {
             self.versions.rows.extend(page.rows.iter().cloned());
@@ -282,7 +283,7 @@ impl History {
     fn restore(&mut self, context: &mut Context<'_>) -> Flow {
         let Some(row) = self.row() else { return Flow::Stay };
         if row.number == self.versions.current {
-            context.say(NoteKind::Warning, "this is the version that stands");
+            context.notify(NoteKind::Warning, "this is the version that stands");
             return Flow::Stay;
         }
         let (number, next) = (row.number, self.versions.current + 1);

@@ -17,7 +17,7 @@ pub enum Place {
     /// On every screen.
     Anywhere,
     /// In the list of plans.
-    Browser,
+    PlanList,
     /// In the plan editor.
     Editor,
     /// In the form of a task.
@@ -33,13 +33,13 @@ pub enum Place {
 impl Place {
     /// All of them, in the order of the help screen.
     pub const ALL: [Self; 7] =
-        [Self::Browser, Self::Editor, Self::Form, Self::Picker, Self::Run, Self::History, Self::Anywhere];
+        [Self::PlanList, Self::Editor, Self::Form, Self::Picker, Self::Run, Self::History, Self::Anywhere];
 
     /// The word for it, as `[tui.keys]` has it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Anywhere => "anywhere",
-            Self::Browser => "browser",
+            Self::PlanList => "browser",
             Self::Editor => "editor",
             Self::Form => "form",
             Self::Picker => "picker",
@@ -52,7 +52,7 @@ impl Place {
     pub fn title(self) -> &'static str {
         match self {
             Self::Anywhere => "Everywhere",
-            Self::Browser => "Plans",
+            Self::PlanList => "Plans",
             Self::Editor => "Plan editor",
             Self::Form => "Form of a task",
             Self::Picker => "Choosing tasks",
@@ -156,9 +156,9 @@ const fn row(
 
 /// The table.
 pub const BINDINGS: &[Binding] = &[
-    row(Place::Browser, Action::Open, "open", &["enter"], "open", "open the plan in the editor"),
+    row(Place::PlanList, Action::Open, "open", &["enter"], "open", "open the plan in the editor"),
     row(
-        Place::Browser,
+        Place::PlanList,
         Action::Filter,
         "filter",
         &["/"],
@@ -166,26 +166,26 @@ pub const BINDINGS: &[Binding] = &[
         "only plans with this text in their name or title",
     ),
     row(
-        Place::Browser,
+        Place::PlanList,
         Action::Sort,
         "sort",
         &["o"],
         "sort",
         "another order: last changed, made, title, name, urgency, what waits for you",
     ),
-    row(Place::Browser, Action::Archived, "archived", &["z"], "archived", "plans in use, put away, or all"),
-    row(Place::Browser, Action::New, "new", &["n"], "new", "make a plan"),
+    row(Place::PlanList, Action::Archived, "archived", &["z"], "archived", "plans in use, put away, or all"),
+    row(Place::PlanList, Action::New, "new", &["n"], "new", "make a plan"),
     row(
-        Place::Browser,
+        Place::PlanList,
         Action::Status,
         "status",
         &["s"],
         "status",
         "the author's words for where the plan stands",
     ),
-    row(Place::Browser, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "read the list again"),
-    row(Place::Browser, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
-    row(Place::Browser, Action::History, "history", &["h"], "history", "the versions of the plan"),
+    row(Place::PlanList, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "read the list again"),
+    row(Place::PlanList, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
+    row(Place::PlanList, Action::History, "history", &["h"], "history", "the versions of the plan"),
     row(
         Place::Editor,
         Action::Edit,
@@ -408,7 +408,7 @@ impl fmt::Display for BadKeys {
 /// Why a name means nothing, with the nearest one that does.
 fn unknown(name: &str) -> String {
     let names: Vec<String> =
-        BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.word(), binding.name)).collect();
+        BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.as_str(), binding.name)).collect();
     match nearest(name, names.iter().map(String::as_str)) {
         Some(near) => format!("no action is called so; did you mean `{near}`?"),
         None => "no action is called so; docs/tui.md lists them".to_owned(),
@@ -437,7 +437,7 @@ impl Keys {
             let found = keys
                 .rows
                 .iter_mut()
-                .find(|(binding, _)| name.split_once('.') == Some((binding.place.word(), binding.name)));
+                .find(|(binding, _)| name.split_once('.') == Some((binding.place.as_str(), binding.name)));
             let Some((_, chords)) = found else {
                 bad.push(BadKeys { name: name.clone(), why: unknown(name) });
                 continue;
@@ -460,8 +460,8 @@ impl Keys {
         for (binding, chords) in &self.rows {
             for &chord in chords {
                 if let Some(other) = seen.insert((binding.place, chord), binding) {
-                    let why = format!("{chord} is also the key of {}.{}", other.place.word(), other.name);
-                    bad.push(BadKeys { name: format!("{}.{}", binding.place.word(), binding.name), why });
+                    let why = format!("{chord} is also the key of {}.{}", other.place.as_str(), other.name);
+                    bad.push(BadKeys { name: format!("{}.{}", binding.place.as_str(), binding.name), why });
                 }
             }
         }

@@ -18,8 +18,8 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::{Frame, Terminal};
 use rustix::process::{Signal, getppid, getsid, kill_current_process_group};
 
-pub(crate) use input::Input;
-pub(crate) use signals::{Asked, Signals, Whose};
+pub(crate) use input::InputReader;
+pub(crate) use signals::{SignalRequest, Signals, TerminalOwner};
 
 /// Why there is no terminal to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

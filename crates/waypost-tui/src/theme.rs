@@ -87,7 +87,7 @@ impl Theme {
     }
 
     /// Where a task stands.
-    pub fn standing(self, standing: Standing) -> Style {
+    pub fn task_status(self, standing: Standing) -> Style {
         self.role(standing.sign().role())
     }
 

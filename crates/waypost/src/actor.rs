@@ -46,11 +46,11 @@ pub(crate) fn find(flag: Option<&str>, variable: impl Fn(&str) -> Option<String>
     let example = "for example --as person:ada or --as agent:planner";
     let actor: Actor = said.parse().map_err(|error| Failure::usage(format!("{by}: {error}"), example))?;
     match (actor.kind, agent) {
-        (ActorKind::System, _) => Err(Failure::usage(format!("{by}: nobody can ask as {actor}"), example)),
+        (ActorKind::System, _) => Err(Failure::usage(format!("{by}: {actor} cannot be a caller"), example)),
         (ActorKind::Person | ActorKind::Worker, Some((seen, name))) => {
             let message =
-                format!("{by}: this runs inside {name} ({seen} is set), which cannot ask as {actor}");
-            let hint = "leave it out, or name an agent; what only a person can do, a person does in a terminal of theirs";
+                format!("{by}: this runs inside {name} ({seen} is set), which cannot act as {actor}");
+            let hint = "leave it out, or name an agent; actions for people need a terminal of their own";
             Err(Failure { code: "not_that_actor".to_owned(), ..Failure::failed(message, hint) })
         }
         (ActorKind::Agent, _) | (ActorKind::Person | ActorKind::Worker, None) => Ok(actor),

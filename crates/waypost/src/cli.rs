@@ -1,23 +1,21 @@
 //! The command line: what can be asked, and how it is written. Does nothing.
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand};
-use waypost_formats::Dialect;
+use clap::{Parser, Subcommand};
 
 use crate::commands as command;
-use crate::output::Color;
+use crate::options::Global;
 
 const AFTER_HELP: &str = "\
-Plans and tasks can be named by any unambiguous beginning of their id.
+Plans and tasks can be named by any unambiguous prefix of their id.
 
 Exit codes:
-  0    it was done
-  1    it could not be done
-  2    the command line makes no sense
-  3    version conflict: the plan has moved on since --expect-version
-  4    the plan is not valid, or would not be; every problem is listed
-  5    there is no such plan, task, version or file
-  130  interrupted
+  0    success
+  1    failure
+  2    invalid usage
+  3    version conflict: the plan has changed since --expect-version
+  4    the plan is invalid, or would become so; every problem is listed
+  5    no such plan, task, version or file
+  130  interrupted (128 + SIGINT)
 
 Examples:
   waypost new 'Move to JWT' --task 'Read the auth module' --task 'Add the crate'
@@ -48,178 +46,145 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-// What every command takes.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of every command")]
-pub(crate) struct Global {
-    /// The store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: (otherwise the repository's own,
-    /// .waypost/waypost.db)
-    #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
-    pub(crate) store: Option<String>,
-    /// Use the user's own store instead of the repository's
-    #[arg(long, global = true)]
-    pub(crate) global: bool,
-    /// Do everything as if started in this folder
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
-    pub(crate) directory: Option<std::path::PathBuf>,
-    /// Who asks: person:NAME or agent:NAME (otherwise WAYPOST_ACTOR, the agent whose shell this is, or the user)
-    #[arg(long = "as", global = true, value_name = "WHO")]
-    pub(crate) actor: Option<String>,
-    /// Answer in JSON; errors too, on stderr
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
-    /// When to colour
-    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
-    pub(crate) color: Color,
-}
-
-// What every write takes.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct Guard {
-    /// Write only if the plan is still at this version (exit 3 otherwise)
-    #[arg(long, value_name = "N")]
-    pub(crate) expect_version: Option<u64>,
-}
-
 // What can be asked.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum Command {
-    /// Make a plan
+    /// Create a plan
     New(command::new::New),
-    /// Have a model write a plan for a goal
+    /// Generate a plan for a goal with a model
     Plan(command::plan::Plan),
-    /// Break a goal, a plan or a task down until every part is small enough
+    /// Break a goal, plan or task down into small enough tasks with a model
     Decompose(command::decompose::Decompose),
-    /// Go on with thinking that has not come to its end
-    Continue(command::go_on::GoOn),
-    /// Take back the thinking about a goal, with everything below it
+    /// Resume unfinished planning
+    Continue(command::continue_planning::Continue),
+    /// Discard a goal's decomposition and all its subtasks
     Rollback(command::rollback::Rollback),
-    /// Show everything that was thought about a goal, and what models were asked
+    /// Show a goal's decomposition, its reasoning and the model calls behind it
     Review(command::review::Review),
-    /// Have a model compress finished work
+    /// Summarize finished work with a model
     Digest(command::digest::Digest),
-    /// Show what models were asked, and what it cost
+    /// Show model calls, tokens and cost
     Cost(command::cost::Cost),
-    /// Read plans from files of any format
+    /// Import plans from files of any format
     Import(command::import::Import),
     /// Run a plan
     Run(command::run::Run),
-    /// Give a plan to the workers, and do not wait for it
+    /// Submit a plan to the workers without waiting for it
     Submit(command::submit::Submit),
-    /// Run the plans of queues, whoever submits them
+    /// Run the active plans of queues until stopped
     Worker(command::worker::Worker),
-    /// List the workers with what they run, or let one end
+    /// List workers and their running tasks, or drain one
     Workers(command::workers::Workers),
-    /// Serve plans to an agent over the Model Context Protocol
+    /// Serve plans to an agent over the Model Context Protocol (stdio)
     Mcp(command::mcp::Mcp),
-    /// Serve plans to agents over HTTP
+    /// Serve the dashboard, the HTTP API and MCP, and run active plans
     Serve(command::serve::Serve),
-    /// Make, list and revoke the tokens that agents call `serve` with
+    /// Create, list and revoke access tokens for `serve`
     #[command(subcommand)]
     Token(command::token::Token),
-    /// List the models that can be asked, and say what works with them
+    /// List configured models, or test what they support
     #[command(subcommand)]
     Model(command::model::Models),
-    /// Show how work goes on that others do
+    /// Follow the progress of running plans
     Watch(command::watch::Watch),
-    /// Look at plans, edit and run them in the terminal
+    /// Browse, edit and run plans in the terminal UI
     Tui(command::tui::Tui),
     /// List plans
     #[command(visible_alias = "ls")]
     List(command::list::List),
-    /// Show a plan, or one task of it
+    /// Show a plan or one of its tasks
     #[command(visible_alias = "view")]
     Show(command::show::Show),
-    /// Show what can be worked on now, or take it
+    /// Show the tasks that are ready, or claim one
     Next(command::next::Next),
     /// Add, change, move and remove tasks
     #[command(subcommand)]
     Task(Task),
     /// Add a task (the same as `task add`)
     Add(command::task_add::Add),
-    /// Begin to work on a task
+    /// Claim a task and start it
     #[command(visible_alias = "claim")]
-    Start(command::work::Start),
-    /// Say how far a running task is
-    Progress(command::work::Progress),
-    /// Say that a task is done
+    Start(command::task_lifecycle::Start),
+    /// Report progress on a running task
+    Progress(command::task_lifecycle::Progress),
+    /// Mark a task done
     #[command(visible_aliases = ["close", "complete", "finish"])]
-    Done(command::work::Done),
-    /// Say that a task failed
-    Fail(command::work::Fail),
-    /// Pass over a task
-    Skip(command::work::Skip),
-    /// Ask a person about a task you work on, and leave it until there is an answer
-    Ask(command::leave::Ask),
-    /// Show what waits for a person's word, or give it (only a person can)
+    Done(command::task_lifecycle::Done),
+    /// Mark a task failed
+    Fail(command::task_lifecycle::Fail),
+    /// Skip a task
+    Skip(command::task_lifecycle::Skip),
+    /// Ask a person about a task, and release it until they answer
+    Ask(command::ask_release::AskPerson),
+    /// List what waits for a person, or answer it (people only)
     Answer(command::answer::Answer),
-    /// Give back a task you work on, undone
-    Release(command::leave::Release),
-    /// Do again what failed: one task, or all of the plan
-    Retry(command::work::Retry),
-    /// Stop a task, or the whole plan
-    Cancel(command::work::Cancel),
-    /// Allow a plan to run (only a person can)
-    Approve(command::phase::Approve),
-    /// Do not allow a plan to run (only a person can)
-    Reject(command::phase::Reject),
-    /// Ask a person to approve a plan
-    RequestApproval(command::phase::RequestApproval),
-    /// Start nothing new in a plan
-    Pause(command::phase::Pause),
-    /// Go on with a paused plan
-    Resume(command::phase::Resume),
-    /// End a plan
-    FinishPlan(command::phase::FinishPlan),
-    /// Read or write a plan's free words for where it stands
+    /// Release a task that you hold, undone
+    Release(command::ask_release::Release),
+    /// Retry a failed task, or everything that failed in the plan
+    Retry(command::task_lifecycle::Retry),
+    /// Cancel a task or the whole plan
+    Cancel(command::task_lifecycle::Cancel),
+    /// Approve a plan, so that it may run (people only)
+    Approve(command::plan_lifecycle::Approve),
+    /// Reject a plan (people only)
+    Reject(command::plan_lifecycle::Reject),
+    /// Request a person's approval of a plan
+    RequestApproval(command::plan_lifecycle::RequestApproval),
+    /// Pause a plan: running tasks finish, no task starts
+    Pause(command::plan_lifecycle::Pause),
+    /// Resume a paused plan
+    Resume(command::plan_lifecycle::Resume),
+    /// Finish a plan as completed, failed or cancelled
+    FinishPlan(command::plan_lifecycle::FinishPlan),
+    /// Show or set a plan's free-text status
     #[command(subcommand)]
     Status(command::status::Status),
     /// Edit a plan in your editor
     Edit(command::edit::Edit),
-    /// Write a file's content into a plan
+    /// Update a plan from a file
     Update(command::update::Update),
-    /// Write a plan in any format
+    /// Export a plan in any format
     Export(command::export::Export),
     /// Draw a plan's graph
     Graph(command::graph::Graph),
-    /// List a plan's versions: who did what, when
+    /// List a plan's versions with their authors and changes
     History(command::history::History),
-    /// Show what the worker of a task wrote
+    /// Print the log of a task's attempt
     Log(command::log::Log),
-    /// Show what a task waits for, and who holds it
+    /// Explain why a task has not started, and who holds it
     Why(command::why::Why),
-    /// Show what happened in all plans, or follow it
+    /// List the events of all plans, or follow them
     Events(command::events::Events),
-    /// Show what differs between two versions
+    /// Show the differences between two versions
     Diff(command::diff::Diff),
-    /// Make a plan what it was at a version, as a new version
+    /// Restore a plan to an earlier version, as a new version
     Restore(command::restore::Restore),
-    /// Put a plan away
+    /// Archive a plan
     Archive(command::archive::Archive),
-    /// Take a plan out of the archive
+    /// Restore a plan from the archive
     Unarchive(command::archive::Unarchive),
-    /// Put a plan away (the same as `archive`, unless a person says --purge)
+    /// Archive a plan, or delete it for good with --purge (people only)
     #[command(visible_alias = "rm")]
     Delete(command::archive::Delete),
-    /// Check plans and report everything that is wrong
+    /// Validate plans and report every problem
     #[command(visible_alias = "check")]
     Validate(command::validate::Validate),
     /// List the formats, or print the JSON Schema of one
     Schema(command::schema::Schema),
-    /// Bring the store to the schema of this build
+    /// Migrate the store to this version's schema
     Migrate(command::migrate::Migrate),
     /// Copy all plans of one store into another, with their history
     Copy(command::copy::Copy),
-    /// Forget the events and logs of plans that ended long ago (only a person can)
+    /// Delete events and logs of plans that ended long ago (people only)
     Prune(command::prune::Prune),
-    /// Check the whole store against its history
+    /// Check the store against its history, or repair it
     Doctor(command::doctor::Doctor),
-    /// Set up hosts of agents: MCP configuration, AGENTS.md, .waypost/
+    /// Set up agent hosts: MCP configuration, AGENTS.md, .waypost/
     Init(command::init::Init),
-    /// Print how an agent works with plans from a shell
+    /// Print instructions for agents that use the command line
     Instructions(command::instructions::Instructions),
-    /// Print the completions of a shell
+    /// Print a shell completion script
     Completions(command::completions::Completions),
 }
 
@@ -232,67 +197,20 @@ pub(crate) enum Task {
     /// Change a task
     #[command(visible_alias = "edit")]
     Revise(command::task_revise::Revise),
-    /// Take a task out, with its children
+    /// Remove a task and its subtasks
     #[command(visible_alias = "rm")]
-    Remove(command::task_place::Remove),
-    /// Give a task another place or parent
+    Remove(command::task_move::Remove),
+    /// Move a task to another position or parent
     #[command(visible_alias = "mv")]
-    Move(command::task_place::Move),
-    /// Pass over a task
-    Skip(command::work::Skip),
-    /// Show everything about a task
+    Move(command::task_move::Move),
+    /// Skip a task
+    Skip(command::task_lifecycle::Skip),
+    /// Show all details of a task
     Show(command::show::ShowTask),
-    /// Say that a task is done
-    Done(command::work::Done),
-    /// Say that a task failed
-    Fail(command::work::Fail),
-    /// Begin to work on a task
-    Start(command::work::Start),
-}
-
-/// Reads the name of a format.
-pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
-    let names = Dialect::ALL.map(|dialect| {
-        let value = PossibleValue::new(dialect.name());
-        match dialect {
-            Dialect::Native => value.alias("json"),
-            Dialect::Markdown => value.alias("md"),
-            Dialect::PlanDocument => value.alias("plan_document"),
-            Dialect::Clido
-            | Dialect::Jaato
-            | Dialect::Frctl
-            | Dialect::Agora
-            | Dialect::Checklist
-            | Dialect::TaskMaster
-            | Dialect::Beads
-            | Dialect::Backlog
-            | Dialect::Mermaid
-            | Dialect::Dot
-            | Dialect::Graphml
-            | Dialect::Svg => value,
-        }
-    });
-    PossibleValuesParser::new(names).try_map(|name| {
-        let name = match name.as_str() {
-            "json" => "native",
-            "md" => "markdown",
-            "plan_document" => "plan-document",
-            name => name,
-        };
-        name.parse::<Dialect>()
-    })
-}
-
-/// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.
-pub(crate) fn seconds(text: &str) -> Result<u32, String> {
-    let (number, factor) = match text.char_indices().next_back() {
-        Some((at, 's')) => (&text[..at], 1),
-        Some((at, 'm')) => (&text[..at], 60),
-        Some((at, 'h')) => (&text[..at], 3_600),
-        Some((at, 'd')) => (&text[..at], 86_400),
-        Some(_) | None => (text, 1),
-    };
-    let number: u32 =
-        number.parse().map_err(|_| "write a span of time such as 90, 90s, 15m or 2h".to_owned())?;
-    number.checked_mul(factor).ok_or_else(|| "this is longer than a hundred years".to_owned())
+    /// Mark a task done
+    Done(command::task_lifecycle::Done),
+    /// Mark a task failed
+    Fail(command::task_lifecycle::Fail),
+    /// Claim a task and start it
+    Start(command::task_lifecycle::Start),
 }

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 use waypost_config::Config;
-use waypost_core::{Actor, Command, Draft, Phase, Place as InPlan, Plan, PlanId, Problem, Refusal, TaskId};
+use waypost_core::{Actor, Draft, Phase, Place as InPlan, Plan, PlanId, Problem, TaskId};
 use waypost_service::admission as admit;
-use waypost_store::{Committed, Durability, MemoryStore, Plans, WriteRequest, open};
+use waypost_service::{Caller, Service, ServiceError, WriteReply, resolve_task};
+use waypost_store::{Durability, MemoryStore, Plans, open};
+use waypost_text::sanitize_line;
 
-use crate::cli::{Global, Guard};
-use crate::error::{Exit, Failure, Outcome};
+use crate::error::{Failure, Outcome};
+use crate::load_config::{self, Folders};
+use crate::options::Global;
 use crate::output::Output;
-use crate::setup::{self, Folders};
+use crate::store_location::{self, StoreLocation};
 use crate::view::text;
-use crate::workspace::{self, Place};
 
 /// Ids of ready tasks that an answer names.
 const READY_NAMED_MAX: usize = 5;
@@ -29,9 +31,11 @@ pub(crate) struct Context {
 }
 
 /// A plan that was found.
-pub(crate) struct Found {
-    /// All plans of its store.
-    pub(crate) plans: Plans,
+pub(crate) struct PlanHandle {
+    /// All plans of its store, to read them.
+    pub(crate) plans: Arc<Plans>,
+    /// Every act on them.
+    pub(crate) service: Service,
     /// Its id.
     pub(crate) id: PlanId,
 }
@@ -69,7 +73,7 @@ impl Context {
     }
 
     /// The words of the command line that name another store than the workspace's own; what a variable says is not among them.
-    pub(crate) fn said_store(&self) -> Vec<String> {
+    pub(crate) fn store_arguments(&self) -> Vec<String> {
         let from_variable = std::env::var("WAYPOST_STORE").ok();
         match &self.global.store {
             Some(store) if !store.is_empty() && *store != from_variable.unwrap_or_default() => {
@@ -81,21 +85,32 @@ impl Context {
     }
 
     /// The store that is meant.
-    pub(crate) fn place(&self) -> Outcome<Place> {
+    pub(crate) fn store_location(&self) -> Outcome<StoreLocation> {
         let from = std::env::current_dir().map_err(|error| {
             Failure::failed(
                 format!("the current folder cannot be used: {error}"),
-                "go to another one, or say -C",
+                "go to another one, or use -C",
             )
         })?;
-        self.place_of(&from)
+        self.store_location_of(&from)
     }
 
     /// The store that is meant by somebody who works in this folder.
-    pub(crate) fn place_of(&self, from: &Path) -> Outcome<Place> {
+    pub(crate) fn store_location_of(&self, from: &Path) -> Outcome<StoreLocation> {
         let said = self.global.store.as_deref().is_some_and(|store| !store.is_empty());
-        let place = workspace::find(self.global.store.as_deref(), self.global.global, from)?;
+        let place = store_location::find(self.global.store.as_deref(), self.global.global, from)?;
         if said || self.global.global { Ok(place) } else { Ok(place.with_todo_store()) }
+    }
+
+    /// Where everything of the current folder's workspace lies.
+    pub(crate) fn folders(&self) -> Outcome<Folders> {
+        let here = std::env::current_dir().map_err(|error| Failure::file(Path::new("."), &error))?;
+        self.folders_of(&here)
+    }
+
+    /// Where everything lies of the workspace of somebody who works in this folder.
+    pub(crate) fn folders_of(&self, here: &Path) -> Outcome<Folders> {
+        Ok(Folders::of(self.store_location_of(here)?, here))
     }
 
     /// Whether the command line says which store or folder is meant.
@@ -105,65 +120,67 @@ impl Context {
     }
 
     /// The plans that are there. Makes no store: one that does not exist has no plans.
-    pub(crate) fn plans(&self) -> Outcome<Plans> {
-        let place = self.place()?;
+    pub(crate) fn plans(&self) -> Outcome<Arc<Plans>> {
+        let place = self.store_location()?;
         if place.is_absent() {
-            return Ok(Plans::new(Arc::new(MemoryStore::new())));
+            return Ok(Arc::new(Plans::new(Arc::new(MemoryStore::new()))));
         }
-        Ok(Plans::for_one_command(open(&place.location, Durability::default())?))
+        Ok(Arc::new(Plans::for_one_command(open(&place.location, Durability::default())?)))
     }
 
     /// The plans, in a store that is made when it does not exist.
-    pub(crate) fn plans_to_add_to(&self) -> Outcome<Plans> {
-        let place = self.place()?;
+    pub(crate) fn plans_to_add_to(&self) -> Outcome<Arc<Plans>> {
+        let place = self.store_location()?;
         place.prepare()?;
-        Ok(Plans::for_one_command(open(&place.location, Durability::default())?))
+        Ok(Arc::new(Plans::for_one_command(open(&place.location, Durability::default())?)))
+    }
+
+    /// Every act on these plans. The configuration is read when an act needs it: most do not.
+    pub(crate) fn service(&self, plans: &Arc<Plans>) -> Service {
+        let global = self.global.clone();
+        let load = move || {
+            let context = Self::new(global.clone());
+            context.config().map(Arc::new).map_err(|failure| ServiceError::Configuration {
+                message: failure.message,
+                details: failure.details,
+                hint: failure.hint,
+            })
+        };
+        Service::with_config_on_demand(Arc::clone(plans), Box::new(load))
+    }
+
+    /// Who asks, as the service wants to know it.
+    pub(crate) fn caller(&self) -> Outcome<Caller> {
+        Ok(Caller::new(self.actor()?))
+    }
+
+    /// A plan of these.
+    pub(crate) fn found(&self, plans: Arc<Plans>, id: PlanId) -> PlanHandle {
+        PlanHandle { service: self.service(&plans), plans, id }
     }
 
     /// The plan that an id or its beginning names.
-    pub(crate) fn find(&self, id: &str) -> Outcome<Found> {
+    pub(crate) fn find(&self, id: &str) -> Outcome<PlanHandle> {
         let plans = self.plans()?;
         let id = plans.resolve(id)?;
-        Ok(Found { plans, id })
+        Ok(self.found(plans, id))
     }
 
-    /// What of a draft can never be run as it is, by the configuration; what cannot be run here yet is noted.
-    pub(crate) fn misfits(&mut self, draft: &Draft) -> Outcome<Vec<Problem>> {
+    /// What of a draft the configuration does not have, or forbids.
+    pub(crate) fn configuration_problems(&self, draft: &Draft) -> Outcome<Vec<Problem>> {
         if !admit::names_configured(draft) {
             return Ok(Vec::new());
         }
-        let problems = admit::problems(&self.config()?, draft);
-        Ok(self.note_not_configured(problems))
-    }
-
-    /// Looks whether the configuration lets these be written: every write of tasks comes past here.
-    pub(crate) fn admit(&mut self, commands: &[Command]) -> Outcome {
-        if !commands.iter().any(admit::asks_configuration) {
-            return Ok(());
-        }
-        let config = self.config()?;
-        let problems =
-            commands.iter().flat_map(|command| admit::command_problems(&config, command)).collect();
-        let misfits = self.note_not_configured(problems);
-        if misfits.is_empty() {
-            return Ok(());
-        }
-        let misfits: Vec<(Option<String>, Problem)> = misfits.into_iter().map(|one| (None, one)).collect();
-        Err(Failure::invalid("what would be written", &misfits))
-    }
-
-    /// Whether a new plan needs a person's approval before machines run it; nothing where that is up to what it asks for.
-    pub(crate) fn approval_required(&self) -> Outcome<Option<bool>> {
-        Ok(self.config()?.approval.required())
+        Ok(admit::problems(&self.config()?, draft))
     }
 
     fn config(&self) -> Outcome<Config> {
-        setup::config(&Folders::find(self)?, None)
+        load_config::load(&self.folders()?, None)
     }
 
     /// Notes what only keeps a plan from running here, and returns the rest.
-    fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
-        let (misfits, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
+    pub(crate) fn note_not_configured(&mut self, problems: Vec<Problem>) -> Vec<Problem> {
+        let (forbidden, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
         let mut named: Vec<(String, Vec<&InPlan>)> = Vec::new();
         for problem in &unknown {
             let what = problem.wrong.to_string();
@@ -184,65 +201,42 @@ impl Context {
         if !said.is_empty() {
             let rest = named.len() - said.len();
             let more = if rest > 0 { format!("; and {rest} more") } else { String::new() };
-            self.out.note(format!("by the configuration here this cannot run: {}{more}", said.join("; ")));
+            self.out.note(format!("not runnable with this configuration: {}{more}", said.join("; ")));
         }
-        misfits
+        forbidden
     }
 
-    /// Writes one version.
-    pub(crate) fn write(
-        &mut self,
-        found: &Found,
-        commands: Vec<Command>,
-        guard: &Guard,
-    ) -> Outcome<Committed> {
-        self.write_leased(found, commands, guard, None)
-    }
-
-    /// Says what tasks now wait for elsewhere that is not there so far.
-    pub(crate) fn warn(&mut self, committed: &Committed) {
-        for warning in committed.warnings() {
-            self.out.note(text::one_line(&warning));
+    /// Notes what the author of a write should know although it is not wrong.
+    pub(crate) fn warn(&mut self, reply: &WriteReply) {
+        for warning in &reply.warnings {
+            self.out.note(sanitize_line(warning).into_owned());
         }
+        self.note_not_configured(reply.not_runnable.clone());
     }
 
-    /// Writes one version; what it starts is believed to be worked on for so long.
-    pub(crate) fn write_leased(
-        &mut self,
-        found: &Found,
-        commands: Vec<Command>,
-        guard: &Guard,
-        lease_seconds: Option<u32>,
-    ) -> Outcome<Committed> {
-        self.admit(&commands)?;
-        let committed = found.plans.write(WriteRequest {
-            plan: found.id.clone(),
-            by: self.actor()?,
-            commands,
-            known_version: guard.expect_version,
-            lease_seconds,
-        })?;
-        self.warn(&committed);
-        Ok(committed)
+    /// Reports a write in a few words.
+    pub(crate) fn done(&mut self, found: &PlanHandle, reply: &WriteReply, said: &str) -> Outcome {
+        self.warn(reply);
+        self.answer(found, reply, said, None, Map::new())
     }
 
-    /// Writes one version and answers in a few words.
-    pub(crate) fn write_and_answer(
+    /// Reports a write to one task in a few words.
+    pub(crate) fn done_task(
         &mut self,
-        found: &Found,
-        commands: Vec<Command>,
-        guard: &Guard,
+        found: &PlanHandle,
+        reply: &WriteReply,
+        task: &TaskId,
         said: &str,
     ) -> Outcome {
-        let committed = self.write(found, commands, guard)?;
-        self.answer(found, &committed, said, None, Map::new())
+        self.warn(reply);
+        self.answer(found, reply, said, Some(task), Map::new())
     }
 
     /// Answers a write: what was done, the version, what is ready next. Never what was sent in.
     pub(crate) fn answer(
         &mut self,
-        found: &Found,
-        committed: &Committed,
+        found: &PlanHandle,
+        committed: &WriteReply,
         said: &str,
         task: Option<&TaskId>,
         more: Map<String, Value>,
@@ -286,7 +280,7 @@ fn may_run(plan: &Plan) -> bool {
     }
 }
 
-fn answer_json(plan: &Plan, committed: &Committed, ready: &[String]) -> Map<String, Value> {
+fn answer_json(plan: &Plan, committed: &WriteReply, ready: &[String]) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert("id".to_owned(), committed.plan.as_str().into());
     answer.insert("version".to_owned(), committed.version.into());
@@ -305,36 +299,19 @@ fn ready_words(ready: &[String], total: usize) -> String {
     format!("ready next: {}{more}", ready.join(", "))
 }
 
-impl Found {
+impl PlanHandle {
     /// Looks at the plan as it is now.
-    pub(crate) fn look<R>(&self, look: impl FnOnce(&Plan) -> R) -> Outcome<R> {
-        Ok(self.plans.look(&self.id, look)?)
+    pub(crate) fn read<R>(&self, read: impl FnOnce(&Plan) -> R) -> Outcome<R> {
+        Ok(self.plans.look(&self.id, read)?)
     }
 
     /// The task that an id or its beginning names.
     pub(crate) fn task(&self, task: &str) -> Outcome<TaskId> {
-        self.look(|plan| task_of(plan, task))?
+        self.read(|plan| task_of(plan, task))?
     }
 }
 
 /// The task that an id or its beginning names.
 pub(crate) fn task_of(plan: &Plan, task: &str) -> Outcome<TaskId> {
-    let candidates = match plan.resolve(task) {
-        Ok(id) => return Ok(id),
-        Err(candidates) => candidates,
-    };
-    if candidates.len() > 1 {
-        let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
-        let message = format!("{task} could be any of the tasks {}", names.join(", "));
-        let failure = Failure::new(Exit::NotFound, message, "write more of the id");
-        return Err(Failure { code: "ambiguous".to_owned(), ..failure }.with_fact("candidates", names));
-    }
-    let id =
-        TaskId::new(task).map_err(|error| Failure::usage(format!("{task:?}: {error}"), "name a task"))?;
-    // The plan itself says which name is nearest: no command is decided on a task that is not there.
-    let refusal = plan.decide(&Actor::person("nobody"), text::now(), &Command::RetryTask { task: id });
-    Err(match refusal {
-        Err(refusal @ Refusal::NoSuchTask { .. }) => refusal.into(),
-        Ok(_) | Err(_) => Refusal::NoSuchTask { task: task.to_owned(), nearest: None }.into(),
-    })
+    Ok(resolve_task(plan, task)?)
 }

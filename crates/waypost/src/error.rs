@@ -6,6 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 use waypost_core::{Problem, Refusal};
 use waypost_formats::Unreadable;
+use waypost_service::{Hint, ServiceError, Subject};
 use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::view::differences;
@@ -34,7 +35,7 @@ pub(crate) enum Exit {
 
 impl Exit {
     /// The word for programs, where nothing more exact is known.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Failed => "failed",
             Self::Usage => "usage",
@@ -71,7 +72,7 @@ impl Failure {
     pub(crate) fn new(exit: Exit, message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self {
             exit,
-            code: exit.word().to_owned(),
+            code: exit.as_str().to_owned(),
             message: message.into(),
             details: Vec::new(),
             hint: hint.into(),
@@ -99,13 +100,13 @@ impl Failure {
         let path = path.display();
         match error.kind() {
             std::io::ErrorKind::NotFound => {
-                Self::new(Exit::NotFound, format!("{path} does not exist"), "see that the path is right")
+                Self::new(Exit::NotFound, format!("{path} does not exist"), "check the path")
             }
             std::io::ErrorKind::AlreadyExists => Self::failed(
                 format!("{path} exists already"),
-                "choose another name, or say --force to replace it",
+                "choose another name, or use --force to replace it",
             ),
-            _ => Self::failed(format!("{path}: {error}"), "see that the path may be read and written"),
+            _ => Self::failed(format!("{path}: {error}"), "check the permissions of the path"),
         }
     }
 
@@ -113,10 +114,10 @@ impl Failure {
     pub(crate) fn unreadable(name: &str, error: &Unreadable) -> Self {
         let (exit, hint) = match error {
             Unreadable::UnknownFormat => {
-                (Exit::Invalid, "say which it is with --format; `waypost schema` lists the formats")
+                (Exit::Invalid, "name it with --format; `waypost schema` lists the formats")
             }
             Unreadable::Syntax { .. } => (Exit::Invalid, "correct the file there"),
-            Unreadable::NoPlan(_) => (Exit::Invalid, "see that this is the right file"),
+            Unreadable::NoPlan(_) => (Exit::Invalid, "check that this is the right file"),
             Unreadable::WriteOnly(_) => {
                 (Exit::Usage, "give a format that can be read; `waypost schema` lists them")
             }
@@ -159,6 +160,18 @@ impl Failure {
         }
         failure.facts.insert("problems".to_owned(), problems.iter().map(problem_json).collect());
         failure
+    }
+
+    /// Why a text could not be written into a plan, each problem named with the file that it is in.
+    pub(crate) fn of_text(name: &str, error: ServiceError) -> Self {
+        match error {
+            ServiceError::Invalid { subject: subject @ Subject::Text, problems } => {
+                let in_file = |problem| (Some(name.to_owned()), problem);
+                let problems: Vec<_> = problems.into_iter().map(in_file).collect();
+                Self::invalid(&subject.to_string(), &problems)
+            }
+            error => error.into(),
+        }
     }
 
     /// Adds a line for people.
@@ -218,77 +231,82 @@ impl From<StoreError> for Failure {
 
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
-        if let Refusal::Invalid { problems } = &refusal {
-            let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
-            return Self::invalid("the plan that this would make", &problems);
-        }
-        let exit = match &refusal {
-            Refusal::Invalid { .. } => Exit::Invalid,
-            Refusal::NoSuchTask { .. } => Exit::NotFound,
-            Refusal::NotWhatWasLookedAt { .. } => Exit::Conflict,
-            Refusal::WrongStatus { .. }
-            | Refusal::WrongPhase { .. }
-            | Refusal::NeedsApproval {}
-            | Refusal::OnlyAPerson { .. }
-            | Refusal::StaleAttempt { .. }
-            | Refusal::AlreadyRunning { .. }
-            | Refusal::Blocked { .. }
-            | Refusal::HasDependants { .. }
-            | Refusal::IsParent { .. }
-            | Refusal::MachineWork { .. }
-            | Refusal::AwaitsCheck { .. }
-            | Refusal::AwaitsAnswer { .. }
-            | Refusal::NoQuestion { .. }
-            | Refusal::NotAChoice { .. }
-            | Refusal::NoEvidence { .. }
-            | Refusal::NotAwaited { .. }
-            | Refusal::StillRunning { .. }
-            | Refusal::LockHeld { .. }
-            | Refusal::QueueFull { .. }
-            | Refusal::Archived {}
-            | Refusal::AlreadyExists {}
-            | Refusal::NotCreated {} => Exit::Failed,
-        };
-        let mut failure = Self::new(exit, refusal.to_string(), refusal.hint());
-        if let Ok(Value::Object(mut facts)) = serde_json::to_value(&refusal) {
-            if let Some(Value::String(code)) = facts.shift_remove("code") {
-                failure.code = code;
-            }
-            *failure.facts = facts;
-        }
-        failure
+        ServiceError::from(refusal).into()
     }
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        let hint = error.hint();
-        let message = error.to_string();
-        match error {
-            WriteError::Refused(refusal) => refusal.into(),
-            WriteError::Store(error) => error.into(),
-            WriteError::Conflict(conflict) => of_conflict(message, &conflict),
-            WriteError::NotFound(plan) => {
-                Self { code: "no_such_plan".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("plan", plan)
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<ServiceError> for Failure {
+    fn from(error: ServiceError) -> Self {
+        let (code, hint) = (error.code(), hint_text(&error.hint()));
+        let failure = match &error {
+            ServiceError::Invalid { subject, problems } => {
+                let problems: Vec<_> = problems.iter().map(|problem| (None, problem.clone())).collect();
+                return Self::invalid(&subject.to_string(), &problems);
             }
-            WriteError::Ambiguous { candidates, .. } => {
-                let names: Vec<Value> = candidates.iter().map(|id| id.as_str().into()).collect();
-                Self { code: "ambiguous".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("candidates", names)
+            ServiceError::Unreadable { name, error } => return Self::unreadable(name, error),
+            ServiceError::Conflict(conflict) => return of_conflict(error.to_string(), conflict),
+            ServiceError::Configuration { message, details, hint } => {
+                let mut failure = Self::new(Exit::Invalid, message.clone(), hint.clone());
+                failure.details.clone_from(details);
+                return failure;
             }
-            WriteError::NoSuchVersion { current, .. } => {
-                Self { code: "no_such_version".to_owned(), ..Self::not_found(message, hint) }
-                    .with_fact("current", current)
+            ServiceError::Store(_) => match error {
+                ServiceError::Store(error) => return error.into(),
+                _ => Self::failed(error.to_string(), hint),
+            },
+            ServiceError::Refused(refusal) => Self::new(exit_of(refusal), error.to_string(), hint),
+            ServiceError::NoSuchPlan(_)
+            | ServiceError::Ambiguous { .. }
+            | ServiceError::NoSuchVersion { .. } => Self::not_found(error.to_string(), hint),
+            ServiceError::NotOnePlan { .. } => return Self::usage(error.to_string(), hint),
+            ServiceError::IdUsed(_) | ServiceError::HeldByOtherSession { .. } => {
+                Self::failed(error.to_string(), hint)
             }
-            WriteError::IdUsed(_) => Self { code: "id_used".to_owned(), ..Self::failed(message, hint) },
+        };
+        Self { code, facts: Box::new(error.facts()), ..failure }
+    }
+}
+
+fn exit_of(refusal: &Refusal) -> Exit {
+    match refusal {
+        Refusal::Invalid { .. } => Exit::Invalid,
+        Refusal::NoSuchTask { .. } => Exit::NotFound,
+        Refusal::NotWhatWasLookedAt { .. } => Exit::Conflict,
+        _ => Exit::Failed,
+    }
+}
+
+/// What to do next, in commands of this program.
+fn hint_text(hint: &Hint) -> String {
+    match hint {
+        Hint::None => String::new(),
+        Hint::ListPlans => "`waypost list` shows the plans".to_owned(),
+        Hint::ListVersions(_) => "`waypost history` shows the versions".to_owned(),
+        Hint::LongerId => "write more of the id".to_owned(),
+        Hint::OtherId => "choose another id, or leave it out to get a new one".to_owned(),
+        Hint::ReadChanges { current, .. } => {
+            format!("review what changed since, then write again with --expect-version {current}")
         }
+        Hint::FixProblems => "correct all of them, then try again".to_owned(),
+        Hint::NameFormat => "name it with --format; `waypost schema` lists the formats".to_owned(),
+        Hint::OtherFormat => "give another format; `waypost schema` lists them".to_owned(),
+        Hint::FixText => "correct the file there".to_owned(),
+        Hint::RightText => "check that this is the right file".to_owned(),
+        Hint::OnePlan => "name a file with one plan".to_owned(),
+        Hint::TakeOver => "take another task".to_owned(),
+        Hint::Text(text) => text.clone(),
     }
 }
 
 fn of_conflict(message: String, conflict: &Conflict) -> Failure {
     let hint =
-        format!("look at what changed since, then write again with --expect-version {}", conflict.current);
+        format!("review what changed since, then write again with --expect-version {}", conflict.current);
     let mut failure = Failure::new(Exit::Conflict, message, hint);
     let writers: Vec<String> = conflict.writers.iter().map(ToString::to_string).collect();
     if !writers.is_empty() {

@@ -44,7 +44,7 @@ pub(crate) fn name_of(path: &str) -> &str {
 }
 
 /// A text given on the command line: `@FILE` is read from the file, `@-` from standard input.
-pub(crate) fn said_or_read(text: &str) -> Outcome<String> {
+pub(crate) fn text_argument(text: &str) -> Outcome<String> {
     match text.strip_prefix('@') {
         Some(path) => read(path),
         None => Ok(text.to_owned()),
@@ -55,7 +55,7 @@ pub(crate) fn said_or_read(text: &str) -> Outcome<String> {
 pub(crate) fn write(path: &Path, text: &str, force: bool) -> Outcome {
     let failed = |error: io::Error| Failure::file(path, &error);
     let name = path.file_name().ok_or_else(|| {
-        Failure::usage(format!("{} is no name for a file", path.display()), "name a file to write")
+        Failure::usage(format!("{} is not a file name", path.display()), "name a file to write")
     })?;
     if !force && path.symlink_metadata().is_ok() {
         return Err(failed(io::ErrorKind::AlreadyExists.into()));
@@ -135,5 +135,5 @@ pub(crate) fn write_private(folder: &Path, stem: &str, ending: &str, text: &str)
             Err(error) => return Err(Failure::file(&path, &error)),
         }
     }
-    Err(Failure::failed(format!("{} is full of drafts", folder.display()), "take away old ones"))
+    Err(Failure::failed(format!("{} is full of drafts", folder.display()), "remove old ones"))
 }

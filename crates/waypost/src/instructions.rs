@@ -8,7 +8,7 @@ pub(crate) const END: &str = "<!-- waypost:end -->";
 const OPENING: &str = "\
 ## Plans: Waypost
 
-Work of several steps is planned in Waypost, where people see it and other agents go on with it.
+Work of several steps is planned in Waypost, where people see it and other agents can continue it.
 ";
 
 const TOOLS: &str = "\
@@ -17,7 +17,7 @@ With the MCP tools of `waypost`:
 1. `plan_list`: perhaps the plan exists. `plan_create`: all tasks at once, each with what it depends on.
 2. `plan_start` begins it, or asks a person for approval: repeat until it is active.
 3. `task_next` claims a task and brings the outputs it needs. Do it.
-4. `task_report`: done, failed or skipped. Go on with 3 until nothing is left.
+4. `task_report`: done, failed or skipped. Repeat from 3 until nothing is left.
 
 `plan_edit` changes tasks as you learn; `plan_get` shows where the plan stands.
 ";
@@ -25,11 +25,11 @@ With the MCP tools of `waypost`:
 const COMMANDS: &str = "\
 In a shell:
 
-- `waypost list`, `waypost show PLAN`, `waypost new TITLE --task TEXT`, `waypost task add PLAN TEXT --after TASK`
+- `waypost list`, `waypost show PLAN`, `waypost new TITLE --task TEXT`, `waypost task add PLAN TEXT --depends-on TASK`
 - `waypost request-approval PLAN` asks a person.
 - `waypost next PLAN --claim`, then `waypost done PLAN TASK --result TEXT`, `waypost fail PLAN TASK --error WHY` or
   `waypost skip PLAN TASK --reason WHY`
-- `waypost why PLAN TASK` says what a task waits for.
+- `waypost why PLAN TASK` explains what a task waits for.
 - Exit codes: 0 done; 1 refused, the message says why; 2 usage; 3 the plan changed, look again; 4 invalid plan; 5 not found.
   `--json` for programs.
 ";

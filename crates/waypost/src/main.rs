@@ -9,12 +9,15 @@ mod context;
 mod error;
 mod files;
 mod instructions;
+mod load_config;
+mod options;
 mod output;
-mod setup;
-mod source;
-mod thinking;
+mod plan_input;
+mod planning;
+mod store_location;
+mod style;
 mod view;
-mod workspace;
+mod webhooks;
 
 use std::process::ExitCode;
 
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
         Err(error) => return misread(&error),
     };
     let mut context = Context::new(cli.global);
-    waypost_exec::traces::begin(&setup::variables());
+    waypost_exec::traces::begin(&load_config::variables());
     let outcome = context.enter().and_then(|()| commands::run(cli.command, &mut context));
     waypost_exec::traces::finish();
     ended(context.out, outcome)

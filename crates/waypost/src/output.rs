@@ -7,6 +7,7 @@ use serde::Serialize;
 use waypost_text::{escape_json, sanitize, sanitize_line, truncate};
 
 use crate::error::{Failure, Outcome};
+use crate::style::Look;
 
 /// Columns that are assumed where no terminal says.
 const COLUMNS_DEFAULT: usize = 120;
@@ -21,54 +22,6 @@ pub(crate) enum Color {
     Auto,
     Always,
     Never,
-}
-
-/// How a piece of text looks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
-    /// As everything else.
-    Plain,
-    /// A heading.
-    Bold,
-    /// Of less weight.
-    Dim,
-    /// It went well.
-    Green,
-    /// It went wrong.
-    Red,
-    /// Somebody should look.
-    Yellow,
-    /// A person must act.
-    Magenta,
-    /// It goes on.
-    Cyan,
-}
-
-impl Look {
-    /// All sequences by which something is painted.
-    const SEQUENCES: [&str; 8] = [
-        "\u{1b}[0m",
-        "\u{1b}[1m",
-        "\u{1b}[2m",
-        "\u{1b}[32m",
-        "\u{1b}[31m",
-        "\u{1b}[33m",
-        "\u{1b}[35m",
-        "\u{1b}[36m",
-    ];
-
-    fn code(self) -> &'static str {
-        match self {
-            Self::Plain => "",
-            Self::Bold => "1",
-            Self::Dim => "2",
-            Self::Green => "32",
-            Self::Red => "31",
-            Self::Yellow => "33",
-            Self::Magenta => "35",
-            Self::Cyan => "36",
-        }
-    }
 }
 
 /// Everything that a command says. Data is written at the end, in one go.
@@ -119,7 +72,7 @@ impl Output {
     /// Data as it stands; but what a plan or a worker wrote must not steer a terminal.
     pub(crate) fn text(&mut self, text: &str) {
         if io::stdout().is_terminal() {
-            self.data.push_str(&unable_to_steer(text));
+            self.data.push_str(&without_control_sequences(text));
         } else {
             self.data.push_str(text);
         }
@@ -178,9 +131,9 @@ impl Output {
     }
 
     /// What is said while something goes on.
-    pub(crate) fn live(&self) -> Live {
+    pub(crate) fn live(&self) -> LiveOutput {
         let terminal = io::stderr().is_terminal();
-        Live { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
+        LiveOutput { silent: self.json, terminal, color: self.color_talk, columns: self.columns }
     }
 
     fn talk(&self, line: &str) {
@@ -219,7 +172,7 @@ impl Output {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Err(error) => {
-                Err(Failure::failed(format!("stdout: {error}"), "see that the output can be written"))
+                Err(Failure::failed(format!("stdout: {error}"), "check that the output can be written"))
             }
         }
     }
@@ -231,14 +184,14 @@ const VERB_COLUMNS: usize = 7;
 /// What is said beside the data while something goes on, from any thread: lines that stay, and on a terminal one that is
 /// drawn over and over.
 #[derive(Clone, Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveOutput {
     silent: bool,
     terminal: bool,
     color: bool,
     columns: usize,
 }
 
-impl Live {
+impl LiveOutput {
     /// A line that stays.
     pub(crate) fn line(&self, look: Look, verb: &str, words: &str) {
         if self.silent {
@@ -298,7 +251,7 @@ pub(crate) fn says_yes(question: &str) -> bool {
 }
 
 /// The text without sequences that a terminal obeys, and without what turns text around.
-fn unable_to_steer(text: &str) -> String {
+fn without_control_sequences(text: &str) -> String {
     let shown = anstream::adapter::strip_str(text).to_string();
     sanitize(&shown).into_owned()
 }
@@ -328,7 +281,7 @@ mod tests {
     #[test]
     fn what_is_shown_as_it_stands_steers_no_terminal() {
         let hostile = "\u{1b}[2J\u{1b}]8;;http://evil\u{7}link\u{1b}]8;;\u{7} \u{1b}[32mgreen\u{1b}[0m\r\u{202e}end\n\tnext\n";
-        assert_eq!(unable_to_steer(hostile), "link green\n�end\n\tnext\n");
+        assert_eq!(without_control_sequences(hostile), "link green\n�end\n\tnext\n");
     }
 
     #[test]

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { groupCounts } from "./levels";
 import type { Counts, Graph, Group } from "./types";
 
-const none: Counts = { total: 0, ready: 0, blocked: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
+const none: Counts = { total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 };
 const group = (from: number, to: number, count: number, part?: number): Group => ({
   name: `${from} ${part}`,
   level_from: from,

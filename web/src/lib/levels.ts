@@ -5,6 +5,7 @@ import type { Counts, Graph, Group, Standing } from "./types";
 const FIELD: Record<Standing, keyof Counts> = {
   ready: "ready",
   blocked: "blocked",
+  queued: "queued",
   running: "running",
   asking: "running",
   reported: "running",
@@ -16,7 +17,7 @@ const FIELD: Record<Standing, keyof Counts> = {
 
 /** One count for each group. The parts of a level follow each other, and hold its tasks in the order of the plan. */
 export function groupCounts(graph: Graph, groups: Group[], standing: Standing[]): Counts[] {
-  const counts = groups.map(() => ({ total: 0, ready: 0, blocked: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
+  const counts = groups.map(() => ({ total: 0, ready: 0, blocked: 0, queued: 0, running: 0, done: 0, failed: 0, skipped: 0, cancelled: 0 }));
   const firstOf = new Map<number, number>();
   groups.forEach((group, place) => {
     for (let level = group.level_from; level <= group.level_to; level++) if (!firstOf.has(level)) firstOf.set(level, place);

@@ -8,6 +8,7 @@ import { standings } from "./words";
 
 /** What an event makes of the task that it names. */
 const MAKES: Record<string, Standing> = {
+  task_queued: "queued",
   task_started: "running",
   task_done: "done",
   task_reported: "reported",

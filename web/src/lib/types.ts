@@ -6,6 +6,7 @@ export type Phase = "draft" | "awaiting_approval" | "active" | "paused" | "compl
 export type Standing =
   | "ready"
   | "blocked"
+  | "queued"
   | "running"
   | "done"
   | "failed"
@@ -18,6 +19,7 @@ export interface Counts {
   total: number;
   ready: number;
   blocked: number;
+  queued: number;
   running: number;
   done: number;
   failed: number;
@@ -281,6 +283,7 @@ export interface Problem {
   type?: string;
   title: string;
   status: number;
+  code?: string;
   detail?: string;
   hint?: string;
   problems?: { task?: string; message: string; hint?: string }[];

@@ -5,6 +5,7 @@ import type { Counts, Graph, Phase, Standing } from "./types";
 export const SIGN: Record<Standing, string> = {
   ready: "○",
   blocked: "◌",
+  queued: "◔",
   running: "▶",
   done: "✓",
   failed: "✕",
@@ -17,6 +18,7 @@ export const SIGN: Record<Standing, string> = {
 /** In the order in which people look for them. */
 export const STANDINGS: Standing[] = [
   "running",
+  "queued",
   "asking",
   "reported",
   "failed",
@@ -30,6 +32,7 @@ export const STANDINGS: Standing[] = [
 const LETTERS: Record<string, Standing> = {
   r: "ready",
   b: "blocked",
+  u: "queued",
   R: "running",
   d: "done",
   f: "failed",

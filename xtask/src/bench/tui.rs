@@ -12,11 +12,11 @@ use waypost_core::{Actor, Command as Order, Plan, PlanId, Timestamp};
 use waypost_formats::{Dialect, Form};
 use waypost_store::watch_file;
 use waypost_testkit::layered;
-use waypost_tui::app::{Answer, App, Loaded, Message, PlanKey, Screen, Settings, update};
+use waypost_tui::app::{App, LoadedPlan, Message, PlanKey, Reply, Screen, Settings, update};
 use waypost_tui::editor::Editor;
+use waypost_tui::frame;
 use waypost_tui::keys::Keys;
 use waypost_tui::theme::Theme;
-use waypost_tui::view;
 
 use super::measure::{Report, median, timed};
 use crate::exec::{cache_dir, output};
@@ -53,15 +53,15 @@ fn update_and_draw(report: &mut Report) -> Result<()> {
         let key = PlanKey { store: 0, id: id.clone() };
         let editor = Screen::Editor(Box::new(Editor::new(key.clone())));
         let (mut app, _) = App::new(settings, editor, now, (columns, rows));
-        let loaded = Ok(Box::new(Loaded::of(&plan)));
-        update(&mut app, Message::Answer(Answer::Plan { plan: key, loaded }));
+        let loaded = Ok(Box::new(LoadedPlan::of(&plan)));
+        update(&mut app, Message::Reply(Reply::Plan { plan: key, loaded }));
         let mut terminal = Terminal::new(TestBackend::new(columns, rows))?;
         let mut samples = Vec::new();
         for number in 0..KEYS {
             let code = if number % 3 == 0 { KeyCode::PageDown } else { KeyCode::Down };
             let (drawn, took) = timed(|| {
                 update(&mut app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-                terminal.draw(|frame| view::draw(&app, frame)).map(drop)
+                terminal.draw(|frame| frame::draw(&app, frame)).map(drop)
             });
             drawn?;
             samples.push(took.as_secs_f64() * 1e3);

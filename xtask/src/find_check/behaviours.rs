@@ -12,13 +12,8 @@ pub(super) struct Behaviour {
 #[cfg(test)]
 pub(super) const NOT_FOUND: &[&str] = &[
     "renew lease",
-    "backoff",
     "elicitation question",
     "event loop",
-    "admission",
-    "sanitize",
-    "truncate",
-    "glyph",
     "propagate",
     "slot quota",
     "integrity",

@@ -5,6 +5,7 @@ mod edit;
 mod graph;
 mod question;
 
+use self::attempt::Begin;
 use super::{Inside, NONE, Plan, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
@@ -73,7 +74,11 @@ impl Plan {
                 Phase::Active => Ok(Vec::new()),
                 phase => Err(Refusal::WrongPhase { phase, wanted: "resumed" }),
             },
-            Command::StartTask { task, worker } => self.decide_start(by, at, task, worker),
+            Command::StartTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Now),
+            Command::QueueTask { task, worker } => self.decide_start(by, at, task, worker, Begin::Later),
+            Command::RecordStart { task, attempt, started_at } => {
+                self.decide_record_start(by, at, task, *attempt, *started_at)
+            }
             Command::ReportProgress { task, attempt, progress } => {
                 let number = self.number(task)?;
                 within("bytes of the progress", progress.len(), limits::TEXT_BYTES_MAX, task)?;

@@ -112,19 +112,12 @@ impl Plan {
             Event::PlanFinished { phase, summary } => self.finish_plan(*phase, summary, at),
             Event::PlanArchived {} => self.set_archived(true),
             Event::PlanUnarchived {} => self.set_archived(false),
-            Event::TaskStarted { task, attempt, worker } => self.with(task, |plan, number| {
-                plan.change(number, |task| {
-                    let state = &mut task.state;
-                    state.attempt = *attempt;
-                    state.started_at = Some(at);
-                    state.not_before = None;
-                    state.worker = Some(worker.clone());
-                    state.progress = None;
-                    state.error = None;
-                    state.reason = None;
-                });
-                plan.set_status(number, Status::Running, at);
-            }),
+            Event::TaskQueued { task, attempt, worker } => {
+                self.begin_attempt(task, *attempt, worker, None, at)
+            }
+            Event::TaskStarted { task, attempt, worker, started_at } => {
+                self.begin_attempt(task, *attempt, worker, Some(started_at.unwrap_or(at)), at);
+            }
             Event::TaskProgressed { task, progress } => self.with(task, |plan, number| {
                 plan.change(number, |task| {
                     task.state.progress = Some(progress.clone());
@@ -224,6 +217,30 @@ impl Plan {
                 heard.remove(&from.key());
             }),
         }
+    }
+
+    /// Somebody has a task from now on; a queued one has not started yet.
+    fn begin_attempt(
+        &mut self,
+        task: &TaskId,
+        attempt: u32,
+        worker: &str,
+        started_at: Option<Timestamp>,
+        at: Timestamp,
+    ) {
+        self.with(task, |plan, number| {
+            plan.change(number, |task| {
+                let state = &mut task.state;
+                state.attempt = attempt;
+                state.started_at = started_at;
+                state.not_before = None;
+                state.worker = Some(worker.to_owned());
+                state.progress = None;
+                state.error = None;
+                state.reason = None;
+            });
+            plan.set_status(number, Status::Running, at);
+        });
     }
 
     fn with(&mut self, task: &TaskId, change: impl FnOnce(&mut Self, u32)) {
@@ -425,6 +442,7 @@ impl Plan {
                 self.counts[status as usize] += 1;
             }
             if status == Status::Running {
+                self.slot_mut(number).queued = self.at(number).state.is_queued();
                 self.running.insert(number);
             }
             if self.slot(number).asking {

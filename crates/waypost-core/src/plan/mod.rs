@@ -62,6 +62,8 @@ struct Slot {
     atomic: bool,
     /// Whether it is said to be done and waits for its check.
     reported: bool,
+    /// Whether a worker has reserved it and no start is recorded.
+    queued: bool,
     priority: i32,
     /// Tasks of this plan that it depends on, each once.
     before: Numbers,
@@ -133,7 +135,7 @@ pub struct Touched {
     pub finished: Vec<TaskId>,
     /// Tasks that left the state of running, however.
     pub stopped: Vec<TaskId>,
-    /// Tasks that began to run, with their attempt.
+    /// Tasks that somebody has from now on, queued or running, with their attempt.
     pub started: Vec<(TaskId, u32)>,
     /// Tasks whose dependencies elsewhere are not what they were.
     pub waits_changed: Vec<TaskId>,
@@ -176,6 +178,7 @@ pub struct Plan {
     ready: BTreeSet<(Reverse<i32>, u32)>,
     /// Tasks without children, by status.
     counts: [u32; 6],
+    /// Tasks that somebody has, the queued ones included.
     running: BTreeSet<u32>,
     /// Tasks that wait for a person's answer.
     asking: BTreeSet<u32>,
@@ -429,6 +432,7 @@ impl Slot {
             asking: false,
             atomic: false,
             reported: false,
+            queued: false,
             priority: 0,
             before: Numbers::new(),
             after: Numbers::new(),
@@ -460,6 +464,7 @@ impl Slot {
             .as_ref()
             .is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
         self.reported = task.state.reported().is_some();
+        self.queued = task.state.is_queued();
         self.priority = task.spec.priority;
         let mut keys: Vec<String> =
             task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();

@@ -15,6 +15,8 @@ pub struct Counts {
     pub ready: u32,
     /// Wait for something.
     pub blocked: u32,
+    /// Reserved by a worker, and not known to have begun.
+    pub queued: u32,
     /// Being worked on.
     pub running: u32,
     /// Accomplished.
@@ -28,6 +30,17 @@ pub struct Counts {
 }
 
 impl Counts {
+    /// The same where the queued ones were not counted apart: they are what is left of the total.
+    pub fn with_queued(self) -> Self {
+        let others = self.ready + self.blocked + self.running + self.finished();
+        Self { queued: self.total.saturating_sub(others), ..self }
+    }
+
+    /// Those that somebody has: queued or running.
+    pub fn in_progress(&self) -> u32 {
+        self.queued + self.running
+    }
+
     /// Those to which nothing more will happen by itself.
     pub fn finished(&self) -> u32 {
         self.done + self.failed + self.skipped + self.cancelled
@@ -38,7 +51,8 @@ impl Counts {
         match phase {
             Phase::Draft => StatusSign::Draft,
             Phase::AwaitingApproval => StatusSign::Approval,
-            Phase::Active if self.running > 0 => StatusSign::Running,
+            // A worker queues only what it begins at once, or next: something runs.
+            Phase::Active if self.in_progress() > 0 => StatusSign::Running,
             Phase::Active if self.ready > 0 => StatusSign::Idle,
             Phase::Active => StatusSign::Blocked,
             Phase::Paused => StatusSign::Paused,
@@ -61,6 +75,8 @@ pub enum Standing {
     Reported,
     /// Waits for a person's answer.
     Asking,
+    /// Reserved by a worker, and not known to have begun.
+    Queued,
     /// Being worked on.
     Running,
     /// Accomplished.
@@ -81,6 +97,7 @@ impl Standing {
             Self::Ready => "ready",
             Self::Reported => "reported",
             Self::Asking => "asking",
+            Self::Queued => "queued",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -96,6 +113,7 @@ impl Standing {
             Self::Ready => StatusSign::Ready,
             Self::Reported => StatusSign::Reported,
             Self::Asking => StatusSign::Asking,
+            Self::Queued => StatusSign::Queued,
             Self::Running => StatusSign::Running,
             Self::Done => StatusSign::Done,
             Self::Failed => StatusSign::Failed,
@@ -166,6 +184,12 @@ impl Plan {
 
     /// The tasks that are being worked on.
     pub fn running(&self) -> impl Iterator<Item = &Task> {
+        let begun = self.running.iter().filter(|&&number| !self.slot(number).queued);
+        begun.map(|&number| self.at(number))
+    }
+
+    /// The tasks that somebody has, queued or running: they have leases and hold locks.
+    pub fn in_progress(&self) -> impl Iterator<Item = &Task> {
         self.running.iter().map(|&number| self.at(number))
     }
 
@@ -210,11 +234,13 @@ impl Plan {
     pub fn counts(&self) -> Counts {
         let count = |status: Status| self.counts[status as usize];
         let ready = self.ready.len() as u32;
+        let queued = self.running.iter().filter(|&&number| self.slot(number).queued).count() as u32;
         Counts {
             total: self.counts.iter().sum(),
             ready,
             blocked: count(Status::Pending).saturating_sub(ready),
-            running: count(Status::Running),
+            queued,
+            running: count(Status::Running).saturating_sub(queued),
             done: count(Status::Done),
             failed: count(Status::Failed),
             skipped: count(Status::Skipped),
@@ -248,6 +274,7 @@ impl Plan {
             Status::Pending if slot.ready && slot.reported => Standing::Reported,
             Status::Pending if slot.ready => Standing::Ready,
             Status::Pending => Standing::Blocked,
+            Status::Running if slot.queued => Standing::Queued,
             Status::Running => Standing::Running,
             Status::Done => Standing::Done,
             Status::Failed => Standing::Failed,
@@ -256,11 +283,12 @@ impl Plan {
         })
     }
 
-    /// Whether anything below a task is no longer pending.
+    /// Whether anything below a task has begun or ended.
     fn has_begun(&self, number: u32) -> bool {
         let mut stack = vec![number];
         while let Some(number) = stack.pop() {
-            if self.slot(number).status != Status::Pending {
+            let slot = self.slot(number);
+            if slot.status != Status::Pending && !slot.queued {
                 return true;
             }
             stack.extend(&self.slot(number).children);

@@ -312,7 +312,9 @@ fn events() -> Vec<Event> {
         Event::PlanFinished { phase: Phase::Failed, summary: String::new() },
         Event::PlanArchived {},
         Event::PlanUnarchived {},
-        Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into() },
+        Event::TaskQueued { task: id("a"), attempt: 2, worker: "host-1".into() },
+        Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into(), started_at: None },
+        Event::TaskStarted { task: id("a"), attempt: 2, worker: "host-1".into(), started_at: Some(at(5)) },
         Event::TaskProgressed { task: id("a"), progress: "half".into() },
         Event::TaskDone {
             task: id("a"),

@@ -59,6 +59,10 @@ pub(crate) mod ask {
         Command::StartTask { task: id(task), worker: "host-1".into() }
     }
 
+    pub(crate) fn queue(task: &str) -> Command {
+        Command::QueueTask { task: id(task), worker: "host-1".into() }
+    }
+
     /// Whoever asks reports on no attempt of his own.
     pub(crate) fn finish(task: &str, outcome: Outcome) -> Command {
         Command::FinishTask { task: id(task), attempt: None, outcome, retry: None }

@@ -90,6 +90,7 @@ enum Stand {
     Ready,
     Reported,
     Asking,
+    Queued,
     Running,
     Done,
     Failed,
@@ -99,11 +100,12 @@ enum Stand {
 }
 
 impl Stand {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Blocked,
         Self::Ready,
         Self::Reported,
         Self::Asking,
+        Self::Queued,
         Self::Running,
         Self::Done,
         Self::Failed,
@@ -118,6 +120,7 @@ impl Stand {
             Self::Ready => "ready",
             Self::Reported => "reported",
             Self::Asking => "asking",
+            Self::Queued => "queued",
             Self::Running => "running",
             Self::Done => "done",
             Self::Failed => "failed",
@@ -144,6 +147,7 @@ impl Stand {
             Self::Ready
             | Self::Reported
             | Self::Asking
+            | Self::Queued
             | Self::Running
             | Self::Done
             | Self::Failed
@@ -154,6 +158,9 @@ impl Stand {
         }
         match self {
             Self::Blocked | Self::Ready | Self::SkippedAlong => {}
+            Self::Queued => {
+                desk.does(ask::queue("x"));
+            }
             Self::Running => {
                 desk.does(ask::start("x"));
             }
@@ -223,6 +230,8 @@ fn task_commands(attempt: u32) -> Vec<(&'static str, Actor, Command)> {
     vec![
         ("`start_task`", worker(), ask::start("x")),
         ("`start_task`, by an agent", agent(), ask::start("x")),
+        ("`queue_task`", worker(), ask::queue("x")),
+        ("`record_start`", worker(), Command::RecordStart { task: id("x"), attempt, started_at: at(50) }),
         (
             "`report_progress`",
             worker(),
@@ -283,6 +292,8 @@ fn add_below(parent: &str) -> Command {
 fn is_about_a_task(command: &Command) -> bool {
     match command {
         Command::StartTask { .. }
+        | Command::QueueTask { .. }
+        | Command::RecordStart { .. }
         | Command::ReportProgress { .. }
         | Command::FinishTask { .. }
         | Command::LoseTask { .. }

@@ -5,11 +5,11 @@
 use serde_json::{Map, Value, json};
 use waypost_core::{Draft, Place, Status, Timestamp};
 
+use super::status::{goal_word, read_status, status_word};
 use super::tree::Tree;
-use super::{DIALECT, goal_word, read_status, status_word};
 use crate::read::{Fields, Kept, plan_id_text, short_hash, take_plan_id};
 use crate::write::{canonical, pretty, put_time, python_offset};
-use crate::{Form, Reading, Unreadable, Writing};
+use crate::{Dialect, Form, Reading, Unreadable, Writing};
 
 const COUNTS: [&str; 5] = ["total_goals", "atomic_goals", "complete_goals", "goal_count", "atomic_count"];
 
@@ -22,7 +22,7 @@ pub(crate) fn is_index(top: &Map<String, Value>) -> bool {
 
 pub(crate) fn read(mut top: Map<String, Value>) -> Reading {
     let mut reading =
-        Reading { dialect: DIALECT, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
+        Reading { dialect: Dialect::Frctl, drafts: Vec::new(), problems: Vec::new(), notes: Vec::new() };
     let (form, heads): (&str, Vec<Value>) = match top.shift_remove("plans") {
         Some(Value::Array(heads)) => ("document", heads),
         _ => ("program", top.into_iter().map(|(_, head)| head).collect()),
@@ -66,18 +66,18 @@ fn read_head(head: Map<String, Value>, form: &str, reading: &mut Reading) {
     }
     kept.set("counts", counts);
     kept.keep_unknown(fields.finish(&mut reading.problems));
-    kept.keep_in(&mut draft.spec.foreign, DIALECT);
+    kept.keep_in(&mut draft.spec.foreign, Dialect::Frctl);
     reading.drafts.push(draft);
 }
 
 /// Whether this draft is only a line of an index: the plan itself is in a file of its own.
 pub fn is_index_line(draft: &Draft) -> bool {
-    draft.tasks.is_empty() && draft.spec.foreign.of(DIALECT.name()).contains_key("$counts")
+    draft.tasks.is_empty() && draft.spec.foreign.of(Dialect::Frctl.name()).contains_key("$counts")
 }
 
 /// Writes an index of these plans. `Form::AsRead` takes the form of the first.
 pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> {
-    let first = drafts.first().map(|draft| Kept::of(&draft.spec.foreign, DIALECT));
+    let first = drafts.first().map(|draft| Kept::of(&draft.spec.foreign, Dialect::Frctl));
     let program = match form {
         Form::AsRead => first.is_some_and(|kept| kept.word("form") == Some("program")),
         Form::Document => false,
@@ -96,7 +96,7 @@ pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> 
         let last = drafts.iter().filter_map(|draft| draft.state.updated_at).max();
         let text = |at: Timestamp| {
             let draft = drafts.iter().find(|draft| draft.state.updated_at == Some(at));
-            let kept = draft.map(|draft| Kept::of(&draft.spec.foreign, DIALECT)).unwrap_or_default();
+            let kept = draft.map(|draft| Kept::of(&draft.spec.foreign, Dialect::Frctl)).unwrap_or_default();
             kept.time("updated_at", at, canonical)
         };
         let plans: Vec<Value> = heads.into_iter().map(|(_, head)| head).collect();
@@ -106,7 +106,7 @@ pub fn write_index(drafts: &[Draft], form: Form) -> Result<Writing, Unreadable> 
 }
 
 fn write_head(draft: &Draft, program: bool) -> (String, Value) {
-    let kept = Kept::of(&draft.spec.foreign, DIALECT);
+    let kept = Kept::of(&draft.spec.foreign, Dialect::Frctl);
     let id = plan_id_text(draft, &kept, || short_hash(&draft.spec.title));
     let phase = draft.state.phase;
     let time = if program { python_offset } else { canonical };

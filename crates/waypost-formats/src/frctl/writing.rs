@@ -3,8 +3,9 @@
 use serde_json::{Map, Value};
 use waypost_core::{Digest, Draft, Phase, Status, Task, TaskId, Timestamp};
 
+use super::status::{goal_word, status_word};
 use super::tree::Tree;
-use super::{DIALECT, child_ids, goal_word, root_description, root_of, status_word};
+use super::{DIALECT, child_ids, root_description, root_of};
 use crate::read::{Kept, plan_id_text, short_hash};
 use crate::write::{
     Shape, canonical, in_order, losses, plan_loss, pretty, pretty_ascii, put_time, python, task_loss,

@@ -88,7 +88,7 @@ pub fn progress(counts: &Counts) -> Value {
         "percentage": percent.round() as u64,
         "failed": counts.failed,
         "skipped": counts.skipped + counts.cancelled,
-        "in_progress": counts.running,
+        "in_progress": counts.in_progress(),
         "pending": counts.ready,
         "blocked": counts.blocked,
         "percent": (percent * 10.0).round() / 10.0,

@@ -10,7 +10,7 @@ use waypost_core::{
     TaskSpec,
 };
 
-use super::DIALECT;
+use crate::Dialect;
 use crate::read::{Fields, Kept};
 
 /// The plan that the steps belong to: a reference into it is a dependency of its own.
@@ -203,7 +203,7 @@ pub(crate) fn add_references(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut kept = Kept::of(&step.foreign, DIALECT);
+    let mut kept = Kept::of(&step.foreign, Dialect::Jaato);
     let mut more = kept.get("references").and_then(Value::as_object).cloned().unwrap_or_default();
     let mut added = Vec::new();
     for Reference { on, more: fields } in read {
@@ -217,7 +217,7 @@ pub(crate) fn add_references(
     }
     if !more.is_empty() {
         kept.set("references", more);
-        kept.keep_in(&mut step.foreign, DIALECT);
+        kept.keep_in(&mut step.foreign, Dialect::Jaato);
     }
     Ok(added)
 }

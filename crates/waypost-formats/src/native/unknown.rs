@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_core::{Draft, FORMAT, Foreign, Place};
 
-use super::NAME;
+pub(super) const NAME: &str = "native";
 
 /// The paths of fields that a type does not have.
 #[derive(Default)]

@@ -1,20 +1,18 @@
-//! Changes of a plan's tasks: small operations in one version, the whole content, an earlier version.
+//! Edits of a plan: small operations in one version, the whole content, an earlier version.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{
-    Command, Complexity, Dependency, Lock, Plan, Retry, TaskChanges, TaskId, TaskSpec, When, Where, Work,
-};
-use waypost_formats::{Dialect, NoUpdate, Written, update};
+use waypost_core::{Complexity, Dependency, Lock, Retry, TaskChanges, TaskId, TaskSpec, When, Where, Work};
+use waypost_service::{EditOp, NewTask, SourceText};
 
-use super::answer::{Problem, Told};
-use super::asked::{Body, Known, PlanPath, Writer, said};
-use super::{Api, aside};
+use super::extract::{Body, IfMatch, PlanPath, Writer, nullable};
+use super::plans::{TEXT_NAME, parse_format};
+use super::response::{Problem, Versioned, written};
+use super::state::{Api, run_blocking};
 
 /// Operations in one request.
 const OPERATIONS_MAX: usize = 1_000;
@@ -30,13 +28,15 @@ pub(crate) struct Edits {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Operation {
-    /// Adds a task, as the native format has it; without an id it gets one.
+    /// Adds a task in the native format; without an id it gets the next free one. Goes last unless a place is named.
     Add {
         task: Value,
         #[schemars(with = "Option<String>")]
         before: Option<TaskId>,
         #[schemars(with = "Option<String>")]
         after: Option<TaskId>,
+        #[serde(default)]
+        first: bool,
     },
     /// Changes what is named.
     Revise {
@@ -44,14 +44,14 @@ pub(crate) enum Operation {
         task: TaskId,
         set: Box<Set>,
     },
-    /// Takes a task out; `detach` lets those who depend on it forget it.
+    /// Removes a task; `detach` also removes dependencies on it.
     Remove {
         #[schemars(with = "String")]
         task: TaskId,
         #[serde(default)]
         detach: bool,
     },
-    /// Gives a task another place, or another parent; a parent of nothing makes it a root.
+    /// Moves a task to another place or another parent; a parent of null makes it a root.
     Move {
         #[schemars(with = "String")]
         task: TaskId,
@@ -59,18 +59,20 @@ pub(crate) enum Operation {
         before: Option<TaskId>,
         #[schemars(with = "Option<String>")]
         after: Option<TaskId>,
+        #[serde(default)]
+        first: bool,
         #[schemars(with = "Option<String>")]
-        #[serde(default, deserialize_with = "said")]
+        #[serde(default, deserialize_with = "nullable")]
         parent: Option<Option<TaskId>>,
     },
-    /// Lets `to` depend on `from`.
+    /// Makes `to` depend on `from`.
     Connect {
         #[schemars(with = "String")]
         from: TaskId,
         #[schemars(with = "String")]
         to: TaskId,
     },
-    /// Lets `to` depend on `from` no more.
+    /// Removes the dependency of `to` on `from`.
     Disconnect {
         #[schemars(with = "String")]
         from: TaskId,
@@ -79,7 +81,7 @@ pub(crate) enum Operation {
     },
 }
 
-/// What is changed of a task. What is `null` is taken away.
+/// Changes of a task; `null` clears a field.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Set {
@@ -90,64 +92,49 @@ pub(crate) struct Set {
     #[schemars(with = "Option<Value>")]
     when: Option<When>,
     #[schemars(with = "Option<String>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     complexity: Option<Option<Complexity>>,
     #[schemars(with = "Option<Vec<String>>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     tools: Option<Option<Vec<String>>>,
     skip: Option<bool>,
     #[schemars(with = "Option<Vec<Value>>")]
     locks: Option<Vec<Lock>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     work: Option<Option<Work>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     check: Option<Option<Work>>,
     #[schemars(with = "Option<Value>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     retry: Option<Option<Retry>>,
     #[schemars(with = "Option<u32>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     timeout_seconds: Option<Option<u32>>,
     priority: Option<i32>,
     #[schemars(with = "Option<String>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     provides: Option<Option<String>>,
 }
 
 impl From<Set> for TaskChanges {
     fn from(set: Set) -> Self {
-        let Set {
-            description,
-            notes,
-            depends_on,
-            when,
-            complexity,
-            tools,
-            skip,
-            locks,
-            work,
-            check,
-            retry,
-            ..
-        } = set;
-        let (timeout_seconds, priority, provides) = (set.timeout_seconds, set.priority, set.provides);
         Self {
-            description,
-            notes,
-            depends_on,
-            when,
-            complexity,
-            tools,
-            skip,
-            locks,
-            work,
-            check,
-            retry,
-            timeout_seconds,
-            priority,
-            provides,
+            description: set.description,
+            notes: set.notes,
+            depends_on: set.depends_on,
+            when: set.when,
+            complexity: set.complexity,
+            tools: set.tools,
+            skip: set.skip,
+            locks: set.locks,
+            work: set.work,
+            check: set.check,
+            retry: set.retry,
+            timeout_seconds: set.timeout_seconds,
+            priority: set.priority,
+            provides: set.provides,
             ..Self::default()
         }
     }
@@ -157,80 +144,75 @@ impl From<Set> for TaskChanges {
 pub(crate) async fn edit(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
-    writer: Writer,
+    IfMatch(guard): IfMatch,
+    Writer(by): Writer,
     Body(edits): Body<Edits>,
-) -> Result<Told<Value>, Problem> {
+) -> Result<Versioned<Value>, Problem> {
     let count = edits.operations.len();
     if !(1..=OPERATIONS_MAX).contains(&count) {
         return Err(Problem::bad(format!("{count} operations: send 1 to {OPERATIONS_MAX}"), ""));
     }
-    aside(api, move |api| {
-        let (commands, added) = api.plans.look(&id, |plan| commands(plan, edits.operations))??;
-        let committed = api.write(&writer.0, &id, commands, known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version, "added": added }), committed.version))
+    let ops = edits.operations.into_iter().enumerate();
+    let ops = ops.map(|(number, operation)| edit_op(operation, &format!("operations[{number}]")));
+    let ops = ops.collect::<Result<Vec<_>, _>>()?;
+    run_blocking(api, move |api| {
+        let reply = api.service.edit(&by, &id, ops, guard)?;
+        let mut value = written(&reply);
+        value["added"] = json!(reply.added);
+        Ok(Versioned::at(value, reply.version))
     })
     .await
 }
 
-/// The commands of a list of operations, and the ids of the tasks that they add.
-fn commands(plan: &Plan, operations: Vec<Operation>) -> Result<(Vec<Command>, Vec<TaskId>), Problem> {
-    let (mut commands, mut added) = (Vec::new(), Vec::new());
-    for (number, operation) in operations.into_iter().enumerate() {
-        let place = format!("operations[{number}]");
-        commands.push(match operation {
-            Operation::Add { task, before, after } => {
-                let spec = new_task(plan, task, &added, &place)?;
-                added.push(spec.id.clone());
-                Command::AddTasks { tasks: vec![spec], place: beside(before, after, &place)? }
-            }
-            Operation::Revise { task, set } => {
-                Command::ReviseTask { task, changes: Box::new(TaskChanges::from(*set)) }
-            }
-            Operation::Remove { task, detach } => Command::RemoveTask { task, detach },
-            Operation::Move { task, before, after, parent } => {
-                Command::MoveTask { task, parent, place: beside(before, after, &place)? }
-            }
-            Operation::Connect { from, to } => {
-                let changes =
-                    TaskChanges { depends_also_on: vec![Dependency::Task(from)], ..TaskChanges::default() };
-                Command::ReviseTask { task: to, changes: Box::new(changes) }
-            }
-            Operation::Disconnect { from, to } => {
-                let changes = TaskChanges {
-                    depends_no_more_on: vec![Dependency::Task(from)],
-                    ..TaskChanges::default()
-                };
-                Command::ReviseTask { task: to, changes: Box::new(changes) }
-            }
-        });
-    }
-    Ok((commands, added))
-}
-
-fn beside(before: Option<TaskId>, after: Option<TaskId>, place: &str) -> Result<Where, Problem> {
-    match (before, after) {
-        (None, None) => Ok(Where::Last),
-        (Some(before), None) => Ok(Where::Before(before)),
-        (None, Some(after)) => Ok(Where::After(after)),
-        (Some(_), Some(_)) => {
-            Err(Problem::bad(format!("{place}: both before and after"), "name one of them"))
+fn edit_op(operation: Operation, at: &str) -> Result<EditOp, Problem> {
+    let revise = |task, changes| EditOp::ReviseTask { task, changes: Box::new(changes) };
+    Ok(match operation {
+        Operation::Add { task, before, after, first } => {
+            let position = position(before, after, first, at)?;
+            EditOp::AddTasks { tasks: vec![new_task(task, at)?], position }
         }
+        Operation::Revise { task, set } => revise(task, TaskChanges::from(*set)),
+        Operation::Remove { task, detach } => EditOp::RemoveTask { task, drop_dependencies: detach },
+        Operation::Move { task, before, after, first, parent } => {
+            EditOp::MoveTask { task, parent, position: position(before, after, first, at)? }
+        }
+        Operation::Connect { from, to } => {
+            let depends_also_on = vec![Dependency::Task(from)];
+            revise(to, TaskChanges { depends_also_on, ..TaskChanges::default() })
+        }
+        Operation::Disconnect { from, to } => {
+            let depends_no_more_on = vec![Dependency::Task(from)];
+            revise(to, TaskChanges { depends_no_more_on, ..TaskChanges::default() })
+        }
+    })
+}
+
+fn position(before: Option<TaskId>, after: Option<TaskId>, first: bool, at: &str) -> Result<Where, Problem> {
+    match (before, after, first) {
+        (None, None, false) => Ok(Where::Last),
+        (None, None, true) => Ok(Where::First),
+        (Some(before), None, false) => Ok(Where::Before(before)),
+        (None, Some(after), false) => Ok(Where::After(after)),
+        (_, _, _) => Err(Problem::bad(
+            format!("{at} names several places"),
+            "send one of `before`, `after` and `first`",
+        )),
     }
 }
 
-/// A task as the native format has it; without an id it gets the next free one.
-fn new_task(plan: &Plan, mut task: Value, added: &[TaskId], place: &str) -> Result<TaskSpec, Problem> {
+/// A task in the native format, where only the id may be missing.
+fn new_task(mut task: Value, at: &str) -> Result<NewTask, Problem> {
     let Value::Object(fields) = &mut task else {
-        return Err(Problem::bad(format!("{place}.task must be an object"), "write {\"description\": …}"));
+        return Err(Problem::bad(format!("{at}.task must be an object"), "send {\"description\": …}"));
     };
-    if fields.get("id").is_none_or(Value::is_null) {
-        let taken: BTreeSet<&str> = added.iter().map(TaskId::as_str).collect();
-        let id = plan.free_task_ids().find(|id| !taken.contains(id.as_str()));
-        fields.insert("id".to_owned(), json!(id));
+    let is_unnamed = fields.get("id").is_none_or(Value::is_null);
+    if is_unnamed {
+        // Stands in for the id that the service chooses.
+        fields.insert("id".to_owned(), json!("new"));
     }
-    serde_json::from_value(task)
-        .map_err(|error| Problem::bad(format!("{place}.task: {error}"), "see docs/formats/native.md"))
+    let spec: TaskSpec = serde_json::from_value(task)
+        .map_err(|error| Problem::bad(format!("{at}.task: {error}"), "see docs/formats/native.md"))?;
+    Ok(if is_unnamed { NewTask::unnamed(spec) } else { NewTask::named(spec) })
 }
 
 /// The whole content of a plan in any format.
@@ -245,25 +227,21 @@ pub(crate) struct Content {
 pub(crate) async fn replace(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
-    writer: Writer,
+    IfMatch(guard): IfMatch,
+    Writer(by): Writer,
     Body(content): Body<Content>,
-) -> Result<Told<Value>, Problem> {
-    let dialect = content.format.as_deref().map(str::parse::<Dialect>).transpose();
-    let dialect =
-        dialect.map_err(|error| Problem::bad(error.to_string(), "leave it out to have it found out"))?;
-    aside(api, move |api| {
-        let before = api.plans.look(&id, Plan::to_draft)?;
-        let written = Written { text: &content.text, dialect, file_name: None, name: "the text" };
-        let update = update(written, &before).map_err(|error| match error {
-            NoUpdate::Invalid(problems) => Problem::invalid("the text is no sound plan", &problems),
-            other => Problem::bad(other.to_string(), "mend the text, or name its format"),
-        })?;
-        let committed = api.write(&writer.0, &id, vec![update.command], known)?;
-        Ok(Told::at(
-            json!({ "id": id, "version": committed.version, "notes": update.notes }),
-            committed.version,
-        ))
+) -> Result<Versioned<Value>, Problem> {
+    let format = parse_format(content.format.as_deref())?;
+    let source = SourceText { text: content.text, format, file_name: None, name: TEXT_NAME.to_owned() };
+    run_blocking(api, move |api| {
+        let reply = api.service.update(&by, &id, source, guard)?;
+        let mut value = written(&reply.written);
+        value["changes"] = json!(reply.changes);
+        value["again"] = json!(reply.again);
+        value["approval_voided"] = json!(reply.approval_voided);
+        let notes = reply.written.notes().into_iter().chain(reply.notes);
+        value["notes"] = notes.collect();
+        Ok(Versioned::at(value, reply.written.version))
     })
     .await
 }
@@ -271,7 +249,7 @@ pub(crate) async fn replace(
 /// Which version is to be restored.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Earlier {
+pub(crate) struct RestoreBody {
     version: u64,
 }
 
@@ -279,14 +257,13 @@ pub(crate) struct Earlier {
 pub(crate) async fn restore(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
-    writer: Writer,
-    Body(earlier): Body<Earlier>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
-        let draft = api.plans.at_version(&id, earlier.version)?.to_draft();
-        let committed = api.write(&writer.0, &id, vec![Command::Replace(Box::new(draft))], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version))
+    IfMatch(guard): IfMatch,
+    Writer(by): Writer,
+    Body(body): Body<RestoreBody>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
+        let reply = api.service.restore(&by, &id, body.version, guard)?;
+        Ok(Versioned::at(written(&reply), reply.version))
     })
     .await
 }

@@ -1,4 +1,4 @@
-//! What happens: pages of events, or as they come.
+//! Events: as pages, or as a stream.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use serde_json::{Value, json};
 use waypost_core::{PlanId, TaskId};
 use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
-use super::answer::{Problem, Told};
-use super::asked::Parameters;
-use super::{Api, aside};
+use super::extract::Parameters;
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 
-/// Events on a page, unless the caller says otherwise.
+/// Events on a page by default.
 const EVENTS_DEFAULT: usize = 100;
-/// Versions that are looked through, each time farther back, for the newest events.
+/// Versions that are searched for the newest events, each time further back.
 const NEWEST_LOOKED: [u64; 4] = [200, 2_000, 20_000, 100_000];
 
-/// Which events, and from where on.
+/// Which events, and after which cursor.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct EventQuery {
     plan: Option<String>,
     kind: Option<String>,
     agent: Option<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Wanted {
     newest: Option<usize>,
 }
 
-fn words(list: Option<&str>) -> impl Iterator<Item = String> {
+fn split_list(list: Option<&str>) -> impl Iterator<Item = String> {
     list.unwrap_or_default()
         .split(',')
         .filter(|word| !word.is_empty())
@@ -45,16 +45,16 @@ fn words(list: Option<&str>) -> impl Iterator<Item = String> {
         .into_iter()
 }
 
-impl Wanted {
+impl EventQuery {
     fn filter(&self) -> Result<EventFilter, Problem> {
         let bad = |error: String| Problem::bad(error, "");
-        let plans =
-            words(self.plan.as_deref()).map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
-        let tasks =
-            words(self.task.as_deref()).map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
+        let plans = split_list(self.plan.as_deref())
+            .map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
+        let tasks = split_list(self.task.as_deref())
+            .map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
         let filter = EventFilter {
-            agents: words(self.agent.as_deref()).collect(),
-            kinds: words(self.kind.as_deref()).collect(),
+            agents: split_list(self.agent.as_deref()).collect(),
+            kinds: split_list(self.kind.as_deref()).collect(),
             plans: plans.collect::<Result<_, _>>()?,
             tasks: tasks.collect::<Result<_, _>>()?,
         };
@@ -67,7 +67,7 @@ impl Wanted {
 pub(crate) async fn events(
     State(api): State<Arc<Api>>,
     headers: HeaderMap,
-    Parameters(wanted): Parameters<Wanted>,
+    Parameters(wanted): Parameters<EventQuery>,
 ) -> Result<Response, Problem> {
     let filter = wanted.filter()?;
     let accepted = headers.get(ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(crate) async fn events(
     let after = last.or_else(|| wanted.after.clone()).filter(|after| !after.is_empty());
     if let Some(newest) = wanted.newest {
         let newest = newest.clamp(1, EVENTS_MAX);
-        return Ok(aside(api, move |api| newest_of(api, &filter, newest)).await?.into_response());
+        return Ok(run_blocking(api, move |api| newest_of(api, &filter, newest)).await?.into_response());
     }
     let after = match after.as_deref() {
         None => None,
@@ -83,23 +83,23 @@ pub(crate) async fn events(
         Some(text) => {
             let place = text.parse::<Cursor>();
             Some(Some(
-                place.map_err(|error| Problem::bad(error.to_string(), "leave it out, or write latest"))?,
+                place.map_err(|error| Problem::bad(error.to_string(), "omit `after`, or send latest"))?,
             ))
         }
     };
     if accepted.contains("application/json") && !accepted.contains("text/event-stream") {
         let limit = wanted.limit.unwrap_or(EVENTS_DEFAULT).clamp(1, EVENTS_MAX);
-        let page = aside(api, move |api| {
+        let page = run_blocking(api, move |api| {
             let begin = match after {
                 None => Cursor::default(),
-                Some(None) => Cursor::after(api.plans.latest()?),
+                Some(None) => Cursor::after(api.plans().latest()?),
                 Some(Some(place)) => place,
             };
-            Ok(api.plans.events(begin, &filter, limit)?)
+            Ok(api.plans().events(begin, &filter, limit)?)
         });
-        return Ok(Told::of(json!(page.await?)).into_response());
+        return Ok(Versioned::of(json!(page.await?)).into_response());
     }
-    let listener = aside(api, move |api| api.feed.listen(after.flatten(), filter)).await?;
+    let listener = run_blocking(api, move |api| api.events.listen(after.flatten(), filter)).await?;
     let stream = futures_util::stream::unfold(listener, async |mut listener| {
         let said = listener.next().await?;
         Some((Ok::<_, Infallible>(said), listener))
@@ -109,14 +109,14 @@ pub(crate) async fn events(
 }
 
 /// The latest events, oldest first.
-fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Told<Value>, Problem> {
-    let latest = api.plans.latest()?;
+fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Versioned<Value>, Problem> {
+    let latest = api.plans().latest()?;
     let mut found = Vec::new();
     for looked in NEWEST_LOOKED {
         let mut cursor = Cursor::after(latest.saturating_sub(looked));
         found.clear();
         loop {
-            let page = api.plans.events(cursor, filter, EVENTS_MAX)?;
+            let page = api.plans().events(cursor, filter, EVENTS_MAX)?;
             cursor = page.cursor;
             found.extend(page.events);
             if !page.more {
@@ -129,5 +129,5 @@ fn newest_of(api: &Api, filter: &EventFilter, newest: usize) -> Result<Told<Valu
     }
     let surplus = found.len().saturating_sub(newest);
     found.drain(..surplus);
-    Ok(Told::of(json!({ "events": found, "cursor": Cursor::after(latest), "more": false })))
+    Ok(Versioned::of(json!({ "events": found, "cursor": Cursor::after(latest), "more": false })))
 }

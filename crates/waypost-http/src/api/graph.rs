@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use waypost_core::{Counts, Dependency, Plan, Standing, Task, levels};
 use waypost_formats::places;
 
-use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath};
+use super::extract::{Parameters, PlanPath};
 use super::plans::longest_chain;
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 use super::tasks::label;
-use super::{Api, aside};
 
 /// Tasks that are drawn one by one; of a plan with more, some levels at a time.
 const DRAWN_MAX: usize = 2_000;
@@ -30,20 +30,20 @@ const BOX: (f64, f64) = (200.0, 56.0);
 /// Which levels.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct GraphQuery {
     levels: Option<String>,
     /// Of these levels only this part of the tasks.
     part: Option<usize>,
 }
 
-impl Wanted {
+impl GraphQuery {
     fn range(&self) -> Result<Option<(usize, usize)>, Problem> {
         let Some(text) = &self.levels else { return Ok(None) };
         let (from, to) = text.split_once('-').unwrap_or((text, text));
         let range = from.parse().and_then(|from| to.parse().map(|to| (from, to)));
         range
             .map(Some)
-            .map_err(|_| Problem::bad(format!("levels {text:?} is no range"), "write A-B, such as 0-9"))
+            .map_err(|_| Problem::bad(format!("levels {text:?} is not a range"), "send A-B, for example 0-9"))
     }
 }
 
@@ -51,13 +51,13 @@ impl Wanted {
 pub(crate) async fn graph(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(wanted): Parameters<Wanted>,
-) -> Result<Told<Value>, Problem> {
+    Parameters(wanted): Parameters<GraphQuery>,
+) -> Result<Versioned<Value>, Problem> {
     let range = wanted.range()?;
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let (value, version) =
-            api.plans.look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
-        Ok(Told::at(value, version))
+            api.plans().look(&id, |plan| (columns(plan, range, wanted.part), plan.version()))?;
+        Ok(Versioned::at(value, version))
     })
     .await
 }
@@ -69,6 +69,7 @@ fn letter(standing: Standing) -> char {
         Standing::Ready => 'r',
         Standing::Reported => 'p',
         Standing::Asking => 'q',
+        Standing::Queued => 'u',
         Standing::Running => 'R',
         Standing::Done => 'd',
         Standing::Failed => 'f',
@@ -199,6 +200,7 @@ fn counts(letters: &str) -> Counts {
     for letter in letters.chars() {
         match letter {
             'r' => counts.ready += 1,
+            'u' => counts.queued += 1,
             'R' | 'q' | 'p' => counts.running += 1,
             'd' => counts.done += 1,
             'f' => counts.failed += 1,

@@ -1,36 +1,38 @@
-//! What an attempt wrote: the end of it, or as it is written. Knows nothing of who wrote it where.
+//! The log of an attempt: its end, or as it is written.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body as HttpBody;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::response::sse::{Event, Sse};
 use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use futures_util::stream::{iter, unfold};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch::Receiver;
 use waypost_core::{PlanId, Status, TaskId};
+use waypost_service::ServiceError;
 use waypost_store::{FoundLog, NoLog, find_log};
 
-use super::answer::Problem;
-use super::asked::{Parameters, TaskPath};
-use super::tasks::no_such_task;
-use super::{Api, aside};
+use super::extract::{Parameters, TaskPath};
+use super::response::Problem;
+use super::state::{Api, run_blocking};
 
-/// Bytes of a log that are told, unless the caller says otherwise, and at the most.
+/// Bytes of a log that are sent: by default, and at most.
 const LOG_BYTES_DEFAULT: u64 = 64 * 1024;
 const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// Between two looks at a log that is being written.
-const LOG_LOOK: Duration = Duration::from_millis(250);
+/// Between two reads of a log that is being written.
+const LOG_POLL: Duration = Duration::from_millis(250);
 
-/// What of a log.
+/// Which part of a log.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct LogQuery {
     attempt: Option<u32>,
     tail: Option<u64>,
     #[serde(default)]
@@ -42,19 +44,20 @@ pub(crate) async fn log(
     State(api): State<Arc<Api>>,
     TaskPath(plan, task): TaskPath,
     headers: HeaderMap,
-    Parameters(wanted): Parameters<Wanted>,
+    Parameters(wanted): Parameters<LogQuery>,
 ) -> Result<Response, Problem> {
-    // Before the first look, so that no end of streams is missed.
+    // Before the first read, so that no end of streams is missed.
     let ends = api.stream_ends();
-    let attempt = aside(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
+    let attempt =
+        run_blocking(Arc::clone(&api), move |api| Attempt::find(api, plan, task, wanted.attempt)).await?;
     if wanted.follow {
-        // Whoever was cut off says up to which byte it has read.
+        // A client that reconnects names the last byte that it has read.
         let last = headers.get("last-event-id").and_then(|last| last.to_str().ok()?.parse().ok());
         let follower = Follower { api, attempt, seen: last.unwrap_or(0), ends, first: true, over: false };
         return Ok(follower.answer());
     }
     let tail = wanted.tail.unwrap_or(LOG_BYTES_DEFAULT).min(LOG_BYTES_MAX);
-    let (text, _) = aside(api, move |api| attempt.read(api, tail)).await?;
+    let (text, _) = run_blocking(api, move |api| attempt.read(api, tail)).await?;
     let heads = [(CONTENT_TYPE, "text/plain; charset=utf-8"), (CACHE_CONTROL, "no-store")];
     Ok((heads, text).into_response())
 }
@@ -70,8 +73,11 @@ struct Attempt {
 impl Attempt {
     /// The attempt of this number, or the latest.
     fn find(api: &Api, plan: PlanId, task: TaskId, number: Option<u32>) -> Result<Self, Problem> {
-        let latest = api.plans.look(&plan, |plan| plan.task(task.as_str()).map(|task| task.state.attempt))?;
-        let latest = latest.ok_or_else(|| no_such_task(&plan, &task))?;
+        let latest = api.plans().look(&plan, |plan| {
+            let found = plan.task(task.as_str()).map(|task| task.state.attempt);
+            found.ok_or_else(|| plan.no_such_task(task.as_str()))
+        })?;
+        let latest = latest.map_err(ServiceError::from)?;
         let number = number.unwrap_or(latest);
         if number == 0 || number > latest {
             let hint = match latest {
@@ -87,28 +93,31 @@ impl Attempt {
         let runs = |task: &waypost_core::Task| {
             task.state.status == Status::Running && task.state.attempt == self.number
         };
-        Ok(api.plans.look(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
+        Ok(api.plans().look(&self.plan, |plan| plan.task(self.task.as_str()).is_some_and(runs))?)
     }
 
-    /// At most so many bytes of the end of the log, and how many it has in all: of the file that is here, or of the copy
-    /// that the store has of one that is elsewhere.
+    /// The end of the log, and how many bytes it has in all: from the file here, or from the store's copy of a file on another
+    /// machine.
     fn read(&self, api: &Api, bytes_max: u64) -> Result<(String, u64), Problem> {
         let place = (&self.plan, &self.task, self.number);
-        match find_log(&api.plans, &api.logs, place, None, bytes_max) {
+        match find_log(api.plans(), &api.logs, place, None, bytes_max) {
             Ok(FoundLog::File { text, bytes }) => Ok((text, bytes)),
             Ok(FoundLog::Copy(copy)) => Ok((copy.text, copy.bytes)),
             Ok(FoundLog::Nothing { .. }) => Ok((String::new(), 0)),
-            Err(NoLog::File(error)) => Err(Problem::not_found(error.to_string(), "the log cannot be read")),
+            Err(NoLog::File(error)) => Err(Problem::not_found(
+                error.to_string(),
+                "ask the operator of this server to check the file",
+            )),
             Err(NoLog::Store(error)) => Err(error.into()),
         }
     }
 }
 
-/// One who reads a log as it is written.
+/// A client that follows a log as it is written.
 struct Follower {
     api: Arc<Api>,
     attempt: Attempt,
-    /// Bytes of it that were told.
+    /// Bytes that were sent, here or on an earlier connection.
     seen: u64,
     ends: Receiver<u64>,
     first: bool,
@@ -117,43 +126,42 @@ struct Follower {
 
 impl Follower {
     fn answer(self) -> Response {
-        let said = futures_util::stream::unfold(self, async |mut follower| {
-            let said = follower.next().await?;
-            Some((Ok::<_, Infallible>(said), follower))
-        });
-        let heads = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
-        (heads, HttpBody::from_stream(said)).into_response()
+        let batches = unfold(self, async |mut follower| Some((follower.next().await?, follower)));
+        let events = batches.flat_map(|batch| iter(batch.into_iter().map(Ok::<_, Infallible>)));
+        ([(CACHE_CONTROL, "no-store")], Sse::new(events)).into_response()
     }
 
-    /// What is to be said next; nothing when it is over, or when streams end because tokens changed or the server stops.
-    async fn next(&mut self) -> Option<String> {
+    /// The next events; nothing at the end, or when streams end because tokens changed or the server stops.
+    async fn next(&mut self) -> Option<Vec<Event>> {
         if self.over {
             return None;
         }
         if !self.first {
             tokio::select! {
-                () = tokio::time::sleep(LOG_LOOK) => {}
+                () = tokio::time::sleep(LOG_POLL) => {}
                 _ended = self.ends.changed() => return None,
             }
         }
         let attempt = self.attempt.clone();
-        let looked = aside(Arc::clone(&self.api), move |api| {
-            // First whether it runs, then what it wrote: nothing that is written at the end is missed.
+        let state = run_blocking(Arc::clone(&self.api), move |api| {
+            // Whether it runs is read first: what it writes at the end is not missed.
             Ok((attempt.runs(api)?, attempt.read(api, LOG_BYTES_MAX).unwrap_or_default()))
         });
-        let (runs, (text, total)) = looked.await.ok()?;
-        let mut said = String::new();
+        let (runs, (text, total)) = state.await.ok()?;
+        let mut events = Vec::new();
         let fresh = usize::try_from(total.saturating_sub(self.seen)).unwrap_or(usize::MAX).min(text.len());
-        let fresh = waypost_text::tail_bytes(&text, fresh);
-        if !fresh.is_empty() {
-            said.push_str(&format!("id: {total}\nevent: log\ndata: {}\n\n", json!(fresh)));
+        let start = (text.len() - fresh..text.len()).find(|&at| text.is_char_boundary(at));
+        if let Some(start) = start {
+            let data = json!(&text[start..]).to_string();
+            events.push(Event::default().id(total.to_string()).event("log").data(data));
         } else if self.first {
-            said.push_str(": begun\n\n");
+            // The head of the response goes out at once.
+            events.push(Event::default().comment("started"));
         }
         if !runs {
-            said.push_str("event: end\ndata: {}\n\n");
+            events.push(Event::default().event("end").data("{}"));
         }
         (self.seen, self.first, self.over) = (total, false, !runs);
-        Some(said)
+        Some(events)
     }
 }

@@ -1,4 +1,4 @@
-//! Plans as a whole: list, make, look, change the author's words, put away.
+//! Plans as a whole: list, create, read, revise, archive and purge.
 
 use std::sync::Arc;
 
@@ -9,20 +9,21 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use waypost_core::{Command, Draft, Phase, Plan, PlanChanges, PlanId, critical_path};
+use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, critical_path};
 use waypost_formats::{Dialect, Reading};
-use waypost_service::admission as admit;
-use waypost_store::{Head, NewPlan, Query, Shelf, Sort, WriteError};
+use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
+use waypost_store::{Head, Query, Shelf, Sort};
 
-use super::answer::{Problem, Told, tag};
-use super::approvals::approval;
-use super::asked::{Body, Known, Parameters, PlanPath, Writer, has_it, page_size, said};
-use super::{Api, aside};
+use super::extract::{Body, IfMatch, Parameters, PlanPath, Writer, is_unchanged, nullable, page_size};
+use super::response::{Problem, Versioned, tag, written};
+use super::state::{Api, run_blocking};
 
-/// Plans on a page, unless the caller says otherwise, and at the most.
+/// How messages call the text of a request.
+pub(super) const TEXT_NAME: &str = "the text";
+/// Plans on a page: by default, and at most.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
-/// Names of a plan's tasks that are told in a list.
+/// Tasks in each list of a plan.
 const NAMES_MAX: usize = 500;
 /// Characters of an idempotency key.
 const KEY_CHARACTERS_MAX: usize = 200;
@@ -30,7 +31,7 @@ const KEY_CHARACTERS_MAX: usize = 200;
 /// Which plans to list.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listing {
+pub(crate) struct PlanQuery {
     phase: Option<String>,
     status: Option<String>,
     owner: Option<String>,
@@ -42,7 +43,7 @@ pub(crate) struct Listing {
     after: Option<String>,
 }
 
-impl Listing {
+impl PlanQuery {
     fn query(self) -> Result<Query, Problem> {
         let word = |name: &str, known: &str| Problem::bad(format!("{name} is not one of {known}"), "");
         let phases = self.phase.as_deref().unwrap_or_default().split(',').filter(|word| !word.is_empty());
@@ -94,28 +95,28 @@ fn phase(word: &str) -> Result<Phase, Problem> {
     known
         .into_iter()
         .find(|phase| phase.word() == word)
-        .ok_or_else(|| Problem::bad(format!("{word:?} is no phase"), format!("one of {}", words())))
+        .ok_or_else(|| Problem::bad(format!("{word:?} is not a phase"), format!("one of {}", words())))
 }
 
 /// `GET /plans`
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
-        let page = api.plans.heads(&listing.query()?)?;
-        Ok(Told::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
+    Parameters(listing): Parameters<PlanQuery>,
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
+        let page = api.plans().heads(&listing.query()?)?;
+        Ok(Versioned::of(json!({ "plans": page.items, "total": page.total, "next": page.next })))
     })
     .await
 }
 
-/// A plan that is to be made.
+/// A plan to create.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct NewText {
+pub(crate) struct CreateBody {
     /// The plan in any format.
     text: Option<String>,
-    /// The format; otherwise it is found out.
+    /// The format of the text; detected if omitted.
     format: Option<String>,
     /// The plan in the native format.
     plan: Option<Value>,
@@ -126,9 +127,9 @@ pub(crate) struct NewText {
 /// `POST /plans`
 pub(crate) async fn create(
     State(api): State<Arc<Api>>,
-    writer: Writer,
+    Writer(by): Writer,
     headers: HeaderMap,
-    Body(new): Body<NewText>,
+    Body(new): Body<CreateBody>,
 ) -> Result<Response, Problem> {
     let key = headers.get("idempotency-key").map(|key| key.to_str().unwrap_or_default().to_owned());
     if key.as_ref().is_some_and(|key| key.is_empty() || key.chars().count() > KEY_CHARACTERS_MAX) {
@@ -137,54 +138,37 @@ pub(crate) async fn create(
             "",
         ));
     }
-    aside(api, move |api| {
+    run_blocking(api, move |api| {
         let mut draft = read(new.text, new.format.as_deref(), new.plan)?;
-        let said = new
-            .id
-            .map(|id| PlanId::new(id).map_err(|error| Problem::bad(error.to_string(), "")))
-            .transpose()?;
-        let keyed = key.map(|key| keyed_id(&writer, &key));
-        let id = said.or_else(|| draft.id.take()).or_else(|| keyed.clone());
+        let named = new.id.map(PlanId::new).transpose();
+        let named = named.map_err(|error| Problem::bad(error.to_string(), ""))?.or_else(|| draft.id.take());
+        let keyed = key.filter(|_| named.is_none()).map(|key| keyed_id(&by, &key));
+        let options = CreateOptions { id: named.or_else(|| keyed.clone()), ..CreateOptions::default() };
         draft.id = None;
-        let problems = admit::problems(&api.config, &draft);
-        let (forbidden, unknown): (Vec<_>, Vec<_>) = problems.into_iter().partition(admit::forbids_writing);
-        if !forbidden.is_empty() {
-            return Err(Problem::invalid("the configuration does not let it be written", &forbidden));
-        }
-        let notes: Vec<String> = unknown
-            .iter()
-            .map(|problem| format!("by the configuration here this cannot run: {problem}"))
-            .collect();
-        let approval_required = api.config.approval.required();
-        let made = api.plans.create(NewPlan { id: id.clone(), by: writer.0, draft, approval_required });
-        let (plan, version) = match (made, keyed) {
-            (Ok(committed), _) => (committed.plan, committed.version),
-            // The same key again: what was made then is the answer.
-            (Err(WriteError::Refused(waypost_core::Refusal::AlreadyExists {})), Some(keyed))
-                if id.as_ref() == Some(&keyed) =>
-            {
-                let version = api.plans.look(&keyed, Plan::version)?;
-                (keyed, version)
+        let (value, version) = match (api.service.create(&by, draft, options), keyed) {
+            (Ok(reply), _) => (written(&reply), reply.version),
+            // The same key again: the reply is the plan that was created then.
+            (Err(ServiceError::Refused(Refusal::AlreadyExists {})), Some(id)) => {
+                let version = api.service.read(&id, Plan::version)?;
+                (json!({ "id": id, "version": version, "warnings": [], "notes": [] }), version)
             }
             (Err(error), _) => return Err(error.into()),
         };
-        let mut response = Told {
-            status: StatusCode::CREATED,
-            ..Told::at(json!({ "id": plan, "version": version, "notes": notes }), version)
-        }
-        .into_response();
-        if let Ok(place) = HeaderValue::from_str(&format!("/api/v1/plans/{plan}")) {
-            response.headers_mut().insert(LOCATION, place);
+        let location = format!("/api/v1/plans/{}", value["id"].as_str().unwrap_or_default());
+        let reply = Versioned { status: StatusCode::CREATED, ..Versioned::at(value, version) };
+        let mut response = reply.into_response();
+        if let Ok(location) = HeaderValue::from_str(&location) {
+            response.headers_mut().insert(LOCATION, location);
         }
         Ok(response)
     })
     .await
 }
 
-/// The id of the plan that somebody makes with a key: the same key by the same caller is the same plan.
-fn keyed_id(writer: &Writer, key: &str) -> PlanId {
+/// The id of a plan that is created with an idempotency key: the same key of the same caller is the same plan.
+fn keyed_id(by: &Caller, key: &str) -> PlanId {
     const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-    let sum = ring::digest::digest(&ring::digest::SHA256, format!("{}\n{key}", writer.0).as_bytes());
+    let sum = ring::digest::digest(&ring::digest::SHA256, format!("{}\n{key}", by.actor).as_bytes());
     let text: String =
         sum.as_ref().iter().take(15).map(|byte| ALPHABET[usize::from(byte % 32)] as char).collect();
     PlanId::new(format!("k{text}")).unwrap_or_else(|never| unreachable!("{never}"))
@@ -196,30 +180,31 @@ pub(super) fn read(
     format: Option<&str>,
     plan: Option<Value>,
 ) -> Result<Draft, Problem> {
-    let dialect = format.map(str::parse::<Dialect>).transpose();
-    let dialect =
-        dialect.map_err(|error| Problem::bad(error.to_string(), "leave it out to have it found out"))?;
+    let dialect = parse_format(format)?;
     let (text, dialect) = match (text, plan) {
         (Some(text), None) => (text, dialect),
         (None, Some(plan)) => (plan.to_string(), Some(Dialect::Native)),
         (_, _) => {
-            return Err(Problem::bad(
-                "neither text nor plan was sent, or both",
-                "send {\"text\": …} or {\"plan\": {…}}",
-            ));
+            return Err(Problem::bad("send either text or plan", "send {\"text\": …} or {\"plan\": {…}}"));
         }
     };
-    let reading = waypost_formats::read(&text, dialect, None);
-    let Reading { mut drafts, problems, .. } = reading.map_err(|error| {
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string(), "name the format, or mend the text")
-    })?;
+    let name = || TEXT_NAME.to_owned();
+    let Reading { mut drafts, problems, .. } = waypost_formats::read(&text, dialect, None)
+        .map_err(|error| ServiceError::Unreadable { name: name(), error })?;
     if !problems.is_empty() {
-        return Err(Problem::invalid("the text is no sound plan of its format", &problems));
+        return Err(ServiceError::Invalid { subject: Subject::Text, problems }.into());
     }
-    match (drafts.pop(), drafts.is_empty()) {
-        (Some(draft), true) => Ok(draft),
-        (_, _) => Err(Problem::bad("the text holds several plans, or none", "send one plan at a time")),
+    let count = drafts.len();
+    match drafts.pop() {
+        Some(draft) if count == 1 => Ok(draft),
+        _ => Err(ServiceError::NotOnePlan { name: name(), count }.into()),
     }
+}
+
+/// A format by its name; without one it is detected.
+pub(super) fn parse_format(format: Option<&str>) -> Result<Option<Dialect>, Problem> {
+    let dialect = format.map(str::parse::<Dialect>).transpose();
+    dialect.map_err(|error| Problem::bad(error.to_string(), "omit `format` to have it detected"))
 }
 
 /// `GET /plans/{plan}`
@@ -228,21 +213,21 @@ pub(crate) async fn get(
     PlanPath(id): PlanPath,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    aside(api, move |api| {
-        let (value, version) = api.plans.look(&id, |plan| (whole(plan), plan.version()))?;
-        if has_it(&headers, version) {
+    run_blocking(api, move |api| {
+        let (value, version) = api.plans().look(&id, |plan| (whole(plan), plan.version()))?;
+        if is_unchanged(&headers, version) {
             let unchanged = [(axum::http::header::ETAG, tag(version))];
             return Ok((StatusCode::NOT_MODIFIED, unchanged).into_response());
         }
         let mut value = value;
-        let approval = approval(api, &id)?;
+        let approval = api.approvals.describe(api.plans(), &id)?;
         value.insert("approval".to_owned(), approval);
-        Ok(Told::at(Value::Object(value), version).into_response())
+        Ok(Versioned::at(Value::Object(value), version).into_response())
     })
     .await
 }
 
-/// The head of a plan, and what a person looks for first.
+/// The head of a plan, with its questions, running and failed tasks.
 fn whole(plan: &Plan) -> Map<String, Value> {
     let mut fields = match json!(Head::of(plan)) {
         Value::Object(fields) => fields,
@@ -278,17 +263,17 @@ fn whole(plan: &Plan) -> Map<String, Value> {
     fields
 }
 
-/// The longest chain of tasks that wait for one another, as far as it is told.
+/// The critical path, truncated.
 pub(super) fn longest_chain(plan: &Plan) -> Vec<waypost_core::TaskId> {
     let mut chain = critical_path(&plan.outline()).unwrap_or_default();
     chain.truncate(NAMES_MAX);
     chain
 }
 
-/// Changes of what the author says of a plan; an empty text clears.
+/// Changes of a plan's fields; an empty text clears.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Words {
+pub(crate) struct PlanPatch {
     title: Option<String>,
     goal: Option<String>,
     status: Option<String>,
@@ -296,7 +281,7 @@ pub(crate) struct Words {
     queue: Option<String>,
     body: Option<String>,
     #[schemars(with = "Option<u64>")]
-    #[serde(default, deserialize_with = "said")]
+    #[serde(default, deserialize_with = "nullable")]
     token_budget: Option<Option<u64>>,
 }
 
@@ -304,43 +289,42 @@ pub(crate) struct Words {
 pub(crate) async fn revise(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
-    writer: Writer,
-    Body(words): Body<Words>,
-) -> Result<Told<Value>, Problem> {
-    let Words { title, goal, status, owner, queue, body, token_budget } = words;
+    IfMatch(guard): IfMatch,
+    Writer(by): Writer,
+    Body(patch): Body<PlanPatch>,
+) -> Result<Versioned<Value>, Problem> {
+    let PlanPatch { title, goal, status, owner, queue, body, token_budget } = patch;
     let changes = PlanChanges { title, goal, status, owner, queue, token_budget, body, foreign: None };
-    aside(api, move |api| {
-        let command = Command::RevisePlan(Box::new(changes));
-        let committed = api.write(&writer.0, &id, vec![command], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version))
+    run_blocking(api, move |api| {
+        let reply = api.service.edit(&by, &id, vec![EditOp::RevisePlan(Box::new(changes))], guard)?;
+        Ok(Versioned::at(written(&reply), reply.version))
     })
     .await
 }
 
-/// How a plan is to go.
+/// How a plan is deleted.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Going {
+pub(crate) struct DeleteQuery {
     #[serde(default)]
     purge: bool,
 }
 
-/// `DELETE /plans/{plan}`: puts it away; with `purge=true` a person forgets it for good.
+/// `DELETE /plans/{plan}`: archives it; with `purge=true` a person deletes it for good.
 pub(crate) async fn delete(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Known(known): Known,
-    writer: Writer,
-    Parameters(going): Parameters<Going>,
+    IfMatch(guard): IfMatch,
+    Writer(by): Writer,
+    Parameters(query): Parameters<DeleteQuery>,
 ) -> Result<Response, Problem> {
-    aside(api, move |api| {
-        if going.purge {
-            api.plans.purge(&id, &writer.0)?;
+    run_blocking(api, move |api| {
+        if query.purge {
+            api.service.purge(&by, &id)?;
             return Ok(StatusCode::NO_CONTENT.into_response());
         }
-        let committed = api.write(&writer.0, &id, vec![Command::Archive], known)?;
-        Ok(Told::at(json!({ "id": id, "version": committed.version }), committed.version).into_response())
+        let reply = api.service.archive(&by, &id, guard)?;
+        Ok(Versioned::at(written(&reply), reply.version).into_response())
     })
     .await
 }

@@ -7,26 +7,27 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, Standing, Task, TaskId};
-use waypost_service::{task_row, whole_task, why};
+use waypost_service::{ServiceError, task_row, whole_task, why};
 use waypost_store::log_path;
 use waypost_text::excerpt;
 
-use super::answer::{Problem, Told};
-use super::asked::{Parameters, PlanPath, TaskPath, page_size};
-use super::{Api, aside};
+use super::attempts;
+use super::extract::{Parameters, PlanPath, TaskPath, page_size};
+use super::response::{Problem, Versioned};
+use super::state::{Api, run_blocking};
 
-/// Tasks on a page, unless the caller says otherwise, and at the most.
+/// Tasks on a page: by default, and at most.
 const TASKS_DEFAULT: usize = 200;
 const TASKS_MAX: usize = 1_000;
 /// Columns of a description in a page.
 const LABEL_COLUMNS_MAX: usize = 200;
-/// Attempts of a task that are told.
+/// Attempts of a task that are listed.
 const ATTEMPTS_MAX: usize = 50;
 
 /// Which tasks.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listing {
+pub(crate) struct TaskQuery {
     after: Option<String>,
     limit: Option<usize>,
     standing: Option<String>,
@@ -34,7 +35,7 @@ pub(crate) struct Listing {
     parent: Option<String>,
 }
 
-/// The first line of what a task says, not too long.
+/// The first line of a description, truncated.
 pub(super) fn label(task: &Task, columns: usize) -> String {
     excerpt(task.spec.description.lines().next().unwrap_or_default(), columns).into_owned()
 }
@@ -43,17 +44,17 @@ pub(super) fn label(task: &Task, columns: usize) -> String {
 pub(crate) async fn list(
     State(api): State<Arc<Api>>,
     PlanPath(id): PlanPath,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Told<Value>, Problem> {
+    Parameters(listing): Parameters<TaskQuery>,
+) -> Result<Versioned<Value>, Problem> {
     let limit = page_size(listing.limit, TASKS_DEFAULT, TASKS_MAX)?;
-    aside(api, move |api| {
-        let (value, version) = api.plans.look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
-        Ok(Told::at(value?, version))
+    run_blocking(api, move |api| {
+        let (value, version) = api.plans().look(&id, |plan| (page(plan, &listing, limit), plan.version()))?;
+        Ok(Versioned::at(value?, version))
     })
     .await
 }
 
-fn page(plan: &Plan, listing: &Listing, limit: usize) -> Result<Value, Problem> {
+fn page(plan: &Plan, listing: &TaskQuery, limit: usize) -> Result<Value, Problem> {
     let wanted = listing.text.as_deref().unwrap_or_default().to_lowercase();
     let standings: Vec<&str> = listing.standing.iter().flat_map(|words| words.split(',')).collect();
     let fits = |task: &Task| {
@@ -70,7 +71,7 @@ fn page(plan: &Plan, listing: &Listing, limit: usize) -> Result<Value, Problem> 
     if let Some(after) = &listing.after
         && plan.task(after).is_none()
     {
-        return Err(Problem::bad(format!("no task is called {after}"), "begin again without `after`"));
+        return Err(Problem::bad(format!("no task is called {after}"), "start again without `after`"));
     }
     let mut behind = listing.after.is_none();
     let (mut rows, mut total, mut next) = (Vec::new(), 0usize, None);
@@ -110,26 +111,24 @@ pub(super) fn row(plan: &Plan, task: &Task) -> Value {
 pub(crate) async fn get(
     State(api): State<Arc<Api>>,
     TaskPath(id, task): TaskPath,
-) -> Result<Told<Value>, Problem> {
-    aside(api, move |api| {
-        let found = api.plans.look(&id, |plan| {
-            plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()))
+) -> Result<Versioned<Value>, Problem> {
+    run_blocking(api, move |api| {
+        let found = api.plans().look(&id, |plan| {
+            let found = plan.task(task.as_str()).map(|found| (whole_task(plan, found), plan.version()));
+            found.ok_or_else(|| plan.no_such_task(task.as_str()))
         })?;
-        let (mut value, version) = found.ok_or_else(|| no_such_task(&id, &task))?;
-        value["attempts"] = json!(attempts(api, &id, &task)?);
-        value["why"] = json!(why(&api.plans, &id, &task)?.reasons);
-        Ok(Told::at(value, version))
+        let (mut value, version) = found.map_err(ServiceError::from)?;
+        value["attempts"] = json!(attempts_of(api, &id, &task)?);
+        value["why"] = json!(why(api.plans(), &id, &task)?.reasons);
+        Ok(Versioned::at(value, version))
     })
     .await
 }
 
-pub(super) fn no_such_task(plan: &PlanId, task: &TaskId) -> Problem {
-    Problem::not_found(format!("plan {plan} has no task {task}"), "GET /api/v1/plans/{id}/tasks lists them")
-}
-
 /// The attempts of a task, from its plan's history.
-fn attempts(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem> {
-    let mut found = super::history::attempts(api, id, Some(task))?.remove(task.as_str()).unwrap_or_default();
+fn attempts_of(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem> {
+    let mut found =
+        attempts::attempts(api.plans(), id, Some(task))?.remove(task.as_str()).unwrap_or_default();
     let from = found.len().saturating_sub(ATTEMPTS_MAX);
     let found = found.split_off(from);
     found
@@ -142,7 +141,8 @@ fn attempts(api: &Api, id: &PlanId, task: &TaskId) -> Result<Vec<Value>, Problem
         .collect()
 }
 
-/// Whether something of what an attempt wrote is here, or was copied into the store.
+/// Whether a log of the attempt is here, or was copied into the store.
 fn has_log(api: &Api, id: &PlanId, task: &TaskId, attempt: u32) -> Result<bool, Problem> {
-    Ok(log_path(&api.logs, id, task, attempt).exists() || api.plans.attempt_log(id, task, attempt)?.is_some())
+    Ok(log_path(&api.logs, id, task, attempt).exists()
+        || api.plans().attempt_log(id, task, attempt)?.is_some())
 }

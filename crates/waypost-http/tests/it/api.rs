@@ -15,7 +15,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use waypost_config::Config;
 use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_http::{Api, BODY_BYTES_MAX, Gate, Role, Site, Tokens, openapi, serve};
+use waypost_http::{Api, BODY_BYTES_MAX, HostOriginGuard, Role, Site, Tokens, openapi, serve};
+use waypost_service::Service;
 use waypost_store::{MemoryStore, Plans};
 
 use super::Folder;
@@ -27,12 +28,13 @@ pub(crate) const BOUND: Duration = Duration::from_secs(60);
 pub(crate) struct Desk {
     pub(crate) runtime: Runtime,
     pub(crate) at: SocketAddr,
-    pub(crate) plans: Arc<Plans>,
+    pub(crate) service: Service,
     pub(crate) folder: Folder,
     client: Client<HttpConnector, Full<Bytes>>,
     person: String,
     agent: String,
     reader: String,
+    worker: String,
     scraper: String,
     _stop: oneshot::Sender<()>,
 }
@@ -61,6 +63,7 @@ impl Answer {
         assert_eq!(self.head("content-type"), "application/problem+json", "{self:?}");
         let value = self.json();
         assert_eq!(value["status"], json!(status));
+        assert!(value["code"].as_str().is_some_and(|code| !code.is_empty()), "{value}");
         assert!(value["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{value}");
         value
     }
@@ -80,11 +83,13 @@ impl Desk {
         let make = |role, name: &str| tokens.make_for(role, name, &by, when).unwrap().1;
         let (person, agent, reader) =
             (make(Role::Person, "ada"), make(Role::Agent, "planner"), make(Role::Reader, "guest"));
+        let worker = make(Role::Worker, "builder");
         let scraper = tokens.make_only("prometheus", "/metrics", &by, when).unwrap().1;
         let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let service = Service::new(plans, Arc::new(Config::default()));
         let logs: PathBuf = folder.path().join("logs");
-        let api = Api::new(Arc::clone(&plans), Arc::new(Config::default()), logs, "desk".to_owned());
-        let site = Site::new(Gate::local(), tokens, Vec::new()).with_api(api);
+        let api = Api::new(service.clone(), logs, "desk".to_owned());
+        let site = Site::new(HostOriginGuard::local(), tokens, Vec::new()).with_api(api);
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -97,7 +102,7 @@ impl Desk {
             at
         });
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { runtime, at, plans, folder, client, person, agent, reader, scraper, _stop: stop }
+        Self { runtime, at, service, folder, client, person, agent, reader, worker, scraper, _stop: stop }
     }
 
     fn send(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Answer {
@@ -219,6 +224,7 @@ fn who_writes_over_what_others_wrote_is_told_what_changed() {
     };
     assert_eq!(revise(&desk.agent, "\"1\"", "By the agent").ok()["version"], json!(2));
     let conflict = revise(&desk.person, "\"1\"", "By the person").problem(412);
+    assert_eq!(conflict["code"], json!("conflict"));
     assert_eq!((&conflict["conflict"]["known"], &conflict["conflict"]["current"]), (&json!(1), &json!(2)));
     assert!(conflict["conflict"]["differences"].to_string().contains("By the agent"), "{conflict}");
     assert!(conflict["conflict"]["writers"].to_string().contains("planner"), "{conflict}");
@@ -246,6 +252,7 @@ fn what_the_rules_of_a_plan_forbid_is_refused_in_words() {
     desk.plan("p", &["a", "b"]);
     let refusal = desk.post("/plans/p/actions/resume", &json!({})).problem(409);
     assert!(refusal["hint"].is_string(), "{refusal}");
+    assert_eq!((&refusal["code"], &refusal["facts"]["phase"]), (&json!("wrong_phase"), &json!("draft")));
     desk.post("/plans/p/tasks/a/actions/progress", &json!({ "progress": "half" })).problem(409);
     desk.post("/plans/p/tasks/zzz/actions/done", &json!({})).problem(404);
     desk.post("/plans/p/actions/dance", &json!({})).problem(404);
@@ -383,7 +390,7 @@ fn the_document_describes_what_is_there() {
             let answer = desk.by(&desk.person, &method.to_uppercase(), &path, &[], &json!({}));
             assert_ne!(answer.status, 500, "{method} {path}: {answer:?}");
             assert_eq!(answer.status != 405, is_said, "{method} {path}: {answer:?}");
-            assert!(!answer.text.contains("nothing is here"), "{method} {path}: {answer:?}");
+            assert!(!answer.text.contains("no such path"), "{method} {path}: {answer:?}");
         }
     }
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/openapi.json");
@@ -425,7 +432,35 @@ fn what_can_be_worked_on_is_listed_taken_and_ended_by_whoever_took_it() {
     act("answer", json!({ "answer": "this" })).problem(403);
     desk.post("/plans/p/tasks/a/actions/answer", &json!({ "answer": "this" })).ok();
     assert_eq!(take(&json!({}))["task"]["state"]["attempt"], json!(2));
-    act("done", json!({ "attempt": 1 })).problem(409);
+    let by_other =
+        desk.by(&desk.worker, "POST", "/plans/p/tasks/a/actions/done", &[], &json!({})).problem(409);
+    assert_eq!(by_other["code"], json!("already_running"), "only the holder and people report");
+    assert_eq!(act("claim", json!({})).ok()["attempt"], json!(2), "the holder renews its lease");
+    assert_eq!(act("done", json!({ "attempt": 1 })).problem(409)["code"], json!("stale_attempt"));
     assert_eq!(act("done", json!({ "attempt": 2 })).ok()["standing"], json!("done"));
     assert_eq!(desk.get("/next").ok()["tasks"][0]["id"], json!("b"));
+}
+
+#[test]
+fn an_edit_takes_any_place_and_replies_with_what_its_author_should_know() {
+    let desk = Desk::new();
+    desk.plan("p", &["a"]);
+    let edit = |operation: Value| desk.post("/plans/p/edits", &json!({ "operations": [operation] }));
+    let added = edit(json!({ "op": "add", "task": { "description": "new" }, "first": true })).ok();
+    assert_eq!(added["added"], json!(["t1"]));
+    let ids = desk.get("/plans/p/tasks").ok()["tasks"].clone();
+    assert_eq!((&ids[0]["id"], &ids[1]["id"]), (&json!("t1"), &json!("a")));
+    edit(json!({ "op": "move", "task": "a", "first": true, "after": "t1" })).problem(400);
+    let work = json!({ "executor": "robot", "inputs": {} });
+    let unknown = edit(json!({ "op": "revise", "task": "a", "set": { "work": work } })).ok();
+    assert!(unknown["notes"].to_string().contains("robot"), "{unknown}");
+    let waits = json!([{ "plan": "later", "task": "x" }]);
+    let warned = edit(json!({ "op": "revise", "task": "t1", "set": { "depends_on": waits } })).ok();
+    assert!(warned["warnings"].to_string().contains("later"), "{warned}");
+    let text =
+        json!({ "format": "waypost/1", "title": "p", "tasks": [{ "id": "a", "description": "other" }] });
+    let updated =
+        desk.by(&desk.agent, "PUT", "/plans/p/content", &[], &json!({ "text": text.to_string() })).ok();
+    assert_eq!((&updated["approval_voided"], &updated["again"]), (&json!(false), &json!([])));
+    assert!(updated["changes"].is_object() && updated["notes"].is_array(), "{updated}");
 }

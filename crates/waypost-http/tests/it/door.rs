@@ -18,7 +18,8 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use waypost_core::{Actor, Timestamp};
 use waypost_http::{
-    BODY_BYTES_MAX, CONNECTIONS_MAX, Gate, HEADER_SECONDS_MAX, Mount, Mounted, Site, Token, Tokens, serve,
+    BODY_BYTES_MAX, CONNECTIONS_MAX, HEADER_SECONDS_MAX, HostOriginGuard, Mount, Mounted, Site, Token,
+    Tokens, serve,
 };
 
 use super::Folder;
@@ -58,7 +59,7 @@ impl Door {
             Mounted::new(Router::new().fallback(answer), move || tell.notify_one())
         };
         let mount = Mount { path: "/echo", make: Box::new(make) };
-        let site = Site::new(Gate::local(), Tokens::of(folder.path()), vec![mount]);
+        let site = Site::new(HostOriginGuard::local(), Tokens::of(folder.path()), vec![mount]);
         let (stop, stopped) = oneshot::channel::<()>();
         let (at, served) = runtime.block_on(async {
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -230,7 +231,7 @@ fn a_server_whose_connections_are_all_taken_says_that_it_lives_and_that_it_has_n
     assert_eq!(health, 200);
     let (status, words) = door.call(&[("authorization", &right)]);
     assert_eq!(status, 503);
-    assert!(words.contains(&format!("{CONNECTIONS_MAX} connections already")), "{words}");
+    assert!(words.contains(&format!("{CONNECTIONS_MAX} connections are open already")), "{words}");
     assert_eq!(door.ask("/echo", &[("host", "evil.example")], bytes(0)).0, 403);
     assert!(began.elapsed() < Duration::from_secs(HEADER_SECONDS_MAX), "the idle ones were not waited for");
     drop(idle);

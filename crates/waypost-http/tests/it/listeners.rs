@@ -7,8 +7,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
-use waypost_core::{Actor, Command, Outcome, PlanId, TaskId};
-use waypost_store::{Cursor, EVENTS_MAX, EventFilter, WriteRequest};
+use waypost_core::{Actor, PlanId, TaskId};
+use waypost_service::{Caller, Guard, TaskRef, TaskReport};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter};
 
 use super::api::{BOUND, Desk};
 
@@ -68,14 +69,12 @@ fn listeners(desk: &Desk, count: usize, begin: Cursor, hangs_up: usize) -> Vec<J
 /// Runs a plan of so many tasks to its end.
 fn run(desk: &Desk, tasks: usize) {
     desk.post("/plans/p/actions/start", &json!({})).ok();
+    let (plan, by) = (PlanId::new("p").unwrap(), Caller::new(Actor::person("ada")));
     for number in 0..tasks {
         let task = TaskId::new(format!("t{number}")).unwrap();
-        let outcome = Outcome::Done { result: None, output: None, evidence: None };
-        let finish = Command::FinishTask { task, attempt: None, outcome, retry: None };
-        let (plan, by) = (PlanId::new("p").unwrap(), Actor::person("ada"));
-        let request =
-            WriteRequest { plan, by, commands: vec![finish], known_version: None, lease_seconds: None };
-        desk.plans.write(request).unwrap();
+        let done = TaskReport::Done { result: None, output: None };
+        let task = TaskRef { plan: &plan, task: &task, attempt: None };
+        desk.service.report(&by, task, done, Guard::NONE).unwrap();
     }
 }
 
@@ -83,7 +82,7 @@ fn run(desk: &Desk, tasks: usize) {
 fn expected(desk: &Desk, begin: Cursor) -> Vec<String> {
     let (mut found, mut cursor) = (Vec::new(), begin);
     loop {
-        let page = desk.plans.events(cursor, &EventFilter::default(), EVENTS_MAX).unwrap();
+        let page = desk.service.plans().events(cursor, &EventFilter::default(), EVENTS_MAX).unwrap();
         cursor = page.cursor;
         for event in page.events {
             found.push((format!("{}.{}", event.sequence, event.index), event.kind));
@@ -108,7 +107,7 @@ fn desk_with(tasks: usize) -> (Desk, Cursor) {
     let desk = Desk::new();
     let names: Vec<String> = (0..tasks).map(|number| format!("t{number}")).collect();
     desk.plan("p", &names.iter().map(String::as_str).collect::<Vec<_>>());
-    let begin = Cursor::after(desk.plans.latest().unwrap());
+    let begin = Cursor::after(desk.service.plans().latest().unwrap());
     (desk, begin)
 }
 

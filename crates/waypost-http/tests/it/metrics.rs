@@ -7,9 +7,11 @@ use std::sync::Arc;
 
 use prometheus_parse::{Sample, Scrape, Value};
 use tokio::sync::oneshot;
-use waypost_core::{Actor, Command, Draft, PlanId, TaskId, Timestamp};
-use waypost_http::{Gate, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
-use waypost_store::{MemoryStore, NewPlan, Plans, Store, WriteRequest, meters};
+use waypost_config::Config;
+use waypost_core::{Actor, Draft, TaskId, Timestamp};
+use waypost_http::{HostOriginGuard, METRICS_PATH, Mount, Mounted, Site, Tokens, metrics, serve};
+use waypost_service::{Caller, ClaimOptions, CreateOptions, Guard, Service};
+use waypost_store::{MemoryStore, Plans, Store, meters};
 
 use super::Folder;
 
@@ -27,17 +29,13 @@ fn get(at: SocketAddr, path: &str, token: &str) -> (u16, String) {
 
 fn filled() -> Arc<dyn Store> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    let plans = Plans::new(Arc::clone(&store));
-    let by = Actor::person("ada");
+    let service = Service::new(Arc::new(Plans::new(Arc::clone(&store))), Arc::new(Config::default()));
+    let by = Caller::new(Actor::person("ada"));
     let draft: Draft =
         serde_json::from_str(r#"{"title":"T","tasks":[{"id":"a"},{"id":"b","depends_on":["a"]}]}"#).unwrap();
-    let id = PlanId::new("p").unwrap();
-    plans.create(NewPlan { id: Some(id.clone()), by: by.clone(), draft, approval_required: None }).unwrap();
-    let start = Command::StartTask { task: TaskId::new("a").unwrap(), worker: "w".to_owned() };
-    let commands = vec![Command::Activate, start];
-    plans
-        .write(WriteRequest { plan: id, by, commands, known_version: None, lease_seconds: Some(60) })
-        .unwrap();
+    let plan = service.create(&by, draft, CreateOptions::default()).unwrap().plan;
+    let task = TaskId::new("a").unwrap();
+    service.claim(&by, &plan, &task, ClaimOptions::default(), Guard::NONE).unwrap();
     store
 }
 
@@ -61,7 +59,7 @@ fn a_scraper_reads_what_is_there_and_needs_a_token() {
         path: "/other",
         make: Box::new(|_| Mounted::new(axum::Router::new().fallback(async || "other"), || {})),
     };
-    let site = Site::new(Gate::local(), tokens, vec![metrics(filled()), other]);
+    let site = Site::new(HostOriginGuard::local(), tokens, vec![metrics(filled()), other]);
     let (stop, stopped) = oneshot::channel::<()>();
     let (at, served) = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

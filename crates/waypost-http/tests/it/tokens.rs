@@ -89,7 +89,7 @@ fn a_file_that_is_no_list_of_tokens_is_named_and_left_alone() {
     let tokens = Tokens::of(folder.path());
     std::fs::write(tokens.path(), "{\"tokens\": 7}").unwrap();
     let said = tokens.list().unwrap_err().to_string();
-    assert!(said.contains("tokens.json is no list of tokens"), "{said}");
+    assert!(said.contains("tokens.json is not a list of tokens"), "{said}");
     assert!(tokens.make("planner", &Actor::person("ada"), at()).is_err());
     assert_eq!(std::fs::read_to_string(tokens.path()).unwrap(), "{\"tokens\": 7}");
 }

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use waypost_core::{DiffStat, Plan, PlanId};
 use waypost_store::{Conflict, Entry};
 
-use super::name::Known;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::name::KnownVersion;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Versions that an answer names.
 const VERSIONS_NAMED_MAX: usize = 20;
@@ -16,12 +16,12 @@ const VERSIONS_NAMED_MAX: usize = 20;
 const RETRY: &str = "re-read the plan and retry";
 
 /// A conflict, in docker-agent's words and with what changed since.
-pub(super) fn refused(
+pub(super) fn version_conflict(
     call: &Call,
     name: &str,
-    known: Known,
+    known: KnownVersion,
     conflict: &Conflict,
-) -> Result<Refused, Refused> {
+) -> Result<ToolError, ToolError> {
     if !(1..conflict.current).contains(&known.version) {
         // A version that never was: there is nothing to compare with.
         return Ok(mismatch(name, known, conflict.current, RETRY));
@@ -47,9 +47,9 @@ pub(super) fn refused(
 pub(super) fn absent(
     call: &Call,
     name: &str,
-    known: Known,
+    known: KnownVersion,
     deleted: Option<&PlanId>,
-) -> Result<Refused, Refused> {
+) -> Result<ToolError, ToolError> {
     let mut hint = RETRY.to_owned();
     if let Some(id) = deleted {
         let version = call.workspace.plans.look(id, Plan::version)?;
@@ -60,12 +60,12 @@ pub(super) fn absent(
     Ok(mismatch(name, known, 0, &hint))
 }
 
-fn mismatch(name: &str, known: Known, current: u64, hint: &str) -> Refused {
-    let Known { version, word } = known;
+fn mismatch(name: &str, known: KnownVersion, current: u64, hint: &str) -> ToolError {
+    let KnownVersion { version, word } = known;
     let message = format!(
         "version conflict on plan {name:?}: last_known_{word} {version} does not match current {word} {current}"
     );
-    Refused::new(message, hint)
+    ToolError::new(message, hint)
         .with_fact("code", "conflict")
         .with_fact("last_known_version", version)
         .with_fact("version", current)

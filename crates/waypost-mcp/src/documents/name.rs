@@ -3,8 +3,8 @@
 use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
 use waypost_store::WriteError;
 
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// A document as it is now.
 #[derive(Clone)]
@@ -38,24 +38,24 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// The id that a name is. Plans that others made under ids of another kind can be named, too.
-pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, Refused> {
+pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, ToolError> {
     let invalid = || {
         let rule = "use only lowercase letters, digits, '-' and '_', starting with a letter or digit";
-        Refused::new(format!("invalid plan name {name:?}: {rule}"), "").with_fact("code", "invalid_name")
+        ToolError::new(format!("invalid plan name {name:?}: {rule}"), "").with_fact("code", "invalid_name")
     };
     match PlanId::new(name) {
         Ok(id) if is_name(name) => Ok(id),
-        Ok(id) if look(call, &id)?.is_some_and(|found| !found.deleted) => Ok(id),
+        Ok(id) if find_any(call, &id)?.is_some_and(|found| !found.deleted) => Ok(id),
         Err(BadId::TooLong(max)) if is_name(name) => {
             let message = format!("invalid plan name: it has {} bytes, and {max} are allowed", name.len());
-            Err(Refused::new(message, "choose a shorter one").with_fact("code", "invalid_name"))
+            Err(ToolError::new(message, "choose a shorter one").with_fact("code", "invalid_name"))
         }
         Ok(_) | Err(_) => Err(invalid()),
     }
 }
 
 /// The document of this id, if there is or was one.
-pub(super) fn look(call: &Call, id: &PlanId) -> Result<Option<Document>, Refused> {
+pub(super) fn find_any(call: &Call, id: &PlanId) -> Result<Option<Document>, ToolError> {
     match call.workspace.plans.look(id, Document::of) {
         Ok(found) => Ok(Some(found)),
         Err(WriteError::NotFound(_)) => Ok(None),
@@ -64,13 +64,13 @@ pub(super) fn look(call: &Call, id: &PlanId) -> Result<Option<Document>, Refused
 }
 
 /// The document of this name, which has to be there.
-pub(super) fn find(call: &Call, name: &str) -> Result<Document, Refused> {
-    let found = look(call, &id(call, name)?)?;
+pub(super) fn find(call: &Call, name: &str) -> Result<Document, ToolError> {
+    let found = find_any(call, &id(call, name)?)?;
     found.filter(|found| !found.deleted).ok_or_else(|| not_found(name))
 }
 
-pub(super) fn not_found(name: &str) -> Refused {
-    Refused::new(format!("plan {name:?} not found"), "list_plans shows the names")
+pub(super) fn not_found(name: &str) -> ToolError {
+    ToolError::new(format!("plan {name:?} not found"), "list_plans shows the names")
         .with_fact("code", "not_found")
 }
 
@@ -83,17 +83,17 @@ pub(super) struct Guard {
 
 /// A version that a caller knew, and how it called it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownVersion {
     pub(super) version: u64,
     /// `version` or `revision`.
     pub(super) word: &'static str,
 }
 
 impl Guard {
-    pub(super) fn known(self) -> Result<Option<Known>, Refused> {
-        let known = |word| move |version| Known { version, word };
+    pub(super) fn known(self) -> Result<Option<KnownVersion>, ToolError> {
+        let known = |word| move |version| KnownVersion { version, word };
         match (self.last_known_version, self.last_known_revision) {
-            (Some(version), Some(revision)) if version != revision => Err(Refused::new(
+            (Some(version), Some(revision)) if version != revision => Err(ToolError::new(
                 format!("last_known_version is {version} and last_known_revision {revision}"),
                 "they are two names of one thing: give one of them",
             )),
@@ -104,6 +104,6 @@ impl Guard {
 }
 
 /// What docker-agent takes for left out, too.
-pub(super) fn said(text: Option<String>) -> Option<String> {
+pub(super) fn nonempty(text: Option<String>) -> Option<String> {
     text.filter(|text| !text.is_empty())
 }

@@ -6,10 +6,10 @@ use waypost_core::{PlanId, Timestamp};
 use waypost_store::{Query, Sort};
 
 use super::name::{self, Document};
-use crate::call::Call;
-use crate::files;
-use crate::refused::Refused;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+use crate::workspace_files;
 
 /// Documents in one answer.
 const LISTED_MAX: usize = 50;
@@ -41,7 +41,7 @@ struct List {
 }
 
 /// A document as it was at a version.
-pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, Refused> {
+pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, ToolError> {
     let now = call.workspace.plans.look(id, Document::of)?;
     if now.version == version {
         return Ok(now);
@@ -80,7 +80,7 @@ fn to_the_second(at: Timestamp) -> String {
     Timestamp::from_micros(at.as_micros().div_euclid(1_000_000) * 1_000_000).to_string()
 }
 
-pub(super) fn read(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn read(call: &Call) -> Result<Answer, ToolError> {
     let Named { name } = call.arguments()?;
     let document = name::find(call, &name)?;
     let mut answer = about(&document);
@@ -94,13 +94,13 @@ pub(super) fn read(call: &Call) -> Result<Answer, Refused> {
     Ok(Answer::of(Value::Object(answer)))
 }
 
-pub(super) fn to_file(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn to_file(call: &Call) -> Result<Answer, ToolError> {
     let ToFile { name, path, overwrite } = call.arguments()?;
     if path.is_empty() {
-        return Err(Refused::new("path must not be empty", ""));
+        return Err(ToolError::new("path must not be empty", ""));
     }
     let document = name::find(call, &name)?;
-    let write = if overwrite { files::write } else { files::write_new };
+    let write = if overwrite { workspace_files::write } else { workspace_files::write_new };
     let bytes = write(&call.workspace, &path, &document.spec.body)?;
     let mut answer = about(&document);
     answer.remove("author");
@@ -110,7 +110,7 @@ pub(super) fn to_file(call: &Call) -> Result<Answer, Refused> {
     Ok(Answer::of(Value::Object(answer)))
 }
 
-pub(super) fn list(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn list(call: &Call) -> Result<Answer, ToolError> {
     let List { after } = call.arguments()?;
     let query = Query { sort: Sort::Id, limit: LISTED_MAX, after, ..Query::default() };
     let page = call.workspace.page(&query)?;

@@ -6,11 +6,11 @@ use waypost_core::{Command, PlanChanges, Refusal};
 use waypost_store::{WriteError, WriteRequest};
 
 use super::conflict;
-use super::name::{self, Document, Guard, Known};
+use super::name::{self, Document, Guard, KnownVersion};
 use super::read::{self, Fields, Named};
-use crate::call::Call;
-use crate::refused::Refused;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,10 +29,10 @@ struct Delete {
     last_known_revision: Option<u64>,
 }
 
-pub(super) fn set(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn set(call: &Call) -> Result<Answer, ToolError> {
     let Set { name, status, last_known_version, last_known_revision } = call.arguments()?;
     if status.is_empty() {
-        return Err(Refused::new("status must not be empty", ""));
+        return Err(ToolError::new("status must not be empty", ""));
     }
     let known = Guard { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
@@ -41,7 +41,7 @@ pub(super) fn set(call: &Call) -> Result<Answer, Refused> {
     Ok(answer(&name, &status, version))
 }
 
-pub(super) fn get(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn get(call: &Call) -> Result<Answer, ToolError> {
     let Named { name } = call.arguments()?;
     let document = name::find(call, &name)?;
     Ok(answer(&name, &document.spec.status, document.version))
@@ -55,7 +55,7 @@ fn answer(name: &str, status: &str, version: u64) -> Answer {
     Answer::of(Value::Object(fields))
 }
 
-pub(super) fn delete(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
     let Delete { name, last_known_version, last_known_revision } = call.arguments()?;
     let known = Guard { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
@@ -72,8 +72,8 @@ fn send(
     document: &Document,
     name: &str,
     command: Command,
-    known: Option<Known>,
-) -> Result<u64, Refused> {
+    known: Option<KnownVersion>,
+) -> Result<u64, ToolError> {
     let request = WriteRequest {
         plan: document.id.clone(),
         by: call.by.clone(),
@@ -85,7 +85,9 @@ fn send(
         (Ok(committed), _) => Ok(committed.version),
         // Somebody has deleted it in this moment.
         (Err(WriteError::Refused(Refusal::Archived {})), _) => Err(name::not_found(name)),
-        (Err(WriteError::Conflict(found)), Some(known)) => Err(conflict::refused(call, name, known, &found)?),
+        (Err(WriteError::Conflict(found)), Some(known)) => {
+            Err(conflict::version_conflict(call, name, known, &found)?)
+        }
         (Err(error), _) => Err(error.into()),
     }
 }

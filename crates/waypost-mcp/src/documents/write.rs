@@ -9,12 +9,12 @@ use waypost_core::{
 use waypost_store::{Committed, NewPlan, WriteError, WriteRequest};
 
 use super::conflict;
-use super::name::{self, Document, Guard, Known};
+use super::name::{self, Document, Guard, KnownVersion};
 use super::read;
-use crate::call::Call;
-use crate::files;
-use crate::refused::Refused;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+use crate::workspace_files;
 
 /// How often a write is tried when others create and delete the same name meanwhile.
 const TRIES_MAX: usize = 20;
@@ -52,82 +52,85 @@ enum Mode {
 }
 
 /// What is to be written.
-struct Put {
+struct DocumentWrite {
     name: String,
     id: PlanId,
     body: String,
     title: Option<String>,
     author: Option<String>,
     status: Option<String>,
-    known: Option<Known>,
+    known: Option<KnownVersion>,
     mode: Mode,
 }
 
-pub(super) fn write(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn write(call: &Call) -> Result<Answer, ToolError> {
     inline(call, Mode::Either)
 }
 
-pub(super) fn create(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn create(call: &Call) -> Result<Answer, ToolError> {
     inline(call, Mode::New)
 }
 
-pub(super) fn update(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     inline(call, Mode::There)
 }
 
-fn inline(call: &Call, mode: Mode) -> Result<Answer, Refused> {
+fn inline(call: &Call, mode: Mode) -> Result<Answer, ToolError> {
     let asked: Write = call.arguments()?;
     let Write { name, content, title, author, status, last_known_version, last_known_revision } = asked;
     if content.is_empty() {
-        return Err(Refused::new("content must not be empty", ""));
+        return Err(ToolError::new("content must not be empty", ""));
     }
     let known = Guard { last_known_version, last_known_revision }.known()?;
-    put(call, Put { id: name::id(call, &name)?, name, body: content, title, author, status, known, mode })
+    write_document(
+        call,
+        DocumentWrite { id: name::id(call, &name)?, name, body: content, title, author, status, known, mode },
+    )
 }
 
-pub(super) fn from_file(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn from_file(call: &Call) -> Result<Answer, ToolError> {
     let asked: FromFile = call.arguments()?;
     let FromFile { name, path, title, author, status, last_known_version, last_known_revision } = asked;
     let id = name::id(call, &name)?;
     if path.is_empty() {
-        return Err(Refused::new("path must not be empty", ""));
+        return Err(ToolError::new("path must not be empty", ""));
     }
-    let body = files::read(&call.workspace, &path)?;
+    let body = workspace_files::read(&call.workspace, &path)?;
     if body.is_empty() {
-        return Err(Refused::new("file is empty; plan content must not be empty", ""));
+        return Err(ToolError::new("file is empty; plan content must not be empty", ""));
     }
     let known = Guard { last_known_version, last_known_revision }.known()?;
-    put(call, Put { id, name, body, title, author, status, known, mode: Mode::Either })
+    write_document(call, DocumentWrite { id, name, body, title, author, status, known, mode: Mode::Either })
 }
 
-fn put(call: &Call, mut put: Put) -> Result<Answer, Refused> {
-    if put.body.len() > limits::BODY_BYTES_MAX {
-        let (name, found, max) = (&put.name, put.body.len(), limits::BODY_BYTES_MAX);
+fn write_document(call: &Call, mut write: DocumentWrite) -> Result<Answer, ToolError> {
+    if write.body.len() > limits::BODY_BYTES_MAX {
+        let (name, found, max) = (&write.name, write.body.len(), limits::BODY_BYTES_MAX);
         let message = format!("plan {name:?} content is too large to store ({found} bytes; max {max})");
-        return Err(Refused::new(message, "split it into several plans"));
+        return Err(ToolError::new(message, "split it into several plans"));
     }
-    put.title = name::said(put.title);
-    put.author = name::said(put.author);
-    put.status = name::said(put.status);
+    write.title = name::nonempty(write.title);
+    write.author = name::nonempty(write.author);
+    write.status = name::nonempty(write.status);
     for _ in 0..TRIES_MAX {
-        let before = name::look(call, &put.id)?;
+        let before = name::find_any(call, &write.id)?;
         let tried = match &before {
-            None => put.make(call)?,
-            Some(before) if before.deleted => put.bring_back(call, before)?,
-            Some(before) => put.revise(call, before)?,
+            None => write.make(call)?,
+            Some(before) if before.deleted => write.bring_back(call, before)?,
+            Some(before) => write.revise(call, before)?,
         };
         if let Some(committed) = tried {
-            return put.answer(call, &committed, before.filter(|before| !before.deleted));
+            return write.answer(call, &committed, before.filter(|before| !before.deleted));
         }
     }
-    let message = format!("plan {:?} was created and deleted again and again meanwhile", put.name);
-    Err(Refused::new(message, "try again"))
+    let message = format!("plan {:?} was created and deleted again and again meanwhile", write.name);
+    Err(ToolError::new(message, "try again"))
 }
 
 /// What was written; nothing when somebody was faster and it has to be looked at again.
-type Tried = Result<Option<Committed>, Refused>;
+type Tried = Result<Option<Committed>, ToolError>;
 
-impl Put {
+impl DocumentWrite {
     fn spec(&self) -> PlanSpec {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         PlanSpec {
@@ -140,7 +143,7 @@ impl Put {
     }
 
     /// A version other than 0 cannot be known of what is not there.
-    fn must_be_new(&self, call: &Call, deleted: Option<&PlanId>) -> Result<(), Refused> {
+    fn must_be_new(&self, call: &Call, deleted: Option<&PlanId>) -> Result<(), ToolError> {
         match self.known {
             Some(known) if known.version > 0 => Err(conflict::absent(call, &self.name, known, deleted)?),
             Some(_) | None if self.mode == Mode::There => Err(name::not_found(&self.name)),
@@ -166,7 +169,7 @@ impl Put {
         self.must_be_new(call, Some(&before.id))?;
         if before.tasks > 0 || !name::is_name(&self.name) {
             let message = format!("the name {:?} belongs to a plan with tasks that was put away", self.name);
-            return Err(Refused::new(
+            return Err(ToolError::new(
                 message,
                 format!(
                     "choose another name; to bring it back a person runs `waypost unarchive {}`",
@@ -194,7 +197,7 @@ impl Put {
     fn revise(&self, call: &Call, before: &Document) -> Tried {
         if self.mode == Mode::New {
             let message = format!("plan {:?} exists already, at version {}", self.name, before.version);
-            return Err(Refused::new(message, "choose another name, or change it with update_plan")
+            return Err(ToolError::new(message, "choose another name, or change it with update_plan")
                 .with_fact("code", "exists"));
         }
         let changes = PlanChanges {
@@ -210,7 +213,7 @@ impl Put {
             Err(WriteError::Refused(Refusal::Archived {})) => Ok(None),
             Err(WriteError::Conflict(found)) => match self.known {
                 Some(known) if self.is_conflict(call, &found.plan)? => {
-                    Err(conflict::refused(call, &self.name, known, &found)?)
+                    Err(conflict::version_conflict(call, &self.name, known, &found)?)
                 }
                 Some(_) | None => Ok(None),
             },
@@ -219,8 +222,8 @@ impl Put {
     }
 
     /// Whether somebody really wrote something else: a document that was deleted in between is looked at again.
-    fn is_conflict(&self, call: &Call, id: &PlanId) -> Result<bool, Refused> {
-        Ok(name::look(call, id)?.is_some_and(|now| !now.deleted))
+    fn is_conflict(&self, call: &Call, id: &PlanId) -> Result<bool, ToolError> {
+        Ok(name::find_any(call, id)?.is_some_and(|now| !now.deleted))
     }
 
     fn send(
@@ -239,7 +242,7 @@ impl Put {
         call: &Call,
         committed: &Committed,
         before: Option<Document>,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<Answer, ToolError> {
         let written = read::at(call, &committed.plan, committed.version)?;
         let mut answer = read::about(&written);
         answer.insert("bytes".to_owned(), self.body.len().into());
@@ -252,7 +255,7 @@ impl Put {
 }
 
 /// How much differs from the version before.
-fn changed(call: &Call, committed: &Committed, before: Document, now: &Document) -> Result<Value, Refused> {
+fn changed(call: &Call, committed: &Committed, before: Document, now: &Document) -> Result<Value, ToolError> {
     if !committed.changed {
         return Ok("nothing differs".into());
     }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::error;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::reply::error;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// A text; an empty one, or none at all, is nothing.
-pub(super) fn text(call: &Call, name: &str) -> Result<Option<String>, Refused> {
+pub(super) fn text(call: &Call, name: &str) -> Result<Option<String>, ToolError> {
     match call.arguments.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) if text.trim().is_empty() => Ok(None),
@@ -17,12 +17,12 @@ pub(super) fn text(call: &Call, name: &str) -> Result<Option<String>, Refused> {
 }
 
 /// A text that must be there.
-pub(super) fn needed(call: &Call, name: &str) -> Result<String, Refused> {
+pub(super) fn needed(call: &Call, name: &str) -> Result<String, ToolError> {
     text(call, name)?.ok_or_else(|| error(format!("{name} is required")))
 }
 
 /// A list of texts.
-pub(super) fn texts(call: &Call, name: &str) -> Result<Vec<String>, Refused> {
+pub(super) fn texts(call: &Call, name: &str) -> Result<Vec<String>, ToolError> {
     let list = match call.arguments.get(name) {
         None | Some(Value::Null) => return Ok(Vec::new()),
         Some(Value::Array(list)) => list,
@@ -34,7 +34,7 @@ pub(super) fn texts(call: &Call, name: &str) -> Result<Vec<String>, Refused> {
 }
 
 /// A number of seconds, up to `max`.
-pub(super) fn seconds(call: &Call, name: &str, default: f64, max: f64) -> Result<f64, Refused> {
+pub(super) fn seconds(call: &Call, name: &str, default: f64, max: f64) -> Result<f64, ToolError> {
     match call.arguments.get(name) {
         None | Some(Value::Null) => Ok(default),
         Some(value) => match value.as_f64() {

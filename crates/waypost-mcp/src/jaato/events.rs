@@ -8,13 +8,14 @@ use waypost_store::{
     Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans, Since, StoreError, Subscription, SubscriptionError,
 };
 
-use super::current::current;
-use super::inline::{refused, shown, subscriptions};
-use super::translate::{all_types, filter, telling, translate, types, types_of};
-use super::{Told, arguments, error};
-use crate::call::Call;
-use crate::refused::Refused;
-use crate::words;
+use super::active_plan::current;
+use super::arguments;
+use super::event_mapping::{all_types, filter, mappable, translate, types, types_of};
+use super::piggyback_events::{shown, subscription_error, subscriptions};
+use super::reply::{Reply, error};
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Events in an answer when it is not told how many.
 const EVENTS_DEFAULT: usize = 20;
@@ -27,7 +28,7 @@ const EVENTS_SECONDS_MAX: f64 = 30.0;
 /// Versions of all plans, the latest, that are searched for recent events.
 const LOOK_BACK_VERSIONS_MAX: u64 = 2_000;
 
-pub(super) fn subscribe(call: &Call) -> Told {
+pub(super) fn subscribe(call: &Call) -> Reply {
     let words = arguments::texts(call, "event_types")?;
     if words.is_empty() {
         return Err(error("event_types is required"));
@@ -38,8 +39,11 @@ pub(super) fn subscribe(call: &Call) -> Told {
     let plan_id = plan.as_deref().map(PlanId::new).transpose().map_err(|bad| error(bad.to_string()))?;
     let step_id = step.as_deref().map(TaskId::new).transpose().map_err(|bad| error(bad.to_string()))?;
     let wanted_filter = filter(agent.as_deref(), &wanted, plan_id, step_id);
-    let made =
-        call.workspace.plans.subscribe(&call.by.to_string(), wanted_filter, since(call)?).map_err(refused)?;
+    let made = call
+        .workspace
+        .plans
+        .subscribe(&call.by.to_string(), wanted_filter, since(call)?)
+        .map_err(subscription_error)?;
     let message = format!("Subscribed to {} event type(s). Events will be delivered inline.", words.len());
     Ok(Map::from_iter([
         ("subscription_id".to_owned(), made.id.into()),
@@ -52,13 +56,13 @@ pub(super) fn subscribe(call: &Call) -> Told {
 }
 
 /// Who subscribes late misses nothing that happened since its plan was made.
-fn since(call: &Call) -> Result<Since, Refused> {
+fn since(call: &Call) -> Result<Since, ToolError> {
     let Some(plan) = current(call)? else { return Ok(Since::Now) };
     let made = call.workspace.plans.history(&plan, 0, 1)?;
     Ok(made.first().map_or(Since::Now, |made| Since::After(Cursor::after(made.sequence))))
 }
 
-pub(super) fn list(call: &Call) -> Told {
+pub(super) fn list(call: &Call) -> Reply {
     let found: Vec<Value> = subscriptions(call)?.iter().map(|found| listed(call, found)).collect();
     Ok(Map::from_iter([("count".to_owned(), found.len().into()), ("subscriptions".to_owned(), found.into())]))
 }
@@ -78,21 +82,21 @@ fn listed(call: &Call, found: &Subscription) -> Value {
     })
 }
 
-pub(super) fn unsubscribe(call: &Call) -> Told {
+pub(super) fn unsubscribe(call: &Call) -> Reply {
     let id = arguments::needed(call, "subscription_id")?;
     let (success, message) = match call.workspace.plans.unsubscribe(&call.by.to_string(), Some(&id)) {
         Ok(_) => (true, "Subscription removed"),
         Err(SubscriptionError::NotFound { .. }) => (false, "Subscription not found"),
-        Err(other) => return Err(refused(other)),
+        Err(other) => return Err(subscription_error(other)),
     };
     Ok(Map::from_iter([
         ("success".to_owned(), success.into()),
-        ("subscription_id".to_owned(), words::cut_text(&id, ID_BYTES).into()),
+        ("subscription_id".to_owned(), reply_text::cut_text(&id, ID_BYTES).into()),
         ("message".to_owned(), message.into()),
     ]))
 }
 
-pub(super) fn recent(call: &Call) -> Told {
+pub(super) fn recent(call: &Call) -> Reply {
     let agent = arguments::text(call, "agent_id")?;
     let words = arguments::texts(call, "event_types")?;
     let after = arguments::text(call, "after_event")?;
@@ -108,7 +112,7 @@ pub(super) fn recent(call: &Call) -> Told {
         ));
     }
     let wanted = if words.is_empty() { all_types() } else { types(&words)? };
-    let asked = Asked {
+    let query = EventQuery {
         filter: filter(agent.as_deref(), &wanted, None, None),
         types: &wanted,
         limit,
@@ -119,7 +123,7 @@ pub(super) fn recent(call: &Call) -> Told {
         Some(after) => {
             // Events that were one in the log have a number behind the place.
             let place = after.split('/').next().unwrap_or_default();
-            asked.after(
+            query.after(
                 plans,
                 place.parse().map_err(|_| {
                     error(format!(
@@ -128,7 +132,7 @@ pub(super) fn recent(call: &Call) -> Told {
                 })?,
             )?
         }
-        None => asked.latest(plans)?,
+        None => query.latest(plans)?,
     };
     let events = translate(call, &found, &wanted)?;
     shown(call, &events)?;
@@ -141,14 +145,14 @@ pub(super) fn recent(call: &Call) -> Told {
 }
 
 /// Which events are wanted, how many, and how long they may take.
-struct Asked<'a> {
+struct EventQuery<'a> {
     filter: EventFilter,
     types: &'a [&'static str],
     limit: usize,
     wait: Duration,
 }
 
-impl Asked<'_> {
+impl EventQuery<'_> {
     /// The first events behind a place. When there are none, the first that come in time.
     fn after(&self, plans: &Plans, place: Cursor) -> Result<Vec<Occurrence>, StoreError> {
         let until = Instant::now() + self.wait;
@@ -156,7 +160,7 @@ impl Asked<'_> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let page = plans.wait_for_events(place, &self.filter, self.limit, left)?;
-            let found = telling(page.events, self.types);
+            let found = mappable(page.events, self.types);
             if !found.is_empty() || left.is_zero() && !page.more {
                 return Ok(found);
             }
@@ -171,7 +175,7 @@ impl Asked<'_> {
         let mut found: Vec<Occurrence> = Vec::new();
         while place.sequence < latest {
             let page = plans.events(place, &self.filter, EVENTS_MAX)?;
-            found.extend(telling(page.events, self.types));
+            found.extend(mappable(page.events, self.types));
             let surplus = found.len().saturating_sub(self.limit);
             found.drain(..surplus);
             place = page.cursor;

@@ -4,19 +4,19 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
 use waypost_formats::jaato::answers;
 
-use super::current::{NO_ACTIVE_PLAN, current};
-use super::status::STEPS_MAX;
-use super::{Told, arguments, error};
-use crate::approval::{self, APPROVAL_SECONDS_MAX, Asked};
-use crate::call::Call;
-use crate::refused::Refused;
+use super::active_plan::{NO_ACTIVE_PLAN, current};
+use super::arguments;
+use super::reply::{Reply, STEPS_MAX, error, head};
+use crate::approval::{self, APPROVAL_SECONDS_MAX, ApprovalOutcome};
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// How long startPlan waits for a person when it is not told: less than clients wait for a tool.
 const START_SECONDS: f64 = 50.0;
 /// Steps that an answer names at the most when it only mentions them.
 pub(super) const STEPS_NAMED_MAX: usize = 20;
 
-pub(super) fn create(call: &Call) -> Told {
+pub(super) fn create(call: &Call) -> Reply {
     let title = arguments::needed(call, "title")?;
     let steps = match call.arguments.get("steps") {
         Some(Value::Array(steps)) if !steps.is_empty() => steps,
@@ -45,7 +45,7 @@ pub(super) fn create(call: &Call) -> Told {
 }
 
 /// The caller's plan that a new one takes the place of: one of its own that was never started.
-fn replaceable(call: &Call) -> Result<Option<PlanId>, Refused> {
+fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = current(call)? else { return Ok(None) };
     let plans = &call.workspace.plans;
     let (phase, begun, own, title, counts) = plans.look(&id, |plan| {
@@ -61,7 +61,8 @@ fn replaceable(call: &Call) -> Result<Option<PlanId>, Refused> {
              scratch. Instead:\n- Use addStep(description, after_step_id?) to insert new steps\n- Use \
              setStepStatus(step_id, status='skipped') to skip steps that are no longer needed\n- Use \
              completePlan(status='failed') first if you truly need to abandon the plan",
-            counts.ready, counts.running
+            counts.ready,
+            counts.in_progress()
         ))),
     }
 }
@@ -91,16 +92,7 @@ fn say_more(plan: &Plan, answer: &mut Map<String, Value>) {
     }
 }
 
-/// Which plan, and where it stands.
-pub(super) fn head(plan: &Plan) -> Map<String, Value> {
-    Map::from_iter([
-        ("plan_id".to_owned(), plan.id().as_str().into()),
-        ("title".to_owned(), plan.spec().title.as_str().into()),
-        ("status".to_owned(), answers::plan_word(plan.state().phase).into()),
-    ])
-}
-
-pub(super) fn start(call: &Call) -> Told {
+pub(super) fn start(call: &Call) -> Reply {
     let message = arguments::text(call, "message")?;
     let seconds = arguments::seconds(call, "timeout", START_SECONDS, APPROVAL_SECONDS_MAX as f64)?;
     let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
@@ -117,14 +109,14 @@ pub(super) fn start(call: &Call) -> Told {
     }
     let asked = if waived {
         // The operator's configuration says that nobody need be asked.
-        Asked::Approved
+        ApprovalOutcome::Approved
     } else {
         let asks = message.clone().unwrap_or_else(|| format!("{} asks to start '{title}'.", call.by.name));
         approval::ask(call, &id, &asks, seconds as u64)?
     };
     match asked {
-        Asked::Approved => confirmed(call, &id, message),
-        Asked::Rejected(reason) => {
+        ApprovalOutcome::Approved => confirmed(call, &id, message),
+        ApprovalOutcome::Rejected(reason) => {
             let why = if reason.is_empty() { "no reason was given".to_owned() } else { reason };
             Err(error(format!(
                 "Plan rejected by the user: {why}. Do not execute it and do not ask again unchanged: create a changed \
@@ -133,7 +125,7 @@ pub(super) fn start(call: &Call) -> Told {
             .with_fact("confirmed", false)
             .with_fact("plan_id", id.as_str()))
         }
-        Asked::Waiting => {
+        ApprovalOutcome::Waiting => {
             let mut answer = plans.look(&id, head)?;
             answer.insert("confirmed".to_owned(), false.into());
             let text = "Still waiting for the user's approval. Do not start any step. Call startPlan again to go on \
@@ -144,7 +136,7 @@ pub(super) fn start(call: &Call) -> Told {
     }
 }
 
-fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Told {
+fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Reply {
     // An approved plan runs already, and one that nobody need approve begins here.
     call.write(id, vec![Command::Activate])?;
     let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
@@ -163,7 +155,7 @@ fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Told {
     Ok(all)
 }
 
-pub(super) fn complete(call: &Call) -> Told {
+pub(super) fn complete(call: &Call) -> Reply {
     let word = arguments::needed(call, "status")?;
     let phase = match word.as_str() {
         "completed" => Phase::Completed,
@@ -181,7 +173,9 @@ pub(super) fn complete(call: &Call) -> Told {
     let open = plans.look(&id, |plan| {
         may_end_as(plan, phase, &word)?;
         let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
-        Ok::<_, Refused>(open.map(|task| task.spec.id.to_string()).take(STEPS_NAMED_MAX).collect::<Vec<_>>())
+        Ok::<_, ToolError>(
+            open.map(|task| task.spec.id.to_string()).take(STEPS_NAMED_MAX).collect::<Vec<_>>(),
+        )
     })??;
     call.write(&id, vec![Command::FinishPlan { phase, summary: summary.clone().unwrap_or_default() }])?;
     plans
@@ -196,11 +190,11 @@ pub(super) fn complete(call: &Call) -> Told {
             }
             answer
         })
-        .map_err(Refused::from)
+        .map_err(ToolError::from)
 }
 
 /// A plan that was never started can only be cancelled, and one with a failed or unfinished step is not completed.
-fn may_end_as(plan: &Plan, phase: Phase, word: &str) -> Result<(), Refused> {
+fn may_end_as(plan: &Plan, phase: Phase, word: &str) -> Result<(), ToolError> {
     let never_begun = match plan.state().phase {
         Phase::Draft | Phase::AwaitingApproval => plan.state().started_at.is_none(),
         Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => false,

@@ -4,14 +4,13 @@ use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};
 use waypost_formats::jaato::answers;
 
-use super::current::{current_or_recent, named};
-use super::plan::head;
-use super::{CUT, Told, arguments, error};
-use crate::call::Call;
-use crate::words;
+use super::active_plan::{current_or_recent, named};
+use super::arguments;
+use super::reply::{CUT, Reply, STEPS_MAX, error, head};
+use crate::approval;
+use crate::reply_text;
+use crate::tool_call::Call;
 
-/// Steps in one answer.
-pub(super) const STEPS_MAX: usize = 200;
 /// Bytes of steps at which an answer ends.
 const STEPS_BYTES: usize = 64 * 1024;
 /// Bytes of one step.
@@ -21,7 +20,7 @@ const RECEIVED_BYTES_MAX: usize = 32 * 1024;
 /// Bytes of why a person said no.
 const REASON_BYTES: usize = 2_000;
 
-pub(super) fn show(call: &Call) -> Told {
+pub(super) fn show(call: &Call) -> Reply {
     let after = arguments::text(call, "after_step_id")?;
     let plan = match named(call)? {
         Some(plan) => plan,
@@ -46,12 +45,12 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     answer.insert("completed_at".to_owned(), json!(state.finished_at));
     let summary = Some(&state.summary).filter(|summary| !summary.is_empty());
     answer.insert("summary".to_owned(), json!(summary));
-    if let Some(reason) = crate::native::rejection(plan) {
-        answer.insert("rejection_reason".to_owned(), words::cut(reason, REASON_BYTES).into());
+    if let Some(reason) = approval::rejection_reason(plan) {
+        answer.insert("rejection_reason".to_owned(), reply_text::cut(reason, REASON_BYTES).into());
     }
     let mut steps = plan.tasks().map(|(task, _)| task).zip(1usize..);
-    let running = plan.running().next().map(|task| task.spec.id.clone());
-    let current = running.and_then(|id| super::current::step(plan, id.as_str())).map(|(_, at)| at);
+    let running = plan.in_progress().next().map(|task| task.spec.id.clone());
+    let current = running.and_then(|id| super::active_plan::step(plan, id.as_str())).map(|(_, at)| at);
     answer.insert("current_step".to_owned(), json!(current));
     answer.insert("progress".to_owned(), answers::progress(&plan.counts()));
     if let Some(after) = after {
@@ -63,7 +62,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
         && let Some((task, at)) = steps.next()
     {
         let (step, step_was_cut) =
-            words::shortened(&Value::Object(answers::step(plan, task, at)), STEP_BYTES_MAX);
+            reply_text::shortened(&Value::Object(answers::step(plan, task, at)), STEP_BYTES_MAX);
         bytes += step.to_string().len();
         was_cut |= step_was_cut;
         shown.push(step);
@@ -78,7 +77,7 @@ fn shown(plan: &Plan, after: Option<&str>) -> Option<Map<String, Value>> {
     answer.insert("steps".to_owned(), shown.into());
     let received = received(plan);
     if !received.is_empty() {
-        let (received, received_was_cut) = words::shortened(&received.into(), RECEIVED_BYTES_MAX);
+        let (received, received_was_cut) = reply_text::shortened(&received.into(), RECEIVED_BYTES_MAX);
         was_cut |= received_was_cut;
         answer.insert("received_outputs".to_owned(), received);
     }

@@ -8,11 +8,12 @@ use waypost_core::{
 use waypost_formats::jaato::answers;
 use waypost_store::{WriteError, WriteRequest};
 
-use super::current::{NO_ACTIVE_PLAN, free_step_id, started, step};
-use super::{Told, arguments, error};
-use crate::call::Call;
-use crate::honesty;
-use crate::refused::Refused;
+use super::active_plan::{NO_ACTIVE_PLAN, free_step_id, started, step};
+use super::arguments;
+use super::reply::{Reply, error};
+use crate::false_done;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 use crate::workspace::Write;
 
 /// How long an agent is believed to work on a step without a word; then others see it as open again.
@@ -26,7 +27,7 @@ enum Report {
     Ended(Outcome),
 }
 
-pub(super) fn set_status(call: &Call) -> Told {
+pub(super) fn set_status(call: &Call) -> Reply {
     let id = arguments::needed(call, "step_id")?;
     let word = arguments::needed(call, "status")?;
     let (result, why) = (arguments::text(call, "result")?, arguments::text(call, "error")?);
@@ -47,7 +48,7 @@ pub(super) fn set_status(call: &Call) -> Told {
     let none = format!("{NO_ACTIVE_PLAN} (agent={})", call.by.name);
     let plan = started(call, &none)?;
     let wanted = if word == "completed" { result.as_deref().or(why.as_deref()) } else { None };
-    let warning = wanted.and_then(honesty::admission).map(warning);
+    let warning = wanted.and_then(false_done::find_failure_phrase).map(warning);
     let id = write_report(call, &plan, &id, report)?;
     let mut answer = call.workspace.plans.look(&plan, |plan| reported(plan, &id))?;
     let instruction = call.workspace.plans.look(&plan, |plan| instruction(plan, &id))?;
@@ -60,7 +61,7 @@ pub(super) fn set_status(call: &Call) -> Told {
     Ok(answer)
 }
 
-pub(super) fn complete_with_output(call: &Call) -> Told {
+pub(super) fn complete_with_output(call: &Call) -> Reply {
     let id = arguments::needed(call, "step_id")?;
     let output = match call.arguments.get("output") {
         None | Some(Value::Null) => return Err(error("output is required")),
@@ -69,7 +70,7 @@ pub(super) fn complete_with_output(call: &Call) -> Told {
     };
     let result = arguments::text(call, "result")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
-    let warning = result.as_deref().and_then(honesty::admission).map(warning);
+    let warning = result.as_deref().and_then(false_done::find_failure_phrase).map(warning);
     let outcome = Outcome::Done { result, output: Some(output), evidence: None };
     let id = write_report(call, &plan, &id, Report::Ended(outcome))?;
     let mut answer = call.workspace.plans.look(&plan, |plan| reported(plan, &id))?;
@@ -91,7 +92,7 @@ fn warning(words: &str) -> String {
 }
 
 /// Writes what an agent says of a step. What has ended can be reported anew: who sees that it was mistaken may say so.
-fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<TaskId, Refused> {
+fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<TaskId, ToolError> {
     let found = call.workspace.plans.look(plan, |plan| {
         let task = plan.task(id)?;
         let state = &task.state;
@@ -125,13 +126,13 @@ fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<
 }
 
 /// There is no such step; perhaps one whose name is close to it.
-pub(super) fn no_step(plan: &Plan, id: &str) -> Refused {
+pub(super) fn no_step(plan: &Plan, id: &str) -> ToolError {
     let near = nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
     let near = near.map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
     error(format!("Step not found: {id}{near}"))
 }
 
-fn renew(call: &Call, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), Refused> {
+fn renew(call: &Call, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), ToolError> {
     call.workspace.plans.store().write(&mut |transaction| {
         let until = transaction.now().plus_seconds(u64::from(STEP_LEASE_SECONDS));
         transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
@@ -169,7 +170,7 @@ fn instruction(plan: &Plan, id: &TaskId) -> Option<String> {
         (Status::Done, Some(next)) => {
             Some(format!("Step completed. Proceed immediately to next step: {}", next.spec.description))
         }
-        (Status::Done, None) if counts.running + counts.blocked == 0 => {
+        (Status::Done, None) if counts.in_progress() + counts.blocked == 0 => {
             Some("All steps completed. Call completePlan to finalize.".to_owned())
         }
         (Status::Done, None) => {
@@ -185,7 +186,7 @@ fn instruction(plan: &Plan, id: &TaskId) -> Option<String> {
     }
 }
 
-pub(super) fn add(call: &Call) -> Told {
+pub(super) fn add(call: &Call) -> Reply {
     let description = arguments::needed(call, "description")?;
     let after = arguments::text(call, "after_step_id")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
@@ -210,8 +211,8 @@ pub(super) fn add_step(
     call: &Call,
     plan: &PlanId,
     after: Option<&str>,
-    make: impl Fn(&Plan) -> Result<TaskSpec, Refused>,
-) -> Result<TaskId, Refused> {
+    make: impl Fn(&Plan) -> Result<TaskSpec, ToolError>,
+) -> Result<TaskId, ToolError> {
     let plans = &call.workspace.plans;
     for _ in 0..ADD_TRIES_MAX {
         let (spec, place) = plans.look(plan, |plan| {
@@ -224,7 +225,7 @@ pub(super) fn add_step(
                     Where::After(sibling.spec.id.clone())
                 }
             };
-            Ok::<_, Refused>((spec, place))
+            Ok::<_, ToolError>((spec, place))
         })??;
         let id = spec.id.clone();
         let commands = vec![Command::AddTasks { tasks: vec![spec], place }];

@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use waypost_core::nearest;
 
-use crate::refused::Refused;
-use crate::words;
+use crate::reply_text;
+use crate::tool_error::ToolError;
 
 /// Bytes of what is not known that are said again.
 const NAME_BYTES: usize = 80;
@@ -24,7 +24,7 @@ impl<'a> Arguments<'a> {
         fields: &'a Map<String, Value>,
         known: &[&str],
         within: impl Into<String>,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ToolError> {
         let within = within.into();
         let Some(unknown) = fields.keys().find(|name| !known.contains(&name.as_str())) else {
             return Ok(Self { fields, within });
@@ -33,8 +33,8 @@ impl<'a> Arguments<'a> {
             Some(near) => format!("did you mean {near}?"),
             None => format!("known are {}", known.join(", ")),
         };
-        let unknown = words::cut(unknown, NAME_BYTES);
-        Err(Refused::new(format!("there is no argument {within}{unknown}"), hint))
+        let unknown = reply_text::cut(unknown, NAME_BYTES);
+        Err(ToolError::new(format!("there is no argument {within}{unknown}"), hint))
     }
 
     /// A value, if it is there and is not `null`.
@@ -48,48 +48,48 @@ impl<'a> Arguments<'a> {
     }
 
     /// A text.
-    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, Refused> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_str().map(Some).ok_or_else(|| self.wrong(name, "text", value))
     }
 
     /// A name, such as an id: an empty one is none, because models fill in what they leave out.
-    pub(super) fn name(&self, name: &str) -> Result<Option<&'a str>, Refused> {
+    pub(super) fn name(&self, name: &str) -> Result<Option<&'a str>, ToolError> {
         Ok(self.text(name)?.filter(|text| !text.is_empty()))
     }
 
     /// A text that has to be there.
-    pub(super) fn needed(&self, name: &str) -> Result<&'a str, Refused> {
+    pub(super) fn needed(&self, name: &str) -> Result<&'a str, ToolError> {
         self.name(name)?.ok_or_else(|| self.missing(name))
     }
 
     /// A number from 0.
-    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, Refused> {
+    pub(super) fn number(&self, name: &str) -> Result<Option<u64>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_u64().map(Some).ok_or_else(|| self.wrong(name, "a whole number from 0", value))
     }
 
     /// The same within 32 bits.
-    pub(super) fn small(&self, name: &str) -> Result<Option<u32>, Refused> {
+    pub(super) fn small(&self, name: &str) -> Result<Option<u32>, ToolError> {
         let Some(number) = self.number(name)? else { return Ok(None) };
         let small = u32::try_from(number);
         small.map(Some).map_err(|_| self.bad(name, format!("{number} is too large a number")))
     }
 
     /// Yes or no; no when it is not there.
-    pub(super) fn flag(&self, name: &str) -> Result<bool, Refused> {
+    pub(super) fn flag(&self, name: &str) -> Result<bool, ToolError> {
         let Some(value) = self.value(name) else { return Ok(false) };
         value.as_bool().ok_or_else(|| self.wrong(name, "true or false", value))
     }
 
     /// A list.
-    pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, Refused> {
+    pub(super) fn list(&self, name: &str) -> Result<Option<&'a [Value]>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         value.as_array().map(|list| Some(list.as_slice())).ok_or_else(|| self.wrong(name, "a list", value))
     }
 
     /// Texts; one alone need not be a list.
-    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, Refused> {
+    pub(super) fn texts(&self, name: &str) -> Result<Vec<String>, ToolError> {
         if let Some(Value::String(one)) = self.value(name) {
             return Ok(vec![one.clone()]);
         }
@@ -102,7 +102,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// A value of the core's, in the words of the native format.
-    pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Refused> {
+    pub(super) fn native<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ToolError> {
         let Some(value) = self.value(name) else { return Ok(None) };
         let read = serde_json::from_value(value.clone());
         read.map(Some).map_err(|error| self.bad(name, error.to_string()))
@@ -112,33 +112,33 @@ impl<'a> Arguments<'a> {
     pub(super) fn native_or_none<T: DeserializeOwned>(
         &self,
         name: &str,
-    ) -> Result<Option<Option<T>>, Refused> {
+    ) -> Result<Option<Option<T>>, ToolError> {
         if self.names(name) { self.native(name).map(Some) } else { Ok(None) }
     }
 
     /// One of the words.
-    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, Refused> {
+    pub(super) fn one_of<T: Copy>(&self, name: &str, words: &[(&str, T)]) -> Result<Option<T>, ToolError> {
         let Some(said) = self.name(name)? else { return Ok(None) };
         if let Some((_, meant)) = words.iter().find(|(word, _)| *word == said) {
             return Ok(Some(*meant));
         }
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        let message = format!("{}{name} cannot be {:?}", self.within, words::cut(said, NAME_BYTES));
+        let message = format!("{}{name} cannot be {:?}", self.within, reply_text::cut(said, NAME_BYTES));
         let near = nearest(said, known.iter().copied()).map(|near| format!("did you mean {near}? "));
-        Err(Refused::new(message, format!("{}write one of {}", near.unwrap_or_default(), known.join(", "))))
+        Err(ToolError::new(message, format!("{}write one of {}", near.unwrap_or_default(), known.join(", "))))
     }
 
     /// Something that has to be there is not.
-    pub(super) fn missing(&self, name: &str) -> Refused {
-        Refused::new(format!("{}{name} is missing", self.within), format!("give {name}"))
+    pub(super) fn missing(&self, name: &str) -> ToolError {
+        ToolError::new(format!("{}{name} is missing", self.within), format!("give {name}"))
     }
 
     /// Something is there, and is wrong.
-    pub(super) fn bad(&self, name: &str, why: impl std::fmt::Display) -> Refused {
-        Refused::new(format!("{}{name}: {why}", self.within), "see the tool's schema, or the native format")
+    pub(super) fn bad(&self, name: &str, why: impl std::fmt::Display) -> ToolError {
+        ToolError::new(format!("{}{name}: {why}", self.within), "see the tool's schema, or the native format")
     }
 
-    fn wrong(&self, name: &str, wanted: &str, found: &Value) -> Refused {
+    fn wrong(&self, name: &str, wanted: &str, found: &Value) -> ToolError {
         self.bad(name, format!("must be {wanted}, not {}", kind(found)))
     }
 }

@@ -7,12 +7,13 @@ use waypost_core::{
 use waypost_store::Committed;
 
 use super::arguments::{Arguments, kind};
-use super::{tasks, which};
-use crate::call::Call;
-use crate::honesty::{NUDGE, admission};
-use crate::refused::Refused;
+use super::{plan_facts, plan_ref, task_args};
+use crate::approval;
+use crate::false_done::{NUDGE, find_failure_phrase};
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 use crate::workspace::Write;
 
 /// Operations in one call.
@@ -53,9 +54,9 @@ impl Op {
     /// The fields that it has beside `op`.
     fn fields(self) -> Vec<&'static str> {
         match self {
-            Self::Add => [&tasks::TASK_FIELDS[..], &PLACE].concat(),
+            Self::Add => [&task_args::TASK_FIELDS[..], &PLACE].concat(),
             Self::Revise => {
-                let revised = tasks::TASK_FIELDS.into_iter().filter(|field| !NOT_REVISED.contains(field));
+                let revised = task_args::TASK_FIELDS.into_iter().filter(|field| !NOT_REVISED.contains(field));
                 revised.chain(DEPENDENCIES).chain(["task"]).collect()
             }
             Self::Remove => vec!["task", "detach"],
@@ -66,26 +67,29 @@ impl Op {
     }
 }
 
-pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "ops", "known_version"], "")?;
-    let plan = which::plan(call, &arguments)?;
+    let plan = plan_ref::plan(call, &arguments)?;
     let ops = arguments.list("ops")?.filter(|ops| !ops.is_empty()).ok_or_else(|| arguments.missing("ops"))?;
     if ops.len() > OPS_MAX {
         let message = format!("{} operations are more than {OPS_MAX}", ops.len());
-        return Err(Refused::new(message, "send them in several calls, or use plan_export and plan_update"));
+        return Err(ToolError::new(
+            message,
+            "send them in several calls, or use plan_export and plan_update",
+        ));
     }
     let known_version = arguments.number("known_version")?;
-    let edit = which::look(call, &plan, |plan| Edit::of(call, plan, ops))??;
+    let edit = plan_ref::read(call, &plan, |plan| Edit::of(call, plan, ops))??;
     let ends = edit.commands.iter().any(|command| matches!(command, Command::FinishPlan { .. }));
-    let open = if ends { which::look(call, &plan, open_tasks)? } else { Vec::new() };
+    let open = if ends { plan_ref::read(call, &plan, open_tasks)? } else { Vec::new() };
     let committed = call.workspace.write(Write {
         plan: plan.clone(),
         by: call.by.clone(),
         commands: edit.commands,
         known_version,
-        lease_seconds: Some(super::LEASE_SECONDS),
+        lease_seconds: Some(plan_facts::LEASE_SECONDS),
     })?;
-    which::look(call, &plan, |plan| {
+    plan_ref::read(call, &plan, |plan| {
         let mut answer = answer(plan, &edit.made, &committed);
         say_cancelled(plan, &open, &mut answer);
         answer
@@ -105,7 +109,7 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     if names.is_empty() {
         return;
     }
-    let ids = words::ranges(&names, IDS_BYTES);
+    let ids = reply_text::ranges(&names, IDS_BYTES);
     answer.text.push_str(&format!("; cancelled {} with it: {ids}", names.len()));
     answer.value["cancelled"] = json!({ "count": names.len(), "tasks": ids });
 }
@@ -119,20 +123,20 @@ fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
         value["changed"] = json!(false);
     }
     if !made.is_empty() {
-        let ids = words::ranges(made, IDS_BYTES);
+        let ids = reply_text::ranges(made, IDS_BYTES);
         text.push_str(&format!("; added {ids}"));
         value["added"] = json!(ids);
     }
-    let next = super::next_ids(plan);
+    let next = plan_facts::next_ids(plan);
     if !next.is_empty() {
         text.push_str(&format!("; next {}", next.join(", ")));
         value["next"] = json!(next);
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         text.push_str("; needs approval: plan_start asks");
         value["approval"] = json!("needed");
     }
-    let notes = words::notes(&committed.warnings());
+    let notes = reply_text::notes(&committed.warnings());
     if !notes.is_empty() {
         text.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);
@@ -153,13 +157,13 @@ struct Edit {
 }
 
 impl Edit {
-    fn of(call: &Call, plan: &Plan, ops: &[Value]) -> Result<Self, Refused> {
+    fn of(call: &Call, plan: &Plan, ops: &[Value]) -> Result<Self, ToolError> {
         let mut edit = Self::default();
         for (at, op) in ops.iter().enumerate() {
             let within = format!("ops[{at}].");
             let Value::Object(fields) = op else {
                 let message = format!("ops[{at}]: must be an object, not {}", kind(op));
-                return Err(Refused::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
+                return Err(ToolError::new(message, "write {\"op\": \"revise\", \"task\": \"t1\", …}"));
             };
             let said = Map::from_iter(fields.get("op").map(|op| ("op".to_owned(), op.clone())));
             let said = Arguments::of(&said, &["op"], within.as_str())?;
@@ -192,7 +196,7 @@ impl Edit {
         fields: &Map<String, Value>,
         arguments: &Arguments<'_>,
         at: usize,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), ToolError> {
         let mut task = fields.clone();
         task.retain(|name, _| !PLACE.contains(&name.as_str()));
         let entry = (format!("ops[{at}]"), Value::Object(task));
@@ -206,21 +210,21 @@ impl Edit {
     }
 
     /// Tasks that follow each other are added together, so that they may depend on each other in any order.
-    fn settle(&mut self, plan: &Plan) -> Result<(), Refused> {
+    fn settle(&mut self, plan: &Plan) -> Result<(), ToolError> {
         let adding = std::mem::take(&mut self.adding);
         if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Where::Last) }
     }
 
-    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], place: Where) -> Result<(), Refused> {
+    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], place: Where) -> Result<(), ToolError> {
         let is_taken = |id: &str| plan.task(id).is_some() || self.added.contains(id);
-        let taken = tasks::Taken { is_taken: &is_taken, count: plan.len() + self.added.len() };
-        let read = tasks::read(entries, &taken)?;
+        let taken = task_args::Taken { is_taken: &is_taken, count: plan.len() + self.added.len() };
+        let read = task_args::read(entries, &taken)?;
         self.added.extend(read.tasks.iter().map(|task| task.spec.id.to_string()));
         self.made.extend(read.made);
         let finished = read.tasks.iter().filter(|task| task.state.status != Status::Pending);
         if let Some(task) = finished.map(|task| &task.spec.id).next() {
             let message = format!("task {task} is to be added, and has a status already");
-            return Err(Refused::new(message, "add it, then set its status with an operation of its own"));
+            return Err(ToolError::new(message, "add it, then set its status with an operation of its own"));
         }
         let tasks = read.tasks.into_iter().map(|task| task.spec).collect();
         self.commands.push(Command::AddTasks { tasks, place });
@@ -228,11 +232,11 @@ impl Edit {
     }
 }
 
-fn task(arguments: &Arguments<'_>, name: &str) -> Result<TaskId, Refused> {
+fn task(arguments: &Arguments<'_>, name: &str) -> Result<TaskId, ToolError> {
     TaskId::new(arguments.needed(name)?).map_err(|bad| arguments.bad(name, bad))
 }
 
-fn place(arguments: &Arguments<'_>) -> Result<Where, Refused> {
+fn place(arguments: &Arguments<'_>) -> Result<Where, ToolError> {
     let (before, after) = (arguments.value("before").is_some(), arguments.value("after").is_some());
     match (before, after, arguments.flag("first")?) {
         (false, false, false) => Ok(Where::Last),
@@ -243,7 +247,7 @@ fn place(arguments: &Arguments<'_>) -> Result<Where, Refused> {
     }
 }
 
-fn relocate(arguments: &Arguments<'_>) -> Result<Command, Refused> {
+fn relocate(arguments: &Arguments<'_>) -> Result<Command, ToolError> {
     let parent = match (arguments.names("parent"), arguments.value("parent")) {
         (false, _) => None,
         (true, None) => Some(None),
@@ -253,7 +257,7 @@ fn relocate(arguments: &Arguments<'_>) -> Result<Command, Refused> {
     Ok(Command::MoveTask { task, parent, place })
 }
 
-fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, Refused> {
+fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, ToolError> {
     let depends = |name: &str| dependencies(plan, arguments, name);
     let changes = TaskChanges {
         description: arguments.text("description")?.map(str::to_owned),
@@ -290,19 +294,19 @@ fn dependencies(
     plan: &Plan,
     arguments: &Arguments<'_>,
     name: &str,
-) -> Result<Option<Vec<Dependency>>, Refused> {
+) -> Result<Option<Vec<Dependency>>, ToolError> {
     let Some(list) = arguments.list(name)? else { return Ok(None) };
     let mut found = Vec::with_capacity(list.len());
     for (at, value) in list.iter().enumerate() {
         let text = value.as_str().filter(|text| plan.task(text).is_none());
-        let value = text.and_then(tasks::elsewhere).unwrap_or_else(|| value.clone());
+        let value = text.and_then(task_args::external_ref).unwrap_or_else(|| value.clone());
         let read = serde_json::from_value(value);
         found.push(read.map_err(|error| arguments.bad(&format!("{name}[{at}]"), error))?);
     }
     Ok(Some(found))
 }
 
-fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, Refused> {
+fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, ToolError> {
     let words: Vec<(&str, Status)> = Status::ALL.into_iter().map(|status| (status.word(), status)).collect();
     let wanted = arguments.one_of("status", &words)?.ok_or_else(|| arguments.missing("status"))?;
     let task = task(arguments, "task")?;
@@ -319,7 +323,7 @@ fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command
         Status::Pending => Command::RetryTask { task },
         Status::Running => Command::StartTask { task, worker: call.worker.clone() },
         Status::Done => {
-            honest(result.as_deref(), arguments)?;
+            check_false_done(result.as_deref(), arguments)?;
             let output = arguments.value("output").map(Json::of);
             finish(Outcome::Done { result, output, evidence: None })
         }
@@ -333,18 +337,18 @@ fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command
 }
 
 /// Nothing is done whose result says otherwise, unless the caller is sure.
-pub(super) fn honest(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), Refused> {
+pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) -> Result<(), ToolError> {
     let sure = arguments.flag("sure")?;
-    match result.and_then(admission).filter(|_| !sure) {
+    match result.and_then(find_failure_phrase).filter(|_| !sure) {
         Some(words) => {
             let message = format!("nothing was written because of {words:?}: {NUDGE}");
-            Err(Refused::new(message, "if it is done, send sure: true"))
+            Err(ToolError::new(message, "if it is done, send sure: true"))
         }
         None => Ok(()),
     }
 }
 
-fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<Command>, Refused> {
+fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<Command>, ToolError> {
     let text = |name: &str| {
         let named = arguments.names(name).then(|| arguments.text(name)).transpose();
         named.map(|text| text.map(owned))

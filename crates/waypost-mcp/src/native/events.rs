@@ -9,12 +9,12 @@ use waypost_store::{
 };
 
 use super::arguments::Arguments;
-use super::which;
-use crate::call::Call;
+use super::plan_ref;
 use crate::hints;
-use crate::refused::Refused;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Events in one answer, unless somebody says otherwise.
 const EVENTS_DEFAULT: u64 = 20;
@@ -50,7 +50,7 @@ const ACTIONS: [(&str, Action); 4] = [
 const KNOWN: [&str; 9] =
     ["action", "subscription", "plans", "tasks", "agents", "kinds", "cursor", "wait", "limit"];
 
-impl From<SubscriptionError> for Refused {
+impl From<SubscriptionError> for ToolError {
     fn from(error: SubscriptionError) -> Self {
         let hint = match &error {
             SubscriptionError::TooMany(_) => "events with action unsubscribe ends one".to_owned(),
@@ -62,7 +62,7 @@ impl From<SubscriptionError> for Refused {
     }
 }
 
-pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
     let (plans, owner) = (&call.workspace.plans, call.by.to_string());
     match arguments.one_of("action", &ACTIONS)?.unwrap_or(Action::Read) {
@@ -77,7 +77,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
             let count = plans.subscriptions(&owner)?.len();
             if named.is_none() && count != 1 {
                 let message = format!("you have {count} subscriptions, and none was named");
-                return Err(Refused::new(message, "events with action list shows yours"));
+                return Err(ToolError::new(message, "events with action list shows yours"));
             }
             let ended = plans.unsubscribe(&owner, named)?;
             Ok(Answer { value: json!({ "ended": ended }), text: format!("{ended} ended") })
@@ -92,22 +92,22 @@ fn list(subscriptions: &[Subscription]) -> Answer {
         .iter()
         .map(|subscription| {
             let filter = json!(subscription.filter);
-            let filter = words::shortened(&filter, DETAIL_BYTES).0;
+            let filter = reply_text::shortened(&filter, DETAIL_BYTES).0;
             json!({ "subscription": subscription.id, "filter": filter, "cursor": subscription.cursor })
         })
         .collect();
     Answer::of(json!({ "subscriptions": told }))
 }
 
-fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, Refused> {
+fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, ToolError> {
     let Some(text) = arguments.name("cursor")? else { return Ok(None) };
     text.parse().map(Some).map_err(|bad: waypost_store::BadCursor| arguments.bad("cursor", bad))
 }
 
-fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, Refused> {
-    let plans: Result<Vec<PlanId>, Refused> =
-        arguments.texts("plans")?.iter().map(|plan| which::named(call, plan)).collect();
-    let tasks: Result<Vec<TaskId>, Refused> = arguments
+fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, ToolError> {
+    let plans: Result<Vec<PlanId>, ToolError> =
+        arguments.texts("plans")?.iter().map(|plan| plan_ref::named(call, plan)).collect();
+    let tasks: Result<Vec<TaskId>, ToolError> = arguments
         .texts("tasks")?
         .into_iter()
         .map(|task| TaskId::new(task).map_err(|bad| arguments.bad("tasks", bad)))
@@ -118,12 +118,12 @@ fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, Refused
         plans: plans?,
         tasks: tasks?,
     };
-    filter.check().map_err(|bad| Refused::new(bad.to_string(), bad.hint()))?;
+    filter.check().map_err(|bad| ToolError::new(bad.to_string(), bad.hint()))?;
     Ok(filter)
 }
 
 /// Events of a subscription that were not read yet, or events from a place in the log on.
-fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, Refused> {
+fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, ToolError> {
     let limit = arguments.number("limit")?.unwrap_or(EVENTS_DEFAULT);
     if limit == 0 || limit > EVENTS_PAGE_MAX {
         return Err(arguments.bad("limit", format!("must be from 1 to {EVENTS_PAGE_MAX}")));
@@ -162,7 +162,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, R
 }
 
 /// Subscriptions of the caller in which there is something new.
-fn unread(call: &Call, owner: &str) -> Result<Vec<String>, Refused> {
+fn unread(call: &Call, owner: &str) -> Result<Vec<String>, ToolError> {
     let plans = &call.workspace.plans;
     let mut unread = Vec::new();
     for subscription in plans.subscriptions(owner)?.into_iter().take(UNREAD_LOOKED_AT_MAX) {
@@ -184,7 +184,7 @@ fn wait_for(
     filter: &EventFilter,
     limit: usize,
     at_most: Duration,
-) -> Result<EventPage, Refused> {
+) -> Result<EventPage, ToolError> {
     let until = Instant::now() + at_most;
     let mut from = from;
     loop {
@@ -213,7 +213,7 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
             told["by"] = json!(by);
         }
         if let Some(fields) = detail(event) {
-            let said: Vec<String> = fields.iter().map(|(name, value)| said(name, value)).collect();
+            let said: Vec<String> = fields.iter().map(|(name, value)| field_text(name, value)).collect();
             line.push_str(&format!(": {}", said.join(", ")));
             for (name, value) in fields {
                 if told.get(&name).is_none() {
@@ -244,9 +244,9 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
 }
 
 /// A field in words.
-fn said(name: &str, value: &Value) -> String {
+fn field_text(name: &str, value: &Value) -> String {
     match value {
-        Value::String(text) => format!("{name} {}", words::cut(text, DETAIL_BYTES)),
+        Value::String(text) => format!("{name} {}", reply_text::cut(text, DETAIL_BYTES)),
         other => format!("{name} {other}"),
     }
 }
@@ -265,7 +265,7 @@ fn detail(event: &Occurrence) -> Option<Map<String, Value>> {
         fields.shift_remove(known);
     }
     fields.retain(|_, value| !value.is_null());
-    match words::shortened(&Value::Object(fields), DETAIL_BYTES).0 {
+    match reply_text::shortened(&Value::Object(fields), DETAIL_BYTES).0 {
         Value::Object(fields) if !fields.is_empty() => Some(fields),
         Value::Object(_) => None,
         cut => Some(Map::from_iter([("detail".to_owned(), cut)])),

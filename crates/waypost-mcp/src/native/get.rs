@@ -5,12 +5,13 @@ use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
 use waypost_store::{Wait, Whereabouts, WriteError};
 
 use super::arguments::Arguments;
-use super::hold::{self, Whose};
-use super::which;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::lease_owner::{self, LeaseOwner};
+use super::{plan_facts, plan_ref};
+use crate::approval;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Bytes of the title in an overview.
 const TITLE_BYTES: usize = 36;
@@ -37,35 +38,35 @@ const NEEDED_BY_MAX: usize = 10;
 
 const KNOWN: [&str; 5] = ["plan", "task", "full", "since", "cursor"];
 
-pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let plan = which::plan(call, &arguments)?;
+    let plan = plan_ref::plan(call, &arguments)?;
     let (task, since) = (arguments.name("task")?, arguments.number("since")?);
     let cursor = arguments.name("cursor")?;
     let full = arguments.flag("full")? || cursor.is_some();
     match (task, full, since) {
         (None, false, None) => {
-            let elsewhere = super::elsewhere(call, &plan, 1)?;
-            which::look(call, &plan, |plan| overview(call, plan, &elsewhere))
+            let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
+            plan_ref::read(call, &plan, |plan| overview(call, plan, &elsewhere))
         }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;
-            which::look(call, &plan, |plan| one(plan, task, &waits))?
+            plan_ref::read(call, &plan, |plan| one(plan, task, &waits))?
         }
         (None, true, None) => {
             let waits = call.workspace.plans.waiting_elsewhere(&plan, WAITS_MAX)?;
-            which::look(call, &plan, |plan| page(plan, cursor, &waits))?
+            plan_ref::read(call, &plan, |plan| page(plan, cursor, &waits))?
         }
         (None, false, Some(since)) => changes(call, &plan, since),
-        _ => Err(Refused::new("task, full and since exclude each other", "give one of them")),
+        _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
     }
 }
 
 /// How a plan stands: a few words, whatever its size.
 fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     let (id, version, counts) = (plan.id(), plan.version(), plan.counts());
-    let title = words::cut(&super::title(plan), TITLE_BYTES);
-    let status = words::cut(&plan.spec().status, STATUS_BYTES);
+    let title = reply_text::cut(&plan_facts::title(plan), TITLE_BYTES);
+    let status = reply_text::cut(&plan.spec().status, STATUS_BYTES);
     let phase = plan.state().phase.word();
     let mut value = json!({ "plan": id, "title": title, "version": version, "phase": phase });
     let mut text = format!("plan {id} v{version} {phase} \"{title}\"");
@@ -77,6 +78,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
     (value["done"], value["total"]) = (json!(counts.done), json!(counts.total));
     for (count, word) in [
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
         (counts.failed, "failed"),
@@ -88,30 +90,30 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
             value[word] = json!(count);
         }
     }
-    let of = |wanted: Whose| {
+    let of = |wanted: LeaseOwner| {
         plan.running().filter(move |task| {
-            task.state.worker.as_ref().is_some_and(|worker| hold::whose(call, worker) == wanted)
+            task.state.worker.as_ref().is_some_and(|worker| lease_owner::lease_owner(call, worker) == wanted)
         })
     };
     let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
-        let found = words::few(names, super::REPORT_NEXT_MAX, super::REPORT_NEXT_BYTES);
+        let found = reply_text::few(names, plan_facts::REPORT_NEXT_MAX, plan_facts::REPORT_NEXT_BYTES);
         found.into_iter().map(str::to_owned).collect()
     };
-    let mine = few(&mut of(Whose::Mine).map(|task| task.spec.id.as_str()));
-    let others = few(&mut of(Whose::OtherSession).map(|task| task.spec.id.as_str()));
-    let next = few(&mut super::next_of(plan));
+    let mine = few(&mut of(LeaseOwner::Mine).map(|task| task.spec.id.as_str()));
+    let others = few(&mut of(LeaseOwner::OtherSession).map(|task| task.spec.id.as_str()));
+    let next = few(&mut plan_facts::next_of(plan));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         if !names.is_empty() {
             text.push_str(&format!("; {word}: {}", names.join(", ")));
             value[word] = json!(names);
         }
     }
-    if super::needs_approval(plan) {
+    if approval::needs_approval(plan) {
         text.push_str("; needs approval");
         value["approval"] = json!("needed");
     }
-    if let Some(reason) = super::rejection(plan) {
-        let reason = words::cut(reason, REJECTION_BYTES);
+    if let Some(reason) = approval::rejection_reason(plan) {
+        let reason = reply_text::cut(reason, REJECTION_BYTES);
         text.push_str(&format!("; rejected: {reason}"));
         value["rejected"] = json!(reason);
     }
@@ -123,21 +125,26 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
 }
 
 /// What a task that has not begun waits for, holders of locks included.
-fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Refused> {
+fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, ToolError> {
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
     let why = waypost_service::why(&call.workspace.plans, plan, &task)?;
     let waits = match why.standing {
         Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
         Some(
-            Standing::Running | Standing::Done | Standing::Failed | Standing::Skipped | Standing::Cancelled,
+            Standing::Queued
+            | Standing::Running
+            | Standing::Done
+            | Standing::Failed
+            | Standing::Skipped
+            | Standing::Cancelled,
         )
         | None => Vec::new(),
     };
-    Ok(waits.iter().map(|reason| words::cut(&reason.words, WAIT_BYTES)).collect())
+    Ok(waits.iter().map(|reason| reply_text::cut(&reason.words, WAIT_BYTES)).collect())
 }
 
 /// One task with all that is known of it.
-fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, Refused> {
+fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
     let Some(task) = plan.task(id) else {
         let near = waypost_core::nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
         let refusal = Refusal::NoSuchTask { task: id.to_owned(), nearest: near };
@@ -157,7 +164,7 @@ fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, Refused> {
     if !needed_by.is_empty() {
         value["needed_by"] = json!(needed_by);
     }
-    let (mut value, was_cut) = words::shortened(&value, TASK_BYTES_MAX);
+    let (mut value, was_cut) = reply_text::shortened(&value, TASK_BYTES_MAX);
     if was_cut && value.is_object() {
         value["cut"] = json!("plan_export writes all of it to a file");
     }
@@ -182,18 +189,18 @@ fn task_value(plan: &Plan, task: &Task) -> Value {
 }
 
 /// All tasks, so many at a time; what the author says of the plan comes first.
-fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Result<Answer, Refused> {
+fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Result<Answer, ToolError> {
     let mut value = json!({ "plan": plan.id(), "version": plan.version() });
     if cursor.is_none() {
         let about = serde_json::to_value(plan.spec()).unwrap_or_default();
-        value["about"] = words::shortened(&about, ABOUT_BYTES).0;
+        value["about"] = reply_text::shortened(&about, ABOUT_BYTES).0;
     }
     let mut tasks = plan.tasks();
     if let Some(cursor) = cursor
         && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
     {
         let message = format!("cursor: task {cursor} is not there any more");
-        return Err(Refused::new(message, "begin again with full: true"));
+        return Err(ToolError::new(message, "begin again with full: true"));
     }
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut last = None;
@@ -209,7 +216,7 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Res
         if !missing.is_empty() {
             row["waits_for"] = json!(missing);
         }
-        let row = words::shortened(&row, ROW_BYTES).0;
+        let row = reply_text::shortened(&row, ROW_BYTES).0;
         bytes += row.to_string().len();
         rows.push(row);
         last = Some(task.spec.id.as_str());
@@ -236,18 +243,18 @@ fn row(plan: &Plan, task: &Task) -> Value {
 }
 
 /// What changed since a version.
-fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, Refused> {
+fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let plans = &call.workspace.plans;
-    let version = which::look(call, plan, Plan::version)?;
+    let version = plan_ref::read(call, plan, Plan::version)?;
     let found = if since == version {
         Vec::new()
     } else {
         let before = plans.at_version(plan, since)?.to_draft();
-        which::look(call, plan, |plan| differences(&before, &plan.to_draft()))?
+        plan_ref::read(call, plan, |plan| differences(&before, &plan.to_draft()))?
     };
-    let lines = words::changes(&found);
+    let lines = reply_text::changes(&found);
     let total = lines.len();
-    let shown: Vec<&String> = lines.iter().take(words::CHANGES_MAX).collect();
+    let shown: Vec<&String> = lines.iter().take(reply_text::CHANGES_MAX).collect();
     let mut text = format!("plan {plan} v{since} to v{version}:{}", if total == 0 { " nothing" } else { "" });
     for line in &shown {
         text.push_str(&format!("\n{line}"));

@@ -5,17 +5,17 @@ use waypost_core::Phase;
 use waypost_store::{Head, Query};
 
 use super::arguments::Arguments;
-use crate::call::Call;
-use crate::refused::Refused;
+use crate::reply_text;
 use crate::tool::Answer;
-use crate::words;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Plans in one answer.
 pub(super) const PLANS_PAGE: usize = 20;
 /// Bytes of each title.
 const TITLE_BYTES: usize = 60;
 
-pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["all", "phase", "text", "cursor"], "")?;
     let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
     let all = arguments.flag("all")?;
@@ -35,13 +35,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
             let Head { id, phase, counts, .. } = head;
             let mut plan = json!({
                 "id": id,
-                "title": words::cut(&head.title, TITLE_BYTES),
+                "title": reply_text::cut(&head.title, TITLE_BYTES),
                 "phase": phase.word(),
                 "done": counts.done,
                 "total": counts.total,
             });
             if all && !head.owner.is_empty() {
-                plan["owner"] = json!(words::cut(&head.owner, TITLE_BYTES));
+                plan["owner"] = json!(reply_text::cut(&head.owner, TITLE_BYTES));
             }
             plan
         })
@@ -64,9 +64,9 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
 
 fn line(head: &Head, with_owner: bool) -> String {
     let Head { id, phase, counts, owner, .. } = head;
-    let title = words::cut(&head.title, TITLE_BYTES);
+    let title = reply_text::cut(&head.title, TITLE_BYTES);
     let owner = match with_owner && !owner.is_empty() {
-        true => format!(" ({})", words::cut(owner, TITLE_BYTES)),
+        true => format!(" ({})", reply_text::cut(owner, TITLE_BYTES)),
         false => String::new(),
     };
     format!("{id} {} {}/{}{owner} {title}", phase.word(), counts.done, counts.total)

@@ -1,178 +1,20 @@
-//! A few tools for everything, made for small contexts: answers are small whatever the size of the plan. Every word of a
-//! definition is paid for in every conversation; a test counts them.
+//! A few tools for everything, made for small contexts: answers are small whatever the size of the plan.
 
 mod arguments;
 mod create;
 mod draft;
 mod edit;
 mod events;
-mod exchange;
 mod get;
-mod hold;
+mod import_export;
+mod lease_owner;
 mod list;
+mod plan_facts;
+mod plan_ref;
 mod start;
-mod tasks;
-mod which;
-mod work;
-
-use waypost_core::{Phase, Plan, PlanId};
-use waypost_store::{Wait, Whereabouts};
-
-use crate::call::Call;
-use crate::refused::Refused;
-use crate::tool::{Effect, Tool};
-use crate::words;
+mod task_args;
+mod task_tools;
+mod tools;
 
 pub(crate) use draft::NAME as PLAN_DRAFT;
-
-/// Seconds that whoever took a task is believed to work on it without a word.
-pub(crate) const LEASE_SECONDS: u32 = 15 * 60;
-/// Names of tasks that an answer says are ready.
-const NEXT_MAX: usize = 3;
-/// Bytes of them in all.
-const NEXT_BYTES: usize = 60;
-/// The same in answers of which there are many: to reports, and overviews.
-const REPORT_NEXT_MAX: usize = 2;
-const REPORT_NEXT_BYTES: usize = 16;
-
-/// Things elsewhere that tasks of a plan wait for and that are looked for.
-const ELSEWHERE_MAX: usize = 20;
-/// Bytes of what is said of each.
-const ELSEWHERE_BYTES: usize = 120;
-
-/// What a plan is called.
-fn title(plan: &Plan) -> String {
-    let spec = plan.spec();
-    if spec.title.is_empty() { spec.goal.clone() } else { spec.title.clone() }
-}
-
-/// Whether machines wait for a person's word.
-fn needs_approval(plan: &Plan) -> bool {
-    let state = plan.state();
-    state.approval_required && state.approval.is_none() && !state.phase.is_finished()
-}
-
-/// Why a person did not approve, as long as nobody was asked anew.
-pub(crate) fn rejection(plan: &Plan) -> Option<&str> {
-    let state = plan.state();
-    let stands = needs_approval(plan) && state.phase == Phase::Draft && !state.reason.is_empty();
-    stands.then_some(state.reason.as_str())
-}
-
-/// Tasks that an agent could take now.
-fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
-    let offered = match plan.state().phase {
-        Phase::Draft | Phase::Active => usize::MAX,
-        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
-    };
-    plan.on_offer().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
-}
-
-/// The first of them.
-fn next_ids(plan: &Plan) -> Vec<&str> {
-    words::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
-}
-
-/// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
-fn elsewhere(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, Refused> {
-    let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
-    waits.sort_by_key(|(_, found)| found.is_there());
-    let words = |(wait, found): &(Wait, Whereabouts)| {
-        let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
-        words::cut(&said, ELSEWHERE_BYTES)
-    };
-    Ok(waits.iter().take(limit).map(words).collect())
-}
-
-pub(crate) fn tools() -> Vec<Tool> {
-    vec![
-        Tool {
-            name: "plan_create",
-            description: "Make a plan from tasks, a workspace file, or text in any plan format. Tasks without id get t1, t2… by position.",
-            arguments: r#"{"type":"object","properties":{"title":{"type":"string"},"goal":{"type":"string"},"body":{"type":"string","description":"Markdown"},"tasks":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"description":{"type":"string"},"depends_on":{"type":"array","items":{"type":"string"},"description":"ids; elsewhere: plan/task or agent:task"}},"description":"also parent, notes, priority, provides, check, work, locks, retry… as in the native format"}},"file":{"type":"string"},"text":{"type":"string"},"format":{"type":"string"}}}"#,
-            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"tasks":{"type":"integer"},"ids":{"type":"string"},"ready":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["plan","version","tasks"]}"#,
-            effect: Effect::Adds,
-            run: create::run,
-        },
-        Tool {
-            name: "plan_get",
-            description: "Overview of a plan (default: your open one), or one task in full, or all tasks by page, or changes since a version.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":"string"},"full":{"type":"boolean"},"cursor":{"type":"string"},"since":{"type":"integer"}}}"#,
-            answer: r#"{"type":"object"}"#,
-            effect: Effect::Reads,
-            run: get::run,
-        },
-        Tool {
-            name: "plan_list",
-            description: "Your plans, latest first.",
-            arguments: r#"{"type":"object","properties":{"all":{"type":"boolean","description":"others' too"},"phase":{"type":"string"},"text":{"type":"string"},"cursor":{"type":"string"}}}"#,
-            answer: r#"{"type":"object","properties":{"plans":{"type":"array","items":{"type":"object","properties":{"id":{"type":"string"},"title":{"type":"string"},"phase":{"type":"string"},"done":{"type":"integer"},"total":{"type":"integer"},"owner":{"type":"string"}}}},"total":{"type":"integer"},"cursor":{"type":"string"}},"required":["plans","total"]}"#,
-            effect: Effect::Reads,
-            run: list::run,
-        },
-        Tool {
-            name: "plan_edit",
-            description: "Change a plan: all ops as one version, or none.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"known_version":{"type":"integer","description":"refuse if it moved on"},"ops":{"type":"array","items":{"type":"object","properties":{"op":{"enum":["add","revise","remove","move","status","plan"]},"task":{"type":"string"},"status":{"type":"string"}},"required":["op"],"description":"add: task fields. revise: task fields to change, null clears. remove. move: parent, before, after. status: pending, done, failed, skipped, cancelled. plan: title, goal, body, status, phase, archived"}}},"required":["ops"]}"#,
-            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"changed":{"type":"boolean"},"added":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version"]}"#,
-            effect: Effect::Changes,
-            run: edit::run,
-        },
-        Tool {
-            name: "plan_export",
-            description: "Write a plan to a workspace file, to read or edit there.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string","description":"native, markdown, checklist, mermaid…"},"overwrite":{"type":"boolean","description":"replace another file"}},"required":["file"]}"#,
-            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"file":{"type":"string"},"format":{"type":"string"},"bytes":{"type":"integer"},"lost":{"type":"array","items":{"type":"string"}}},"required":["plan","version","file","format","bytes"]}"#,
-            effect: Effect::Destroys,
-            run: exchange::export,
-        },
-        Tool {
-            name: "plan_update",
-            description: "Make a plan what an edited file says. What is done stays done unless its text or work changed.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"file":{"type":"string"},"format":{"type":"string"},"known_version":{"type":"integer"}},"required":["file"]}"#,
-            answer: r#"{"type":"object","properties":{"version":{"type":"integer"},"bytes":{"type":"integer"},"changes":{"type":"string"},"again":{"type":"string"},"approval":{"type":"string"},"notes":{"type":"array","items":{"type":"string"}}},"required":["version","bytes","changes"]}"#,
-            effect: Effect::Settles,
-            run: exchange::update,
-        },
-        Tool {
-            name: "plan_start",
-            description: "Start a plan. Where needed, asks a person and waits; awaiting_approval if nobody answers in time.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"message":{"type":"string","description":"for the person"},"wait":{"type":"integer","description":"seconds"}}}"#,
-            answer: r#"{"type":"object","properties":{"phase":{"type":"string"},"next":{"type":"array","items":{"type":"string"}},"reason":{"type":"string"},"then":{"type":"string"}},"required":["phase"]}"#,
-            effect: Effect::Settles,
-            run: start::run,
-        },
-        Tool {
-            name: "task_next",
-            description: "Take the next ready task: yours until you report it, with the outputs it depends on.",
-            arguments: r#"{"type":"object","properties":{"plan":{"type":"string"},"any":{"type":"boolean","description":"from any plan"},"queue":{"type":"string"},"task":{"type":"string","description":"just this one"},"take_over":{"type":"boolean","description":"from a session of yours that is gone"}}}"#,
-            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":["string","null"]},"attempt":{"type":"integer"},"description":{"type":"string"},"notes":{"type":"string"},"tools":{"type":"string"},"check":{"type":"boolean"},"inputs":{"type":"object"},"more_inputs":{"type":"string"},"answers":{"type":"array"},"why":{"type":"string"}},"required":["task"]}"#,
-            effect: Effect::Changes,
-            run: work::next,
-        },
-        Tool {
-            name: "task_report",
-            description: "Report on a task. done only if fully done; else failed with error. progress keeps it yours (15 min).",
-            arguments: r#"{"type":"object","properties":{"task":{"type":"string"},"status":{"enum":["progress","done","failed","skipped","release","question"]},"text":{"type":"string","description":"result, error, reason, progress or question"},"output":{"description":"JSON for dependants"},"choices":{"type":"array","items":{"type":"string"}},"plan":{"type":"string"}},"required":["task","status"]}"#,
-            answer: r#"{"type":"object","properties":{"next":{"type":"array","items":{"type":"string"}},"plan":{"type":"string"},"status":{"type":"string"},"skipped":{"type":"integer"},"again_at":{"type":"string"}}}"#,
-            effect: Effect::Changes,
-            run: work::report,
-        },
-        Tool {
-            name: "events",
-            description: "What happened. subscribe keeps a filter and your place; read tells what is new, or from cursor on.",
-            arguments: r#"{"type":"object","properties":{"action":{"enum":["read","subscribe","unsubscribe","list"]},"subscription":{"type":"string"},"plans":{"type":"array","items":{"type":"string"}},"tasks":{"type":"array","items":{"type":"string"}},"agents":{"type":"array","items":{"type":"string"}},"kinds":{"type":"array","items":{"type":"string"},"description":"task_done, task_failed, task_unblocked…"},"cursor":{"type":"string"},"wait":{"type":"integer","description":"seconds"},"limit":{"type":"integer"}}}"#,
-            answer: r#"{"type":"object","properties":{"subscription":{"type":"string"},"ended":{"type":"integer"},"subscriptions":{"type":"array"},"events":{"type":"array"},"cursor":{"type":"string"},"more":{"type":"boolean"}}}"#,
-            effect: Effect::Changes,
-            run: events::run,
-        },
-        Tool {
-            name: PLAN_DRAFT,
-            description: "Have your host's model write a plan for a goal; it is checked, and saved as your draft.",
-            arguments: r#"{"type":"object","properties":{"goal":{"type":"string"},"constraints":{"type":"array","items":{"type":"string"}},"max_tasks":{"type":"integer"}},"required":["goal"]}"#,
-            answer: r#"{"type":"object","properties":{"plan":{"type":"string"},"version":{"type":"integer"},"tasks":{"type":"integer"},"ready":{"type":"array","items":{"type":"string"}}},"required":["plan","version","tasks"]}"#,
-            effect: Effect::Adds,
-            run: draft::run,
-        },
-    ]
-}
+pub(crate) use tools::{HINTS, tools};

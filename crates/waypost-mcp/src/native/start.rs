@@ -4,39 +4,39 @@ use serde_json::json;
 use waypost_core::{Command, Phase, PlanId};
 
 use super::arguments::Arguments;
-use super::which;
-use crate::approval::{self, Asked};
-use crate::call::Call;
-use crate::refused::Refused;
+use super::{plan_facts, plan_ref};
+use crate::approval::{self, ApprovalOutcome};
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// How long a call waits for a person unless it says otherwise: long enough for somebody who sits there, shorter than
 /// clients wait for an answer.
 const WAIT_SECONDS_DEFAULT: u64 = 20;
 
-pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "message", "wait"], "")?;
-    let plan = which::plan(call, &arguments)?;
+    let plan = plan_ref::plan(call, &arguments)?;
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
     let (phase, needs_approval) =
-        which::look(call, &plan, |plan| (plan.state().phase, super::needs_approval(plan)))?;
+        plan_ref::read(call, &plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
     if phase == Phase::Paused {
         let hint = "plan_edit with {\"op\": \"plan\", \"phase\": \"active\"} goes on";
-        return Err(Refused::new(format!("plan {plan} is paused"), hint));
+        return Err(ToolError::new(format!("plan {plan} is paused"), hint));
     }
     if !needs_approval {
         return started(call, &plan);
     }
     match approval::ask(call, &plan, message, wait)? {
-        Asked::Approved => started(call, &plan),
-        Asked::Rejected(reason) => {
+        ApprovalOutcome::Approved => started(call, &plan),
+        ApprovalOutcome::Rejected(reason) => {
             let text = format!("rejected: {reason}; change the plan, then ask again");
             let value =
                 json!({ "phase": "rejected", "reason": reason, "then": "change the plan, then ask again" });
             Ok(Answer { value, text })
         }
-        Asked::Waiting => {
+        ApprovalOutcome::Waiting => {
             let phase = Phase::AwaitingApproval.word();
             let then = format!("a person runs `waypost approve {plan}`; plan_start again waits for it");
             let text = format!("{phase}: {then}");
@@ -45,13 +45,13 @@ pub(super) fn run(call: &Call) -> Result<Answer, Refused> {
     }
 }
 
-fn started(call: &Call, plan: &PlanId) -> Result<Answer, Refused> {
-    let phase = which::look(call, plan, |plan| plan.state().phase)?;
+fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
+    let phase = plan_ref::read(call, plan, |plan| plan.state().phase)?;
     if phase != Phase::Completed {
         call.write(plan, vec![Command::Activate])?;
     }
-    which::look(call, plan, |plan| {
-        let (phase, next) = (plan.state().phase.word(), super::next_ids(plan));
+    plan_ref::read(call, plan, |plan| {
+        let (phase, next) = (plan.state().phase.word(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();
         if !next.is_empty() {
             text.push_str(&format!("; next {}", next.join(", ")));

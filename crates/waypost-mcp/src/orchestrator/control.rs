@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
 use waypost_store::{FoundLog, find_log};
 
-use super::find;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::lookup;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Bytes of a log when nothing is said.
 const LOG_BYTES: u64 = 4 * 1024;
@@ -26,7 +26,7 @@ struct Cancel {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct TaskArgs {
     plan: String,
     task: String,
 }
@@ -40,17 +40,17 @@ struct Log {
     bytes: Option<u64>,
 }
 
-pub(super) fn cancel(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
     let Cancel { plan, task, reason } = call.arguments()?;
     let id = call.plan(&plan)?;
-    let task = task.map(|task| find::task(call, &id, &task)).transpose()?;
+    let task = task.map(|task| lookup::task(call, &id, &task)).transpose()?;
     let (phase, version) = call.workspace.plans.look(&id, |plan| (plan.state().phase, plan.version()))?;
     match phase {
         Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
         // What came of it stays what it was.
         Phase::Completed | Phase::Failed if task.is_none() => {
             let message = format!("plan {id} has ended as {} already", phase.word());
-            return Err(Refused::new(message, "there is nothing left to stop"));
+            return Err(ToolError::new(message, "there is nothing left to stop"));
         }
         Phase::Draft
         | Phase::AwaitingApproval
@@ -77,10 +77,10 @@ fn stopped(id: &PlanId, version: u64, phase: Phase, task: Option<&TaskId>) -> An
     Answer::of(answer)
 }
 
-pub(super) fn why(call: &Call) -> Result<Answer, Refused> {
-    let Which { plan, task } = call.arguments()?;
+pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
+    let TaskArgs { plan, task } = call.arguments()?;
     let id = call.plan(&plan)?;
-    let task = find::task(call, &id, &task)?;
+    let task = lookup::task(call, &id, &task)?;
     let why = waypost_service::why(&call.workspace.plans, &id, &task)?;
     // The facts say nothing that the words do not: they are left out, so that the answer stays small.
     let waits: Vec<Value> =
@@ -89,10 +89,10 @@ pub(super) fn why(call: &Call) -> Result<Answer, Refused> {
     Ok(Answer::of(json!({ "id": id, "task": task, "standing": standing, "waits_for": waits })))
 }
 
-pub(super) fn log(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let Log { plan, task, attempt, bytes } = call.arguments()?;
     let id = call.plan(&plan)?;
-    let task = find::task(call, &id, &task)?;
+    let task = lookup::task(call, &id, &task)?;
     let plans = &call.workspace.plans;
     let (latest, worker) = plans.look(&id, |plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
@@ -104,13 +104,13 @@ pub(super) fn log(call: &Call) -> Result<Answer, Refused> {
             0 => format!("task {task} has never been started"),
             latest => format!("task {task} has no attempt {attempt}: the latest is {latest}"),
         };
-        return Err(Refused::new(message, "run_why tells what it waits for"));
+        return Err(ToolError::new(message, "run_why tells what it waits for"));
     }
     let worker = worker.filter(|_| attempt == latest);
     let bytes_max = bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX);
     let logs = call.workspace.own.join("logs");
     let found = find_log(plans, &logs, (&id, &task, attempt), worker.as_deref(), bytes_max)
-        .map_err(|error| Refused::new(format!("the log of {task} cannot be read: {error}"), "try again"))?;
+        .map_err(|error| ToolError::new(format!("the log of {task} cannot be read: {error}"), "try again"))?;
     let (log, total, note) = match found {
         FoundLog::File { text, bytes } => (text, bytes, None),
         FoundLog::Copy(copy) => (

@@ -4,10 +4,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use waypost_core::{Counts, Phase, Plan, Status, Task, Timestamp};
 
-use super::find;
-use crate::call::Call;
-use crate::refused::Refused;
+use super::lookup::{self, excerpt};
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Running tasks that are named: those that have run longest.
 const RUNNING_NAMED_MAX: usize = 5;
@@ -15,24 +15,22 @@ const RUNNING_NAMED_MAX: usize = 5;
 const FAILED_NAMED_MAX: usize = 5;
 /// Questions to people that are named.
 const ASKING_NAMED_MAX: usize = 3;
-/// Columns of an error or a question that are shown.
-const WORDS_COLUMNS_MAX: usize = 200;
 /// Tasks that must have ended before anybody dares to say how long the rest will take.
 const ENDED_FOR_ETA_MIN: u32 = 3;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Which {
+struct PlanArgs {
     plan: String,
 }
 
-pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
-    let Which { plan } = call.arguments()?;
+pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
+    let PlanArgs { plan } = call.arguments()?;
     let id = call.plan(&plan)?;
     let now = call.workspace.now()?;
-    let workers = find::workers_of(call, &id)?;
+    let workers = lookup::workers_of(call, &id)?;
     let answer = call.workspace.plans.look(&id, |plan| {
-        let mut answer = standing(plan);
+        let mut answer = run_summary(plan);
         put_some(&mut answer, "running", running(plan, now));
         put_some(&mut answer, "failed", failed(plan));
         put_some(&mut answer, "asking", asking(plan));
@@ -40,7 +38,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
             answer.insert("eta_seconds".to_owned(), seconds.into());
         }
         answer.insert("workers".to_owned(), workers.into());
-        if let Some(next) = find::next(plan, workers) {
+        if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
         answer
@@ -49,7 +47,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, Refused> {
 }
 
 /// What every answer about a run says.
-pub(super) fn standing(plan: &Plan) -> Map<String, Value> {
+pub(super) fn run_summary(plan: &Plan) -> Map<String, Value> {
     let mut answer = Map::new();
     answer.insert("id".to_owned(), plan.id().as_str().into());
     answer.insert("version".to_owned(), plan.version().into());
@@ -60,10 +58,11 @@ pub(super) fn standing(plan: &Plan) -> Map<String, Value> {
 
 /// Only what there is, so that it stays short.
 fn counts(counts: &Counts) -> Value {
-    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     let all = [
         ("ready", ready),
         ("blocked", blocked),
+        ("queued", queued),
         ("running", running),
         ("done", done),
         ("failed", failed),
@@ -94,7 +93,7 @@ fn running(plan: &Plan, now: Timestamp) -> Vec<Value> {
         let elapsed = task.state.started_at.map_or(0, |from| seconds(from, now));
         let mut one = json!({ "task": task.spec.id, "attempt": task.state.attempt, "seconds": elapsed });
         if let Some(progress) = &task.state.progress {
-            one["progress"] = words(progress).into();
+            one["progress"] = excerpt(progress).into();
         }
         one
     });
@@ -112,7 +111,7 @@ fn failed(plan: &Plan) -> Vec<Value> {
     shown
         .map(|task| {
             let error = task.state.why().unwrap_or_default();
-            json!({ "task": task.spec.id, "attempt": task.state.attempt, "error": words(&error) })
+            json!({ "task": task.spec.id, "attempt": task.state.attempt, "error": excerpt(&error) })
         })
         .collect()
 }
@@ -121,15 +120,10 @@ fn asking(plan: &Plan) -> Vec<Value> {
     let tasks = plan.asking().take(ASKING_NAMED_MAX);
     tasks
         .map(|task| {
-            let question = task.state.question().map(|question| words(&question.text));
+            let question = task.state.question().map(|question| excerpt(&question.text));
             json!({ "task": task.spec.id, "question": question })
         })
         .collect()
-}
-
-/// A text on one line, cut where it is too long for an answer.
-pub(super) fn words(text: &str) -> String {
-    waypost_text::excerpt(text, WORDS_COLUMNS_MAX).into_owned()
 }
 
 /// How long the rest will take if it goes on as it has so far. Nothing when that cannot be said.
@@ -138,7 +132,7 @@ fn eta(plan: &Plan, now: Timestamp) -> Option<i64> {
     let ended = counts.done + counts.failed;
     let left = counts.total - counts.finished();
     let began = plan.state().started_at?;
-    let goes_on = plan.state().phase == Phase::Active && counts.running > 0;
+    let goes_on = plan.state().phase == Phase::Active && counts.in_progress() > 0;
     (goes_on && ended >= ENDED_FOR_ETA_MIN)
         .then(|| seconds(began, now).saturating_mul(i64::from(left)) / i64::from(ended))
 }

@@ -9,12 +9,12 @@ use waypost_service::admission as admit;
 use waypost_service::submit;
 use waypost_service::submit::{Entered, NotEntered, Start};
 
-use super::find;
+use super::lookup;
 use crate::approval;
-use crate::call::Call;
-use crate::files;
-use crate::refused::Refused;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+use crate::workspace_files;
 
 /// Notes of a reader that an answer names.
 const NOTES_MAX: usize = 5;
@@ -31,17 +31,17 @@ struct Submit {
 }
 
 /// What is to be submitted.
-struct Asked {
+struct Submission {
     draft: Draft,
     /// The plan of the store, if it is one.
     known: Option<PlanId>,
     notes: Vec<String>,
 }
 
-pub(super) fn submit(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
     let asked: Submit = call.arguments()?;
     let queue = asked.queue.clone().filter(|queue| !queue.is_empty());
-    let Asked { mut draft, known, notes } = find_plan(call, asked)?;
+    let Submission { mut draft, known, notes } = find_plan(call, asked)?;
     let config = &call.workspace.config;
     if let Some(queue) = &queue {
         draft.spec.queue.clone_from(queue);
@@ -72,7 +72,7 @@ pub(super) fn submit(call: &Call) -> Result<Answer, Refused> {
 }
 
 /// Lets it run, or asks a person whether it may.
-fn begin(call: &Call, plan: &PlanId) -> Result<(), Refused> {
+fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
     let phase = call.workspace.plans.look(plan, |plan| plan.state().phase)?;
     match phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(()),
@@ -85,8 +85,8 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), Refused> {
     }
 }
 
-fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, Refused> {
-    let workers = find::workers_of(call, &entered.plan)?;
+fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, ToolError> {
+    let workers = lookup::workers_of(call, &entered.plan)?;
     let answer = call.workspace.plans.look(&entered.plan, |plan: &Plan| {
         let mut answer = Map::new();
         answer.insert("id".to_owned(), entered.plan.as_str().into());
@@ -95,7 +95,7 @@ fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answ
         answer.insert("created".to_owned(), entered.made.into());
         answer.insert("queue".to_owned(), Config::queue_name(&plan.spec().queue).into());
         answer.insert("workers".to_owned(), workers.into());
-        if let Some(next) = find::next(plan, workers) {
+        if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
         if !notes.is_empty() {
@@ -108,27 +108,27 @@ fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answ
 }
 
 /// The plan that the arguments name: exactly one of a text, a file and a plan of the store.
-fn find_plan(call: &Call, asked: Submit) -> Result<Asked, Refused> {
+fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
     let Submit { text, file, plan, format, id, queue: _ } = asked;
     match (text, file, plan) {
         (Some(text), None, None) => read(call, &text, None, format.as_deref(), id),
         (None, Some(file), None) => {
-            let text = files::read(&call.workspace, &file)?;
+            let text = workspace_files::read(&call.workspace, &file)?;
             read(call, &text, Some(&file), format.as_deref(), id)
         }
-        (None, None, Some(_)) if id.is_some() || format.is_some() => Err(Refused::new(
+        (None, None, Some(_)) if id.is_some() || format.is_some() => Err(ToolError::new(
             "`id` and `format` are about a text or a file, not about a plan of the store",
             "leave them out",
         )),
         (None, None, Some(plan)) => {
             let id = call.plan(&plan)?;
             let draft = call.workspace.plans.look(&id, Plan::to_draft)?;
-            Ok(Asked { draft, known: Some(id), notes: Vec::new() })
+            Ok(Submission { draft, known: Some(id), notes: Vec::new() })
         }
         (text, file, plan) => {
             let given =
                 [text.is_some(), file.is_some(), plan.is_some()].iter().filter(|given| **given).count();
-            Err(Refused::new(
+            Err(ToolError::new(
                 format!("one of `text`, `file` and `plan` is needed, and {given} were given"),
                 "say what to submit in exactly one of them",
             ))
@@ -142,11 +142,11 @@ fn read(
     file: Option<&str>,
     format: Option<&str>,
     id: Option<String>,
-) -> Result<Asked, Refused> {
+) -> Result<Submission, ToolError> {
     let dialect = format.map(dialect).transpose()?;
     let name = file.unwrap_or("the text");
     let reading = waypost_formats::read(text, dialect, file)
-        .map_err(|error| Refused::new(format!("{name}: {error}"), formats()))?;
+        .map_err(|error| ToolError::new(format!("{name}: {error}"), formats()))?;
     let mut problems = reading.problems;
     for problem in reading.drafts.iter().flat_map(validate) {
         if !problems.contains(&problem) {
@@ -154,28 +154,28 @@ fn read(
         }
     }
     if !problems.is_empty() {
-        return Err(Refused::invalid(&problems));
+        return Err(ToolError::invalid(&problems));
     }
     let count = reading.drafts.len();
     let mut drafts = reading.drafts.into_iter();
     let (Some(mut draft), None) = (drafts.next(), drafts.next()) else {
-        return Err(Refused::new(
+        return Err(ToolError::new(
             format!("{name} holds {count} plans, and one is needed"),
             "submit them one by one",
         ));
     };
     if let Some(id) = id {
-        let id = PlanId::new(id).map_err(|error| Refused::new(error.to_string(), "choose another id"))?;
+        let id = PlanId::new(id).map_err(|error| ToolError::new(error.to_string(), "choose another id"))?;
         draft.id = Some(id);
     }
     if draft.spec.owner.is_empty() {
         draft.spec.owner.clone_from(&call.by.name);
     }
-    Ok(Asked { draft, known: None, notes: reading.notes })
+    Ok(Submission { draft, known: None, notes: reading.notes })
 }
 
-fn dialect(name: &str) -> Result<Dialect, Refused> {
-    let unknown = || Refused::new(format!("there is no format {name:?}"), formats());
+fn dialect(name: &str) -> Result<Dialect, ToolError> {
+    let unknown = || ToolError::new(format!("there is no format {name:?}"), formats());
     Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(unknown)
 }
 
@@ -184,12 +184,12 @@ fn formats() -> String {
 }
 
 /// Whatever the configuration does not know cannot run here, so it is not submitted.
-fn is_allowed(config: &Config, draft: &Draft) -> Result<(), Refused> {
+fn is_allowed(config: &Config, draft: &Draft) -> Result<(), ToolError> {
     let problems = admit::problems(config, draft);
     if problems.is_empty() {
         return Ok(());
     }
-    let mut refused = Refused::invalid(&problems);
+    let mut refused = ToolError::invalid(&problems);
     let what = refused.message.trim_start_matches("the plan is not valid: ");
     refused.message =
         format!("the configuration does not allow this plan, and nothing was submitted: {what}");
@@ -201,19 +201,19 @@ fn is_allowed(config: &Config, draft: &Draft) -> Result<(), Refused> {
     Err(refused)
 }
 
-fn not_entered(error: NotEntered) -> Refused {
+fn not_entered(error: NotEntered) -> ToolError {
     let message = error.to_string();
     match error {
         NotEntered::OtherContent { plan, differences } => {
             let message = format!("{message}: {}", DiffStat::of(&differences).words());
             let hint = format!("choose another id, or run the one that is there: plan {plan}");
-            Refused::new(message, hint).with_fact("plan", plan.as_str())
+            ToolError::new(message, hint).with_fact("plan", plan.as_str())
         }
-        NotEntered::NotForMachines { plan, .. } => Refused::new(
+        NotEntered::NotForMachines { plan, .. } => ToolError::new(
             message,
             format!("to have machines run it all the same a person runs `waypost submit {plan} --yes`"),
         ),
         NotEntered::Write(error) => error.into(),
-        NotEntered::Service(error) => Refused::new(error.to_string(), ""),
+        NotEntered::Service(error) => ToolError::new(error.to_string(), ""),
     }
 }

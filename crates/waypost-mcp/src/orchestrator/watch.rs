@@ -7,10 +7,11 @@ use serde_json::Value;
 use waypost_core::{Phase, PlanId, Status};
 use waypost_run::{News, Notice, happened_since};
 
-use super::{find, status};
-use crate::call::Call;
-use crate::refused::Refused;
+use super::lookup::{self, excerpt};
+use super::status;
 use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
 
 /// Seconds that a watch waits when nothing is said.
 const SECONDS: u64 = 30;
@@ -40,7 +41,7 @@ enum Until {
     End,
 }
 
-pub(super) fn watch(call: &Call) -> Result<Answer, Refused> {
+pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     let asked: Watch = call.arguments()?;
     let id = call.plan(&asked.plan)?;
     let current = call.workspace.plans.look(&id, |plan| plan.version())?;
@@ -48,14 +49,14 @@ pub(super) fn watch(call: &Call) -> Result<Answer, Refused> {
     if since > current {
         let message =
             format!("plan {id} is at version {current}, so that nothing is known of version {since}");
-        return Err(Refused::new(message, "give the version of an earlier answer, or leave `since` out"));
+        return Err(ToolError::new(message, "give the version of an earlier answer, or leave `since` out"));
     }
     let seconds = asked.seconds.unwrap_or(SECONDS).min(SECONDS_MAX);
     wait(call, &id, since, asked.until, Duration::from_secs(seconds))?;
     answer(call, &id, since)
 }
 
-fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), Refused> {
+fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), ToolError> {
     let plans = &call.workspace.plans;
     // Begun before the first look, so that nothing falls between the two.
     let mut watch = plans.watch()?;
@@ -75,19 +76,19 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
     }
 }
 
-fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
+fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
     let happened = happened_since(&call.workspace.plans, id, since)?;
-    let workers = find::workers_of(call, id)?;
+    let workers = lookup::workers_of(call, id)?;
     let mut answer = call.workspace.plans.look(id, |plan| {
-        let mut answer = status::standing(plan);
-        if let Some(next) = find::next(plan, workers) {
+        let mut answer = status::run_summary(plan);
+        if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
         }
         answer
     })?;
     // The cursor is what was told of, which may be behind the plan.
     answer.insert("version".to_owned(), happened.version.into());
-    let lines: Vec<String> = happened.news.iter().map(told).collect();
+    let lines: Vec<String> = happened.news.iter().map(describe_news).collect();
     let left_out = lines.len().saturating_sub(HAPPENED_MAX);
     answer.insert("happened".to_owned(), lines[left_out..].into());
     if left_out > 0 {
@@ -99,38 +100,38 @@ fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, Refused> {
     Ok(Answer::of(Value::Object(answer)))
 }
 
-fn told(news: &News) -> String {
+fn describe_news(news: &News) -> String {
     match news {
-        News::Notice(notice) => words(notice),
+        News::Notice(notice) => describe_notice(notice),
         News::ApprovalRequested => "a person was asked to approve it".to_owned(),
         News::Approved { by, version } => format!("{by} approved version {version}"),
         News::Rejected { by, reason } if reason.is_empty() => format!("{by} did not approve it"),
-        News::Rejected { by, reason } => format!("{by} did not approve it: {}", status::words(reason)),
+        News::Rejected { by, reason } => format!("{by} did not approve it: {}", excerpt(reason)),
         News::ApprovalVoided => {
             "what machines will run has changed, so it has to be approved again".to_owned()
         }
     }
 }
 
-fn words(notice: &Notice) -> String {
+fn describe_notice(notice: &Notice) -> String {
     match notice {
         Notice::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
         Notice::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
         Notice::TaskWillRetry { task, error, .. } => {
-            format!("{task} failed and will be tried again: {}", status::words(error))
+            format!("{task} failed and will be tried again: {}", excerpt(error))
         }
-        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", status::words(progress)),
+        Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
         Notice::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
-        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", status::words(reason)),
+        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", excerpt(reason)),
         Notice::QuestionAsked { task, question, .. } => {
-            format!("{task} asks a person: {}", status::words(question))
+            format!("{task} asks a person: {}", excerpt(question))
         }
         Notice::QuestionAnswered { task, answer, by, .. } => {
-            format!("{task} was answered by {by}: {}", status::words(answer))
+            format!("{task} was answered by {by}: {}", excerpt(answer))
         }
         Notice::TaskEnded { task, status, why, .. } => match (status, why) {
             (Status::Done, _) | (_, None) => format!("{task} {}", status.word()),
-            (_, Some(why)) => format!("{task} {}: {}", status.word(), status::words(why)),
+            (_, Some(why)) => format!("{task} {}: {}", status.word(), excerpt(why)),
         },
         Notice::PlanIs { phase, .. } => format!("the plan is {}", phase.word()),
     }

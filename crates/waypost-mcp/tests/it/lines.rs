@@ -5,7 +5,7 @@ use std::time::Duration;
 use rmcp::ServiceExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use waypost_mcp::{LINE_BYTES_MAX, Lines, Server};
+use waypost_mcp::{LINE_BYTES_MAX, Server, StdioTransport};
 
 use crate::line::options;
 use crate::session::World;
@@ -27,7 +27,9 @@ fn answers_to(line: &[u8], expected: usize) -> Vec<(i64, Value, String)> {
     let talk = async {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (read, write) = tokio::io::split(far);
-        tokio::spawn(async move { server.serve(Lines::new(read, write)).await.unwrap().waiting().await });
+        tokio::spawn(
+            async move { server.serve(StdioTransport::new(read, write)).await.unwrap().waiting().await },
+        );
         let (read, mut write) = tokio::io::split(near);
         let ping = json!({ "jsonrpc": "2.0", "id": "alive", "method": "ping" }).to_string();
         let said = [hello(), line.to_vec(), ping.into()].map(|line| [&line[..], b"\n"].concat()).concat();

@@ -12,8 +12,8 @@ use super::{Follow, Message, Options, RunError, Runner, Watcher, runs};
 use crate::orphans::end_orphans;
 use crate::scheduler::{Control, Input, Loss};
 use waypost_config::Config;
-use waypost_exec::AttemptKey;
 use waypost_exec::engines;
+use waypost_exec::{AttemptKey, Force};
 use waypost_store as identity;
 
 /// Leases that are read at a time.
@@ -101,10 +101,9 @@ impl Runner {
 
     /// An attempt of ours is somebody else's.
     fn lost(&mut self, key: AttemptKey) {
-        if self.workshop.line.leave(&key).is_some() {
-            self.handles.remove(&key);
-        }
         self.handle(Input::Lost(key.clone()));
+        // At once: one that is queued must not begin any more.
+        self.stop(key.clone(), Force::Kill);
         self.remarks.push(Remark::LeaseLost { key });
     }
 
@@ -175,7 +174,7 @@ impl Runner {
         let mut foreign: BTreeMap<AttemptKey, String> = BTreeMap::new();
         for id in self.scheduler.followed() {
             let Some(plan) = self.scheduler.plan(id) else { continue };
-            for task in plan.running() {
+            for task in plan.in_progress() {
                 let worker = task.state.worker.clone().unwrap_or_default();
                 if worker != self.workshop.around.worker {
                     foreign.insert(AttemptKey::new(id, &task.spec.id, task.state.attempt), worker);

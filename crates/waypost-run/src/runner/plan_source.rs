@@ -195,7 +195,7 @@ impl Runner {
                     return Ok(());
                 }
                 let in_queue = offers.queues.contains(Config::queue_name(&head.queue));
-                let at_work = head.counts.ready > 0 || head.counts.running > 0;
+                let at_work = head.counts.ready > 0 || head.counts.in_progress() > 0;
                 if in_queue && at_work && self.scheduler.plan(&head.id).is_none() {
                     self.consider(&head.id)
                         .or_else(|error| of_the_store(error).map_err(WriteError::Store))?;

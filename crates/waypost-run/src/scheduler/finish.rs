@@ -9,6 +9,9 @@ use waypost_config::{Means, resolve};
 use waypost_exec::check_evidence::CHECK_ATTEMPTS;
 use waypost_exec::{AttemptKey, Ending, Force};
 
+/// Microseconds after which a start is written by itself. Readers are promised to see it within 200 ms.
+const RECORD_START_MICROS: i64 = 100_000;
+
 impl Scheduler {
     /// Attempts that are over time, no longer wanted, or to end because the run ends.
     pub(super) fn stop_what_must_end(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
@@ -16,18 +19,17 @@ impl Scheduler {
             self.look_at_live = false;
             self.live_wake_at = None;
             self.look_at_all(now, actions);
-            self.fill_slots(now);
         }
         self.wake_at = earlier(self.wake_at, self.live_wake_at);
     }
 
     fn look_at_all(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         for (key, live) in &mut self.live {
-            if !matches!(live.stage, Stage::Running | Stage::Waiting) {
+            if !matches!(live.stage, Stage::Running | Stage::Queued) {
                 continue;
             }
             let stands = self.plans.get(&key.plan).is_none_or(|followed| {
-                followed.stale || live::is_running(&followed.plan, key, Some(&self.worker))
+                followed.stale || live::is_in_progress(&followed.plan, key, Some(&self.worker))
             });
             let wanted = stands && !live.lost;
             let reason = if !wanted {
@@ -76,13 +78,10 @@ impl Scheduler {
             let Some(live) = self.live.get_mut(&key) else { continue };
             if live.stage != Stage::Ended {
                 if let Some(progress) = live.progress.take().filter(|_| !live.lost) {
-                    let (task, attempt) = (key.task.clone(), key.attempt);
-                    self.apply(
-                        now,
-                        id,
-                        Command::ReportProgress { task, attempt: Some(attempt), progress },
-                        draft,
-                    );
+                    let started_at = live.started_at;
+                    self.record_start(now, &key, started_at, draft);
+                    let (task, attempt) = (key.task.clone(), Some(key.attempt));
+                    self.apply(now, id, Command::ReportProgress { task, attempt, progress }, draft);
                 }
                 continue;
             }
@@ -91,22 +90,27 @@ impl Scheduler {
             let Some(live) = self.live.remove(&key) else { continue };
             self.release(&key, &live);
             let stands =
-                self.plans.get(id).is_some_and(|followed| live::is_running(&followed.plan, &key, None));
-            if stands && !live.lost && self.apply(now, id, command, draft) {
-                draft.finishes.push((key, live));
+                self.plans.get(id).is_some_and(|followed| live::is_in_progress(&followed.plan, &key, None));
+            if stands && !live.lost {
+                self.record_start(now, &key, live.started_at, draft);
+                if self.apply(now, id, command, draft) {
+                    draft.finishes.push((key, live));
+                }
             }
         }
         let Some(followed) = self.plans.get_mut(id) else { return };
         // Kept until the plan says so, too: the write may have to be made again.
         let plan = &followed.plan;
-        followed.gone.retain(|(key, _)| live::is_running(plan, key, None));
+        followed.gone.retain(|(key, _)| live::is_in_progress(plan, key, None));
         let mut gone = followed.gone.clone();
-        if gone.is_empty() && followed.plan.counts().running == followed.running {
+        if gone.is_empty() && followed.plan.counts().in_progress() == followed.in_progress {
             return;
         }
-        // What stands as ours and does not run here was lost on the way.
-        let ours =
-            followed.plan.running().filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
+        // What stands as ours and is not here was lost on the way.
+        let ours = followed
+            .plan
+            .in_progress()
+            .filter(|task| task.state.worker.as_deref() == Some(self.worker.as_str()));
         let ours = ours.map(|task| AttemptKey::new(id, &task.spec.id, task.state.attempt));
         let written = |key: &AttemptKey| draft.finishes.iter().any(|(written, _)| written == key);
         let lost = ours.filter(|key| !self.live.contains_key(key) && !written(key));
@@ -115,6 +119,43 @@ impl Scheduler {
             let retry = Some(retry_of_lost(&self.config, loss));
             let command = Command::LoseTask { task: key.task.clone(), attempt: key.attempt, retry };
             self.apply(now, id, command, draft);
+        }
+    }
+
+    /// Records that work has begun, as long as the plan does not say so.
+    fn record_start(
+        &mut self,
+        now: Timestamp,
+        key: &AttemptKey,
+        started_at: Option<Timestamp>,
+        draft: &mut Draft,
+    ) {
+        if let Some(started_at) = started_at.filter(|_| self.is_queued(key)) {
+            let (task, attempt) = (key.task.clone(), key.attempt);
+            self.apply(now, &key.plan, Command::RecordStart { task, attempt, started_at }, draft);
+        }
+    }
+
+    fn is_queued(&self, key: &AttemptKey) -> bool {
+        let task = self.plans.get(&key.plan).and_then(|followed| followed.plan.task(key.task.as_str()));
+        task.is_some_and(|task| task.state.is_queued() && task.state.attempt == key.attempt)
+    }
+
+    /// Records all work of this plan that has begun and goes on: with whatever else is written, or by itself after a while.
+    pub(super) fn record_starts(&mut self, now: Timestamp, id: &PlanId, draft: &mut Draft) {
+        let begun = self.live.iter().filter(|(key, live)| key.plan == *id && live.stage == Stage::Running);
+        let begun: Vec<(AttemptKey, Timestamp)> = begun
+            .filter(|(key, live)| !live.lost && self.is_queued(key))
+            .filter_map(|(key, live)| Some((key.clone(), live.started_at?)))
+            .collect();
+        let Some(first) = begun.iter().map(|(_, started_at)| *started_at).min() else { return };
+        let due = Timestamp::from_micros(first.as_micros().saturating_add(RECORD_START_MICROS));
+        if draft.commands.is_empty() && due > now {
+            self.wake_at = earlier(self.wake_at, Some(due));
+            return;
+        }
+        for (key, started_at) in begun {
+            self.record_start(now, &key, Some(started_at), draft);
         }
     }
 }
@@ -168,7 +209,7 @@ fn finish(key: &AttemptKey, live: &mut Live, config: &Config, found: Option<&Tas
         }
     };
     let outcome = match reason {
-        Some(StopReason::RunStopped) if !live.began || may_begin_again(found) => {
+        Some(StopReason::RunStopped) if live.started_at.is_none() || may_begin_again(found) => {
             let reason = "the run was stopped".to_owned();
             return Command::ReleaseTask { task, attempt, reason };
         }

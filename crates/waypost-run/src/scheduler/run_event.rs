@@ -125,6 +125,10 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
                 let evidence = evidence.clone();
                 notices.push(Notice::TaskWillRetry { plan: id(), task, attempt, error, again_at, evidence });
             }
+            Event::TaskStarted { task, attempt, started_at: at @ Some(_), .. } => {
+                let (task, attempt) = (task.clone(), *attempt);
+                notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: *at });
+            }
             Event::TaskReported { task, by, .. } => {
                 notices.push(Notice::TaskReported { plan: id(), task: task.clone(), by: by.clone() });
             }
@@ -179,8 +183,11 @@ pub(crate) fn of(plan: &Plan, events: &[Event], touched: &Touched) -> Vec<Notice
         notices.push(Notice::TaskEnded { plan: id(), task, status, attempt, seconds, why, evidence });
     }
     for (task, attempt) in &touched.started {
-        let at = plan.task(task.as_str()).and_then(|task| task.state.started_at);
-        notices.push(Notice::TaskStarted { plan: id(), task: task.clone(), attempt: *attempt, at });
+        // A queued one starts later, with an event of its own.
+        if let Some(at) = plan.task(task.as_str()).and_then(|task| task.state.started_at) {
+            let (task, attempt) = (task.clone(), *attempt);
+            notices.push(Notice::TaskStarted { plan: id(), task, attempt, at: Some(at) });
+        }
     }
     let phase = plan.state().phase;
     if phase.is_finished() && !touched.finished.is_empty() {

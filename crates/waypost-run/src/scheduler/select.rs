@@ -23,8 +23,7 @@ struct Chosen {
     key: AttemptKey,
     locks: Vec<Lock>,
     timeout_seconds: Option<u32>,
-    /// Whether it has no slot yet.
-    ahead: bool,
+    has_slot: bool,
     /// How it ends at once, when nothing is run for it.
     instant: Option<Instant>,
 }
@@ -57,7 +56,8 @@ impl Scheduler {
     }
 
     fn choose(&mut self, now: Timestamp, writes: &BTreeMap<PlanId, Draft>) -> Vec<Chosen> {
-        let starting = self.live.values().filter(|live| live.ahead && live.stage == Stage::Starting).count();
+        let starting =
+            self.live.values().filter(|live| !live.has_slot && live.stage == Stage::Reserving).count();
         let mut ahead_left = self.ahead_left().saturating_sub(starting);
         let part = self.mates.part_of(now, &self.worker);
         let Self { config, plans, locks, slots, takes, worker, wake_at, served, reserved, .. } = self;
@@ -72,7 +72,7 @@ impl Scheduler {
                 .is_some_and(|draft| !draft.chosen && draft.commands.len() < INSTANT_COMMANDS_MAX);
             if room && followed.plan.state().phase == Phase::Active {
                 let offer = followed.ready(now, part, |task| Whose::of(config, takes, task) == Whose::Ours);
-                turns.push((id, followed, offer, followed.running, followed.served));
+                turns.push((id, followed, offer, followed.in_progress, followed.served));
             }
         }
         // Whoever newcomers may not overtake goes first.
@@ -183,13 +183,17 @@ impl Scheduler {
         }
     }
 
-    /// Writes a start down, and the end of what ends at once. Returns whether something ended.
+    /// Writes a reservation down, or the start and end of what ends at once. Returns whether something ended.
     fn start(&mut self, now: Timestamp, one: Chosen, draft: &mut Draft) -> bool {
-        let Chosen { key, locks, timeout_seconds, ahead, instant } = one;
+        let Chosen { key, locks, timeout_seconds, has_slot, instant } = one;
         let Some(queue) = self.plans.get_mut(&key.plan).map(Followed::queue) else { return false };
-        let command = Command::StartTask { task: key.task.clone(), worker: self.worker.clone() };
+        let (task, worker) = (key.task.clone(), self.worker.clone());
+        // Nothing is run for what ends at once: it starts and ends with this write.
+        let command = match instant {
+            Some(_) => Command::StartTask { task, worker },
+            None => Command::QueueTask { task, worker },
+        };
         let started = self.apply(now, &key.plan, command, draft);
-        let has_slot = instant.is_none() && !ahead;
         let Some(instant) = instant.filter(|_| started) else {
             if !started {
                 self.release_locks(&key, &locks);
@@ -199,10 +203,9 @@ impl Scheduler {
                 return false;
             }
             if let Some(followed) = self.plans.get_mut(&key.plan) {
-                followed.running += 1;
+                followed.in_progress += 1;
             }
-            let live = Live { ahead, ..Live::starting(locks, queue, timeout_seconds, now) };
-            self.live.insert(key.clone(), live);
+            self.live.insert(key.clone(), Live::reserving(locks, queue, timeout_seconds, has_slot));
             draft.starts.push(key);
             return false;
         };
@@ -310,7 +313,7 @@ fn admit(
     let full = instant.is_none() && !has_slot;
     // Where others have all slots, nobody knows when one is free.
     let soon = *ahead_left > 0 && slots.has_any(queue) && !slots.are_wanted(queue);
-    // One whose author counts attempts is not started before it can really start: it may have to be given back.
+    // One whose author counts attempts is not queued before it can really start: who knows what becomes of it meanwhile.
     if full && (!soon || task.spec.retry.is_some()) {
         return Err(Obstacle::Queue);
     }
@@ -327,7 +330,7 @@ fn admit(
     }
     Ok(Some(Chosen {
         key: AttemptKey::new(plan.id(), &task.spec.id, task.state.attempt.saturating_add(1)),
-        ahead: full,
+        has_slot,
         locks: task.spec.locks.clone(),
         timeout_seconds: task.spec.timeout_seconds.or(timeout).or(config.timeout_seconds).filter(|&s| s > 0),
         instant,

@@ -220,11 +220,11 @@ impl Scheduler {
         }
     }
 
-    /// What of a write has happened, as the plan tells: starts that stand begin, and ends that do not stand are written again.
+    /// What of a write has happened, as the plan tells: reservations that stand begin, and ends that do not stand are written again.
     pub(super) fn resolve(&mut self, now: Timestamp, id: &PlanId, pending: super::Pending) {
         let worker = self.worker.clone();
         let is_ours = |plan: Option<&Plan>, key: &AttemptKey| {
-            plan.is_some_and(|plan| live::is_running(plan, key, Some(&worker)))
+            plan.is_some_and(|plan| live::is_in_progress(plan, key, Some(&worker)))
         };
         for key in pending.starts {
             if is_ours(self.plan(id), &key) {
@@ -240,9 +240,9 @@ impl Scheduler {
                 self.live.insert(key, live);
             }
         }
-        let running = self.live.keys().filter(|key| key.plan == *id).count() as u32;
+        let in_progress = self.live.keys().filter(|key| key.plan == *id).count() as u32;
         if let Some(followed) = self.plans.get_mut(id) {
-            followed.running = running;
+            followed.in_progress = in_progress;
         }
     }
 }

@@ -13,7 +13,7 @@ pub trait SlotKeeper: Debug + Send {
     fn give(&mut self, queue: &str);
     /// Whether another run waits that has none, and this one has had its turn.
     fn is_wanted(&mut self, queue: &str) -> bool;
-    /// Whether it is the write of a start that takes a slot, and may be refused one. Then nothing is started ahead.
+    /// Whether it is the write of a start that takes a slot, and may be refused one. Then nothing is queued ahead of a slot.
     fn counts_starts(&self) -> bool {
         false
     }

@@ -434,3 +434,38 @@ fn whoever_shares_a_lock_never_overlaps_however_often_it_is_run() {
         assert!(spans.iter().all(|span_of| span_of.1 <= span("verify").0), "round {round}");
     }
 }
+
+#[test]
+fn no_version_says_of_a_short_task_that_it_started_before_its_program_did() {
+    let place = Place::new();
+    let mut config = configured("[executors.run]\nkind = \"process\"\ncommand = [\"date\", \"+%s%6N\"]\n");
+    config.queues.insert("default".to_owned(), waypost_config::Queue { concurrency: 1 });
+    let (plan, _, _) =
+        place.run(config, plan_of((0..150).map(|number| job(&format!("t{number}"), &[], &[]))));
+    assert_eq!(plan.counts().done, 150);
+    for (task, _) in plan.tasks() {
+        let own: i64 = task.state.output.as_ref().unwrap().as_str().parse().unwrap();
+        let recorded = task.state.started_at.unwrap().as_micros();
+        assert!(recorded <= own, "{} began at {own}, and {recorded} is recorded", task.spec.id);
+    }
+    // One slot: whatever a version says, no more than one runs, however many are queued.
+    let mut replayed = Plan::blank(plan.id().clone());
+    let mut queued_at = BTreeMap::new();
+    for entry in place.plans.history(plan.id(), 0, 10_000).unwrap() {
+        for event in &entry.events {
+            match event {
+                waypost_core::Event::TaskQueued { task, .. } => {
+                    drop(queued_at.insert(task.clone(), entry.at))
+                }
+                waypost_core::Event::TaskStarted { task, started_at, .. } => {
+                    let started_at = started_at.unwrap();
+                    assert!(queued_at[task] <= started_at && started_at <= entry.at, "{task}");
+                }
+                _ => {}
+            }
+        }
+        replayed.advance(&entry.events, entry.at);
+        let counts = replayed.counts();
+        assert!(counts.running <= 1, "{counts:?}");
+    }
+}

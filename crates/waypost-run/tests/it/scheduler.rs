@@ -264,7 +264,7 @@ fn plans_that_change_while_they_run_are_followed() {
 }
 
 #[test]
-fn short_tasks_are_started_ahead_and_several_ends_are_one_write() {
+fn short_tasks_are_queued_ahead_and_several_ends_are_one_write() {
     let mut world = world(2, (0..100).map(|number| job(&format!("t{number:02}"), &[], &[])));
     while !world.programs.is_empty() {
         let first = world.running()[0].to_owned();
@@ -279,18 +279,19 @@ fn short_tasks_are_started_ahead_and_several_ends_are_one_write() {
     world.pass(1);
     assert_eq!((world.truth.state().phase, world.truth.counts().done), (Phase::Completed, 100));
     assert!(world.writes < 40, "{} writes", world.writes);
+    assert_eq!(world.running_max, 2, "what has no slot does not run");
 }
 
 #[test]
-fn what_was_started_ahead_is_given_back_when_the_run_is_stopped_and_dropped_when_it_is_cancelled() {
+fn what_was_queued_ahead_is_given_back_when_the_run_is_stopped_and_dropped_when_it_is_cancelled() {
     let mut world = world(2, (0..60).map(|number| job(&format!("t{number:02}"), &[], &[])));
-    while world.truth.counts().running < 10 {
+    while world.truth.counts().in_progress() < 10 {
         let first = world.running()[0].to_owned();
         world.done(&first);
     }
     let ahead: Vec<String> = world
         .truth
-        .running()
+        .in_progress()
         .map(|task| task.spec.id.to_string())
         .filter(|task| !world.running().contains(&task.as_str()))
         .collect();
@@ -302,7 +303,79 @@ fn what_was_started_ahead_is_given_back_when_the_run_is_stopped_and_dropped_when
         world.fails(&first);
     }
     world.pass(1);
-    assert_eq!((world.truth.counts().running, world.rest()), (0, Rest::Over));
+    assert_eq!((world.truth.counts().in_progress(), world.rest()), (0, Rest::Over));
     assert!(!world.order.contains(&ahead[0]) && !world.order.contains(&ahead[1]), "neither was started");
     assert_eq!((world.status(&ahead[0]), world.status(&ahead[1])), (Status::Cancelled, Status::Pending));
+}
+
+#[test]
+fn a_task_is_queued_until_its_start_is_recorded_with_the_moment_in_which_it_began() {
+    let mut world = world(1, [job("a", &[], &[])]);
+    let (began, version) = (world.now, world.truth.version());
+    assert_eq!((world.running(), world.standing("a")), (vec!["a"], "queued"));
+    world.pass_millis(99);
+    assert_eq!((world.standing("a"), world.truth.version()), ("queued", version));
+    world.pass_millis(1);
+    assert_eq!((world.standing("a"), world.truth.version()), ("running", version + 1));
+    assert_eq!(world.truth.task("a").unwrap().state.started_at, Some(began));
+    world.pass_millis(1_000);
+    assert_eq!(world.truth.version(), version + 1, "once");
+}
+
+#[test]
+fn the_start_of_a_short_task_is_written_with_its_end() {
+    let mut world = world(1, [job("a", &[], &[]), job("b", &["a"], &[])]);
+    let (began, version) = (world.now, world.truth.version());
+    world.pass_millis(5);
+    world.done("a");
+    assert_eq!(world.truth.version(), version + 1);
+    assert_eq!(world.latest_events(), ["task_started", "task_done", "task_queued"]);
+    assert_eq!(world.truth.task("a").unwrap().state.started_at, Some(began));
+}
+
+#[test]
+fn a_start_is_written_with_whatever_else_is_written() {
+    let mut world = world(2, [job("a", &[], &[]), job("b", &[], &[])]);
+    world.pass_millis(5);
+    world.done("b");
+    assert_eq!(world.latest_events(), ["task_started", "task_done", "task_started"]);
+    assert_eq!((world.standing("a"), world.standing("b")), ("running", "done"));
+}
+
+#[test]
+fn a_run_that_dies_between_a_start_and_its_record_costs_an_attempt() {
+    let counted = |attempts| {
+        let mut spec = job("a", &[], &[]);
+        spec.retry = Some(Box::new(Retry { attempts, backoff_seconds: 0, backoff_seconds_max: 0 }));
+        spec
+    };
+    let mut once = world(1, [counted(1)]);
+    assert_eq!((once.running(), once.standing("a")), (vec!["a"], "queued"));
+    once.crash();
+    once.settle();
+    assert_eq!(
+        (once.status("a"), once.order.len()),
+        (Status::Failed, 1),
+        "it may have begun, and may not again"
+    );
+    let error = once.truth.task("a").unwrap().state.error.clone();
+    assert_eq!(error.as_deref(), Some("w0 was lost when attempt 1 was queued: it may have begun"));
+
+    let mut twice = world(1, [counted(2)]);
+    twice.crash();
+    twice.settle();
+    let state = &twice.truth.task("a").unwrap().state;
+    assert_eq!((state.attempt, state.tries, twice.running()), (2, 1, vec!["a"]));
+}
+
+#[test]
+fn a_start_whose_record_was_lost_is_recorded_again() {
+    for fate in [Fate::FailsBefore, Fate::FailsAfter] {
+        let mut world = world(1, [job("a", &[], &[])]);
+        let began = world.now;
+        world.fate = fate;
+        world.pass_millis(150);
+        assert_eq!(world.standing("a"), "running", "{fate:?}");
+        assert_eq!(world.truth.task("a").unwrap().state.started_at, Some(began), "{fate:?}");
+    }
 }

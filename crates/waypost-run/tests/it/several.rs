@@ -168,21 +168,26 @@ impl Shared {
         let mut next = self.truth.clone();
         let (mut events, mut refusals) = (Vec::new(), Vec::new());
         let concurrency = self.config.queues["default"].concurrency;
-        let others = next.running().filter(|task| task.state.worker.as_deref() != Some(&by.name)).count();
+        let others = next.in_progress().filter(|task| task.state.worker.as_deref() != Some(&by.name)).count();
         let mut left = own.map(|own| concurrency.saturating_sub(others as u32 + own));
         for (place, command) in commands.iter().enumerate() {
             let decided = next.decide(by, self.now, command).and_then(|decided| {
                 for event in &decided {
-                    let Event::TaskStarted { task, .. } = event else { continue };
+                    let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) =
+                        event
+                    else {
+                        continue;
+                    };
                     let wanted = &next.task(task.as_str()).unwrap().spec.locks;
-                    for other in next.running() {
+                    for other in next.in_progress() {
                         if let Some(key) = clash(wanted, &other.spec.locks) {
                             let (task, holder) = (task.to_string(), other.spec.id.to_string());
                             return Err(Refusal::LockHeld { task, key, holder });
                         }
                     }
                 }
-                if let (Command::StartTask { task, .. }, Some(left)) = (command, &mut left)
+                if let (Command::StartTask { task, .. } | Command::QueueTask { task, .. }, Some(left)) =
+                    (command, &mut left)
                     && !ends_later(&commands[place..], task)
                 {
                     let (task, queue) = (task.to_string(), "default".to_owned());
@@ -274,7 +279,7 @@ impl Shared {
                 line.retain(|waiting| *waiting != key);
                 // Whoever stood in line and does no longer has begun already.
                 if line.len() < waited || !self.started.contains(&key) {
-                    self.start(run, key);
+                    self.start(run, key, None);
                 }
             }
             Action::Stop(..) | Action::Tell(_) => {}
@@ -282,7 +287,7 @@ impl Shared {
         true
     }
 
-    fn start(&mut self, run: usize, key: AttemptKey) {
+    fn start(&mut self, run: usize, key: AttemptKey, predecessor: Option<AttemptKey>) {
         let task = self.truth.task(key.task.as_str()).unwrap();
         assert_eq!(task.state.attempt, key.attempt, "{key:?} starts before its start is durable");
         assert_eq!(task.state.worker.as_deref(), Some(self.runs[run].name.as_str()), "{key:?}");
@@ -291,7 +296,8 @@ impl Shared {
             let held = &self.truth.task(other.task.as_str()).unwrap().spec.locks;
             assert_eq!(clash(&task.spec.locks, held), None, "{key:?} and {other:?}");
         }
-        self.programs.insert(key, run);
+        self.programs.insert(key.clone(), run);
+        self.runs[run].scheduler.handle(self.now, Input::Began(key, predecessor));
         let concurrency = self.config.queues["default"].concurrency as usize;
         assert!(self.programs.len() <= concurrency, "more than {concurrency}: {:?}", self.programs);
     }
@@ -299,8 +305,7 @@ impl Shared {
     fn ends(&mut self, key: &AttemptKey) {
         let run = self.programs.remove(key).unwrap();
         if let Some(next) = self.runs[run].line.pop_front() {
-            self.start(run, next.clone());
-            self.runs[run].scheduler.handle(self.now, Input::TookOver(next, key.clone()));
+            self.start(run, next, Some(key.clone()));
         }
         let ending = Ending::Done { result: None, output: None };
         self.runs[run].scheduler.handle(self.now, Input::Ended(key.clone(), ending));
@@ -317,7 +322,7 @@ impl Shared {
     fn look_for_lost(&mut self) {
         let id = self.truth.id().clone();
         let lives = |name: &str| self.runs.iter().any(|run| run.name == name);
-        let lost = self.truth.running().filter(|task| !task.state.worker.as_deref().is_some_and(lives));
+        let lost = self.truth.in_progress().filter(|task| !task.state.worker.as_deref().is_some_and(lives));
         let lost: Vec<_> = lost.map(|task| AttemptKey::new(&id, &task.spec.id, task.state.attempt)).collect();
         for other in &mut self.runs {
             for key in &lost {

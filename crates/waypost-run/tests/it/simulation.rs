@@ -68,7 +68,7 @@ struct Faults {
     strangers: u64,
     /// A clock that is set back by up to an hour.
     clock: u64,
-    /// Whether tasks take next to no time, so that they are started ahead.
+    /// Whether tasks take next to no time, so that they are queued ahead.
     short: bool,
 }
 
@@ -171,7 +171,7 @@ fn run(seed: u64, faults: Faults) -> u32 {
     assert!(world.truth.state().phase.is_finished(), "seed {seed}: {:?}", world.truth.counts());
     assert!(world.programs.is_empty(), "seed {seed}: programs are left");
     assert_eq!(world.rest(), Rest::Over, "seed {seed}");
-    assert_eq!(world.truth.counts().running, 0, "seed {seed}");
+    assert_eq!(world.truth.counts().in_progress(), 0, "seed {seed}");
     strangers.late
 }
 

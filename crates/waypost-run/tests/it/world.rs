@@ -68,7 +68,7 @@ pub(crate) enum Fate {
 /// What the store knows better than any one run: who holds which lock.
 fn locks_are_free(plan: &Plan, task: &str) -> Result<(), Refusal> {
     let wanted = &plan.task(task).unwrap().spec.locks;
-    for other in plan.running() {
+    for other in plan.in_progress() {
         for held in &other.spec.locks {
             let clash = |lock: &&Lock| {
                 lock.key == held.key && (lock.mode, held.mode) != (LockMode::Shared, LockMode::Shared)
@@ -92,9 +92,13 @@ pub(crate) struct World {
     pub(crate) generation: u32,
     /// Programs that run, with whether they were asked to end.
     pub(crate) programs: BTreeMap<AttemptKey, Option<Force>>,
-    /// Attempts that stand in line for the slot of one that ends, with whether they are not to begin any more.
-    line: VecDeque<(AttemptKey, bool)>,
+    /// Attempts that stand in line for the slot of one that ends.
+    line: VecDeque<AttemptKey>,
     started: BTreeSet<AttemptKey>,
+    /// When programs began.
+    began: BTreeMap<AttemptKey, Timestamp>,
+    /// How many tasks were recorded as running at the same time.
+    pub(crate) running_max: u32,
     done: BTreeSet<String>,
     pub(crate) order: Vec<String>,
     pub(crate) fate: Fate,
@@ -124,6 +128,8 @@ impl World {
             programs: BTreeMap::new(),
             line: VecDeque::new(),
             started: BTreeSet::new(),
+            began: BTreeMap::new(),
+            running_max: 0,
             done: BTreeSet::new(),
             order: Vec::new(),
             fate: Fate::Works,
@@ -149,8 +155,16 @@ impl World {
         for command in commands {
             let decided = next.decide(by, at, command)?;
             for event in &decided {
-                if let Event::TaskStarted { task, .. } = event {
-                    locks_are_free(&next, task.as_str())?;
+                match event {
+                    Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. } => {
+                        locks_are_free(&next, task.as_str())?;
+                    }
+                    Event::TaskStarted { task, attempt, started_at: Some(recorded), .. } => {
+                        let key = AttemptKey::new(next.id(), task, *attempt);
+                        let began = self.began.get(&key);
+                        assert!(began.is_some_and(|began| began <= recorded), "{key:?} has not begun");
+                    }
+                    _ => {}
                 }
                 next.evolve(event, at);
             }
@@ -188,7 +202,8 @@ impl World {
 
     /// What must hold after every version.
     fn hold(&mut self) {
-        let running: Vec<_> = self.truth.running().collect();
+        self.running_max = self.running_max.max(self.truth.counts().running);
+        let running: Vec<_> = self.truth.in_progress().collect();
         for (place, task) in running.iter().enumerate() {
             for other in &running[place + 1..] {
                 for lock in &task.spec.locks {
@@ -233,6 +248,7 @@ impl World {
         for _ in 0..1_000 {
             let actions = self.scheduler.step(self.now);
             if actions.is_empty() {
+                self.starts_are_recorded();
                 return;
             }
             for action in actions {
@@ -276,40 +292,41 @@ impl World {
             }
             Action::CatchUp(_) => self.look(),
             Action::Read(_) => self.read(),
-            Action::Prepare(key) => self.line.push_back((key, false)),
-            Action::Start(key) => match self.line.iter().position(|(waiting, _)| *waiting == key) {
-                Some(place) => {
-                    let (key, stopped) = self.line.remove(place).unwrap();
-                    self.begins(key, stopped);
-                }
+            Action::Prepare(key) => self.line.push_back(key),
+            Action::Start(key) => {
                 // Whoever stood in line and does no longer has begun already.
-                None if self.started.contains(&key) => assert!(self.programs.contains_key(&key), "{key:?}"),
-                None => self.begins(key, false),
-            },
+                if self.leaves_line(&key) || !self.started.contains(&key) {
+                    self.begins(key, None);
+                } else {
+                    assert!(self.programs.contains_key(&key), "{key:?}");
+                }
+            }
             Action::Stop(key, force) => {
                 if let Some(asked) = self.programs.get_mut(&key) {
                     *asked = Some(force);
-                }
-                if let Some((_, stopped)) = self.line.iter_mut().find(|(waiting, _)| *waiting == key) {
-                    *stopped = true;
+                } else if self.leaves_line(&key) {
+                    let error = "it was stopped before it began".to_owned();
+                    self.scheduler.handle(self.now, Input::Ended(key, Ending::Failed { error }));
                 }
             }
             Action::Tell(_) => {}
         }
     }
 
-    /// A program begins, unless it was stopped before: then it is over at once.
-    fn begins(&mut self, key: AttemptKey, stopped: bool) {
+    fn leaves_line(&mut self, key: &AttemptKey) -> bool {
+        let place = self.line.iter().position(|waiting| waiting == key);
+        place.and_then(|place| self.line.remove(place)).is_some()
+    }
+
+    /// A program begins.
+    fn begins(&mut self, key: AttemptKey, predecessor: Option<AttemptKey>) {
         assert!(self.started.insert(key.clone()), "{key:?} starts twice");
-        if stopped {
-            let error = "it was stopped before it began".to_owned();
-            self.scheduler.handle(self.now, Input::Ended(key, Ending::Failed { error }));
-            return;
-        }
         let task = self.truth.task(key.task.as_str()).unwrap();
         assert_eq!(task.state.attempt, key.attempt, "{key:?} starts before its start is durable");
         self.order.push(key.task.to_string());
-        self.programs.insert(key, None);
+        self.programs.insert(key.clone(), None);
+        self.began.insert(key.clone(), self.now);
+        self.scheduler.handle(self.now, Input::Began(key, predecessor));
         let concurrency = self.config.queues["default"].concurrency as usize;
         assert!(
             self.programs.len() <= concurrency,
@@ -321,10 +338,28 @@ impl World {
 
     /// The first in line begins in the slot of one that has ended.
     fn gives_its_slot_on(&mut self, ended: &AttemptKey) {
-        if let Some((next, stopped)) = self.line.pop_front() {
-            self.scheduler.handle(self.now, Input::TookOver(next.clone(), ended.clone()));
-            self.begins(next, stopped);
+        if let Some(next) = self.line.pop_front() {
+            self.begins(next, Some(ended.clone()));
         }
+    }
+
+    /// What has run for 200 ms is recorded as started.
+    fn starts_are_recorded(&self) {
+        for key in self.programs.keys() {
+            let task = self.truth.task(key.task.as_str()).filter(|task| task.state.attempt == key.attempt);
+            let is_old = self.began[key].as_micros() + 200_000 <= self.now.as_micros();
+            assert!(!is_old || !task.is_some_and(|task| task.state.is_queued()), "{key:?} is still queued");
+        }
+    }
+
+    /// The events of the latest version.
+    pub(crate) fn latest_events(&self) -> Vec<&'static str> {
+        self.log.last().unwrap().events.iter().map(Event::kind).collect()
+    }
+
+    pub(crate) fn pass_millis(&mut self, millis: i64) {
+        self.now = Timestamp::from_micros(self.now.as_micros() + millis * 1_000);
+        self.settle();
     }
 
     /// Programs of cancelled tasks included: they hold what they hold until they have really ended.
@@ -397,7 +432,7 @@ impl World {
         let worker = format!("w{}", self.generation);
         let others: Vec<AttemptKey> = self
             .truth
-            .running()
+            .in_progress()
             .filter(|task| task.state.worker.as_deref() != Some(worker.as_str()))
             .map(|task| AttemptKey::new(self.truth.id(), &task.spec.id, task.state.attempt))
             .collect();

@@ -91,7 +91,9 @@ impl Whereabouts {
                         format!("{word}; its plan is not started")
                     }
                     (false, Phase::Paused, _) => format!("{word}; its plan is paused"),
-                    (false, _, Some(more)) if *standing == Standing::Running => format!("{word}, {more}"),
+                    (false, _, Some(more)) if matches!(standing, Standing::Queued | Standing::Running) => {
+                        format!("{word}, {more}")
+                    }
                     (false, _, Some(more)) => format!("{word}; {more}"),
                     (false, _, None) => word.to_owned(),
                 }
@@ -123,6 +125,7 @@ impl Whereabouts {
 fn there(plan: &Plan, task: &TaskId) -> Option<Whereabouts> {
     let state = &plan.task(task.as_str())?.state;
     let more = match state.status {
+        Status::Running if state.is_queued() => state.worker.as_ref().map(|worker| format!("by {worker}")),
         Status::Running => state.worker.as_ref().map(|worker| format!("{worker} works on it")),
         Status::Pending => state.reason.clone(),
         Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => state.why(),

@@ -57,7 +57,9 @@ pub(crate) fn tell_of(
         if !names.contains(&command.name()) {
             names.push(command.name());
         }
-        if let Command::StartTask { task, .. } | Command::FinishTask { task, .. } = command
+        if let Command::StartTask { task, .. }
+        | Command::QueueTask { task, .. }
+        | Command::FinishTask { task, .. } = command
             && tasks.len() < TASKS_NAMED_MAX
         {
             tasks.push(task);

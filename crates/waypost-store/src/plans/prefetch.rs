@@ -17,7 +17,9 @@ pub(super) fn of_jobs(jobs: &[Job], cache: &Cache) -> Expected {
             Job::Write(request, slots) | Job::WritePossible(request, slots) => {
                 add(&mut expected, cache, &request.plan);
                 add_locks(&mut expected, cache, request);
-                let starts = |command: &Command| matches!(command, Command::StartTask { .. });
+                let starts = |command: &Command| {
+                    matches!(command, Command::StartTask { .. } | Command::QueueTask { .. })
+                };
                 let bounded = slots.as_ref().filter(|slots| slots.concurrency.is_some());
                 if let Some(slots) = bounded.filter(|_| request.commands.iter().any(starts))
                     && !expected.queues.contains(&slots.queue)
@@ -48,7 +50,7 @@ fn add(expected: &mut Expected, cache: &Cache, plan: &PlanId) {
 fn add_locks(expected: &mut Expected, cache: &Cache, request: &WriteRequest) {
     let Some(plan) = cache.get(&request.plan) else { return };
     for command in &request.commands {
-        let Command::StartTask { task, .. } = command else { continue };
+        let (Command::StartTask { task, .. } | Command::QueueTask { task, .. }) = command else { continue };
         let Some(task) = plan.task(task.as_str()) else { continue };
         for lock in &task.spec.locks {
             if !expected.locks.contains(&lock.key) {

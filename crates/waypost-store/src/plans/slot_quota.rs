@@ -40,7 +40,11 @@ impl<'a> Room<'a> {
         place: usize,
         command: &Command,
     ) -> Result<(), WriteError> {
-        let (Some(slots), Command::StartTask { task, .. }) = (self.slots, command) else { return Ok(()) };
+        let (Some(slots), Command::StartTask { task, .. } | Command::QueueTask { task, .. }) =
+            (self.slots, command)
+        else {
+            return Ok(());
+        };
         let Some(concurrency) = slots.concurrency else { return Ok(()) };
         if self.ends.get(task.as_str()).is_some_and(|end| *end > place) {
             return Ok(());

@@ -245,7 +245,11 @@ fn locks_are_free(
     events: &[Event],
 ) -> Result<(), WriteError> {
     for event in events {
-        let Event::TaskStarted { task, .. } = event else { continue };
+        // A start that is recorded later has its locks since it was queued.
+        let (Event::TaskStarted { task, started_at: None, .. } | Event::TaskQueued { task, .. }) = event
+        else {
+            continue;
+        };
         let Some(found) = plan.task(task.as_str()).filter(|found| !found.spec.locks.is_empty()) else {
             continue;
         };
@@ -253,7 +257,7 @@ fn locks_are_free(
         // What this plan's own tasks hold is known better from the plan: earlier commands of the same request have moved it
         // on, and the tables have not heard of that yet.
         let elsewhere = transaction.locks(&keys)?.into_iter().filter(|held| held.plan != *plan.id());
-        let here = plan.running().flat_map(|task| {
+        let here = plan.in_progress().flat_map(|task| {
             let held = task.spec.locks.iter().filter(|lock| keys.contains(&lock.key.as_str()));
             held.map(|lock| HeldLock {
                 lock: lock.clone(),

@@ -9,12 +9,12 @@ use waypost_core::{Complexity, Standing};
 
 use super::Editor;
 use crate::app::App;
-use crate::graph::Picture;
+use crate::edit_buffer::{EditBuffer, Row, dependency_names};
+use crate::frame::{Parts, draw_input, footer, framed, heading, put};
+use crate::graph::GraphCanvas;
 use crate::keys::Action;
-use crate::sheet::{Row, Sheet, dependency_names};
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
-use crate::view::{Parts, draw_input, footer, framed, heading, put};
 
 /// Columns from which the graph stands beside the list.
 const WIDE: u16 = 110;
@@ -96,9 +96,10 @@ impl Editor {
 
     pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
         let theme = app.settings.theme;
-        let Some(sheet) = &self.sheet else {
+        let Some(buffer) = &self.buffer else {
             heading(theme, frame, parts.heading, self.plan.id.as_str(), &[]);
-            let said = self.trouble.as_ref().map_or_else(|| "reading …".to_owned(), crate::browser::told);
+            let said =
+                self.error.as_ref().map_or_else(|| "reading …".to_owned(), crate::plan_list::error_line);
             put(
                 frame.buffer_mut(),
                 (2, parts.body.y + 1),
@@ -109,34 +110,34 @@ impl Editor {
             footer(app, frame, parts.footer, &[Action::Back]);
             return;
         };
-        let spec = sheet.spec();
+        let spec = buffer.spec();
         let title = [&spec.title, &spec.goal].into_iter().find(|text| !text.trim().is_empty());
         let title = title.map_or_else(|| self.plan.id.to_string(), String::clone);
-        heading(theme, frame, parts.heading, &title, &self.facts(app, sheet));
+        heading(theme, frame, parts.heading, &title, &self.facts(app, buffer));
         let areas = areas(parts.body, self.graph);
-        self.draw_list(sheet, theme, frame, areas.list);
+        self.draw_list(buffer, theme, frame, areas.list);
         if let Some(details) = areas.details {
-            self.draw_details(app, sheet, frame, details);
+            self.draw_details(app, buffer, frame, details);
         }
         if let (Some(graph), Some(selected)) = (areas.graph, self.at()) {
             let within = inside(graph);
-            let picture = Picture::of(sheet, selected, usize::from(within.height));
-            let (shown, all) = picture.shown;
+            let canvas = GraphCanvas::of(buffer, selected, usize::from(within.height));
+            let (shown, all) = canvas.shown;
             let title = if shown == all {
                 "Graph".to_owned()
             } else {
                 format!("Graph · {shown} of {all} tasks, around this one")
             };
             framed(theme, frame, graph, &title, false);
-            picture.draw(sheet, selected, theme, frame.buffer_mut(), within);
+            canvas.draw(buffer, selected, theme, frame.buffer_mut(), within);
         } else if let Some(graph) = areas.graph {
             framed(theme, frame, graph, "Graph", false);
         }
         if let Some(form) = &self.form {
-            super::draw_parts::draw_form(form, theme, frame, parts.body);
+            super::draw_overlays::draw_form(form, theme, frame, parts.body);
         }
         if let Some(picker) = &self.picker {
-            super::draw_parts::draw_picker(picker, sheet, theme, frame, parts.body);
+            super::draw_overlays::draw_picker(picker, buffer, theme, frame, parts.body);
         }
         self.draw_footer(app, frame, parts.footer);
     }
@@ -147,7 +148,7 @@ impl Editor {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
             // A note stands beside what is being typed, not instead of it.
             let (hint, style) = match &app.note {
-                _ if self.missed => ("no task has this   Esc close", theme.warning()),
+                _ if self.not_found => ("no task has this   Esc close", theme.warning()),
                 Some((note, _)) => (note.text.as_str(), theme.warning()),
                 None => ("Enter next   Esc close", theme.quiet()),
             };
@@ -167,14 +168,14 @@ impl Editor {
     }
 
     /// What the heading says at its right end.
-    fn facts(&self, app: &App, sheet: &Sheet) -> Vec<Span<'static>> {
+    fn facts(&self, app: &App, buffer: &EditBuffer) -> Vec<Span<'static>> {
         let theme = app.settings.theme;
         let mut facts = Vec::new();
         if app.settings.dry_run {
             facts.push(Span::styled(" DRY RUN ", theme.warning().add_modifier(Modifier::REVERSED)));
             facts.push(Span::raw("  "));
         }
-        let problems = sheet.problems().all().len();
+        let problems = buffer.problems().all().len();
         if problems > 0 {
             facts.push(Span::styled(format!("! {}", text::count(problems, "problem")), theme.wrong()));
             facts.push(Span::raw("  "));
@@ -186,26 +187,26 @@ impl Editor {
         if self.saving.is_some() {
             facts.push(Span::styled("saving …", theme.accent()));
             facts.push(Span::raw("  "));
-        } else if sheet.is_changed() {
+        } else if buffer.is_changed() {
             facts.push(Span::styled(
-                format!("● {}", text::count(sheet.edits().max(1), "edit")),
+                format!("● {}", text::count(buffer.edits().max(1), "edit")),
                 theme.warning(),
             ));
             facts.push(Span::raw("  "));
         }
-        let state = &sheet.base().state;
+        let state = &buffer.base().state;
         facts.push(Span::styled(phase_word(state.phase), theme.phase(state.phase)));
         if self.awaits_approval && state.phase != waypost_core::Phase::AwaitingApproval {
             facts.push(Span::styled(" (needs approval)", theme.warning()));
         }
-        facts.push(Span::styled(format!("  v{}", sheet.base().version), theme.quiet()));
+        facts.push(Span::styled(format!("  v{}", buffer.base().version), theme.quiet()));
         facts
     }
 
-    fn draw_list(&self, sheet: &Sheet, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
+    fn draw_list(&self, buffer: &EditBuffer, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let active = self.form.is_none() && self.picker.is_none();
         let position = if self.visible.is_empty() { 0 } else { self.selected + 1 };
-        let (done, all) = sheet.progress();
+        let (done, all) = buffer.progress();
         let title = format!("Tasks {position}/{} · {done} of {all} done", self.visible.len());
         let within = framed(theme, frame, area, &title, active);
         if self.visible.is_empty() {
@@ -222,12 +223,12 @@ impl Editor {
             self.visible.iter().skip(self.top).take(usize::from(within.height)).copied().collect();
         let names = seen
             .iter()
-            .map(|&at| indent(&sheet.rows()[at]) + text::width(sheet.rows()[at].id().as_str()) + 2);
+            .map(|&at| indent(&buffer.rows()[at]) + text::width(buffer.rows()[at].id().as_str()) + 2);
         let columns = names.max().unwrap_or(0).clamp(6, usize::from(within.width) / 3);
         for (place, &at) in seen.iter().enumerate() {
             let line = Rect::new(within.x, within.y + place as u16, within.width, 1);
             let text = Rect { width: line.width.saturating_sub(1), ..line };
-            self.draw_row(sheet, at, columns, theme, frame, text);
+            self.draw_row(buffer, at, columns, theme, frame, text);
             if self.top + place == self.selected {
                 let style =
                     if active { theme.selected() } else { Style::new().add_modifier(Modifier::UNDERLINED) };
@@ -238,26 +239,26 @@ impl Editor {
 
     fn draw_row(
         &self,
-        sheet: &Sheet,
+        buffer: &EditBuffer,
         at: usize,
         name_columns: usize,
         theme: Theme,
         frame: &mut Frame<'_>,
         line: Rect,
     ) {
-        let row = &sheet.rows()[at];
+        let row = &buffer.rows()[at];
         let spec = row.spec();
-        let is_wrong = sheet.problems().has(spec.id.as_str());
+        let is_wrong = buffer.problems().has(spec.id.as_str());
         let (mark, mark_style) = if is_wrong { ("!", theme.wrong()) } else { (" ", theme.text()) };
-        let (shown, style) = standing_of(row);
+        let (shown, style) = row_sign(row);
         let style = style.map_or_else(
-            || theme.standing(row.standing),
+            || theme.task_status(row.standing),
             |quiet| if quiet { theme.quiet() } else { theme.text() },
         );
-        let buffer = frame.buffer_mut();
-        put(buffer, (line.x, line.y), 1, mark, mark_style);
-        put(buffer, (line.x + 1, line.y), 1, shown, style);
-        let fold = match (sheet.is_parent(at), self.folded.contains(&spec.id)) {
+        let cells = frame.buffer_mut();
+        put(cells, (line.x, line.y), 1, mark, mark_style);
+        put(cells, (line.x + 1, line.y), 1, shown, style);
+        let fold = match (buffer.is_parent(at), self.folded.contains(&spec.id)) {
             (true, true) => "▸",
             (true, false) => "▾",
             (false, _) => " ",
@@ -266,17 +267,17 @@ impl Editor {
         let name_style =
             if spec.skip { theme.quiet().add_modifier(Modifier::CROSSED_OUT) } else { theme.accent() };
         put(
-            buffer,
+            cells,
             (line.x + 3, line.y),
             name_columns as u16,
             &text::truncate(&name, name_columns),
             name_style,
         );
         let x = line.x + 4 + name_columns as u16;
-        put(buffer, (x, line.y), 4, complexity(spec.complexity), theme.quiet());
+        put(cells, (x, line.y), 4, complexity(spec.complexity), theme.quiet());
         let x = x + 5;
         let room = usize::from(line.right().saturating_sub(x));
-        let waits = match sheet.problems().ring(spec.id.as_str()) {
+        let waits = match buffer.problems().cycle(spec.id.as_str()) {
             Some(path) => format!("↺ {}", path.join(" → ")),
             None if spec.depends_on.is_empty() => String::new(),
             None => format!("← {}", dependency_names(spec).join(", ")),
@@ -286,18 +287,18 @@ impl Editor {
         let description =
             text::truncate(&spec.description, room.saturating_sub(if wide > 0 { wide + 2 } else { 0 }));
         let text_style = if spec.skip { theme.quiet() } else { theme.text() };
-        put(buffer, (x, line.y), room as u16, &description, text_style);
+        put(cells, (x, line.y), room as u16, &description, text_style);
         let waits_style = if is_wrong { theme.wrong() } else { theme.quiet() };
-        put(buffer, (line.right() - wide as u16, line.y), wide as u16, &waits, waits_style);
+        put(cells, (line.right() - wide as u16, line.y), wide as u16, &waits, waits_style);
     }
 
-    fn draw_details(&self, app: &App, sheet: &Sheet, frame: &mut Frame<'_>, area: Rect) {
+    fn draw_details(&self, app: &App, buffer: &EditBuffer, frame: &mut Frame<'_>, area: Rect) {
         let theme = app.settings.theme;
         let Some(at) = self.at() else {
             framed(theme, frame, area, "", false);
             return;
         };
-        let row = &sheet.rows()[at];
+        let row = &buffer.rows()[at];
         let word = if row.spec().skip { "skip" } else { row.standing.word() };
         let complexity =
             row.spec().complexity.map(|complexity| format!(" · {}", complexity.word())).unwrap_or_default();
@@ -305,7 +306,7 @@ impl Editor {
         let within = framed(theme, frame, area, &title, false);
         let mut y = within.y;
         let mut hidden: Vec<&str> = Vec::new();
-        for (label, value, style) in details(sheet, at, theme) {
+        for (label, value, style) in details(buffer, at, theme) {
             let columns = usize::from(within.width.saturating_sub(2));
             let label_columns = if label.is_empty() { 0 } else { text::width(label) + 2 };
             let room = usize::from(within.bottom().saturating_sub(y));
@@ -357,7 +358,7 @@ fn complexity(complexity: Option<Complexity>) -> &'static str {
 }
 
 /// The sign of a row, and how it looks if that does not follow from where it stands.
-fn standing_of(row: &Row) -> (&'static str, Option<bool>) {
+fn row_sign(row: &Row) -> (&'static str, Option<bool>) {
     if row.spec().skip && row.task.state.status == waypost_core::Status::Pending {
         return (sign(Standing::Skipped), Some(true));
     }
@@ -368,45 +369,49 @@ fn standing_of(row: &Row) -> (&'static str, Option<bool>) {
 const NAMES_MAX: usize = 12;
 
 /// What there is to know of a task: what is wrong first.
-fn details(sheet: &Sheet, at: usize, theme: Theme) -> Vec<(&'static str, String, Style)> {
-    let row = &sheet.rows()[at];
+fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, String, Style)> {
+    let row = &buffer.rows()[at];
     let (spec, state) = (row.spec(), &row.task.state);
     let mut lines: Vec<(&'static str, String, Style)> = Vec::new();
-    for problem in sheet.problems().of_task(spec.id.as_str()) {
+    for problem in buffer.problems().of_task(spec.id.as_str()) {
         lines.push(("wrong", format!("{}; {}", problem.wrong, problem.hint()), theme.wrong()));
     }
     lines.push(("", spec.description.clone(), theme.text()));
-    let mut say = |label: &'static str, value: String, style: Style| {
+    let mut add = |label: &'static str, value: String, style: Style| {
         if !value.trim().is_empty() {
             lines.push((label, value, style));
         }
     };
-    say("error", state.error.clone().unwrap_or_default(), theme.wrong());
-    say(
+    add("error", state.error.clone().unwrap_or_default(), theme.wrong());
+    add(
         "question",
         state.question().map(|question| question.text.clone()).unwrap_or_default(),
         theme.warning(),
     );
-    say("notes", spec.notes.clone(), theme.text());
-    say("waits for", dependency_names(spec).join(", "), theme.text());
-    let mut after: Vec<String> =
-        sheet.links().after(at).take(NAMES_MAX).map(|after| sheet.rows()[after].id().to_string()).collect();
-    let all = sheet.links().after(at).count();
+    add("notes", spec.notes.clone(), theme.text());
+    add("waits for", dependency_names(spec).join(", "), theme.text());
+    let mut after: Vec<String> = buffer
+        .dependencies()
+        .dependants(at)
+        .take(NAMES_MAX)
+        .map(|after| buffer.rows()[after].id().to_string())
+        .collect();
+    let all = buffer.dependencies().dependants(at).count();
     if all > NAMES_MAX {
         after.push(format!("… {} more", all - NAMES_MAX));
     }
-    say("needed by", after.join(", "), theme.text());
+    add("needed by", after.join(", "), theme.text());
     let work = |work: &waypost_core::Work| format!("{} {}", work.executor, work.inputs.as_str());
-    say("runs", spec.work.as_deref().map(work).unwrap_or_default(), theme.text());
-    say("check", spec.check.as_deref().map(work).unwrap_or_default(), theme.text());
-    say("tools", spec.tools.as_deref().unwrap_or_default().join(", "), theme.text());
-    say(
+    add("runs", spec.work.as_deref().map(work).unwrap_or_default(), theme.text());
+    add("check", spec.check.as_deref().map(work).unwrap_or_default(), theme.text());
+    add("tools", spec.tools.as_deref().unwrap_or_default().join(", "), theme.text());
+    add(
         "locks",
         spec.locks.iter().map(|lock| lock.key.as_str()).collect::<Vec<_>>().join(", "),
         theme.text(),
     );
-    say("reason", state.reason.clone().unwrap_or_default(), theme.text());
-    say("progress", state.progress.clone().unwrap_or_default(), theme.text());
-    say("result", state.result.clone().unwrap_or_default(), theme.text());
+    add("reason", state.reason.clone().unwrap_or_default(), theme.text());
+    add("progress", state.progress.clone().unwrap_or_default(), theme.text());
+    add("result", state.result.clone().unwrap_or_default(), theme.text());
     lines
 }

@@ -3,8 +3,8 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
 
-use crate::input::Input;
 use crate::keys::{Action, Keys, Place};
+use crate::text_input::TextInput;
 
 /// The fields, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,11 +58,11 @@ pub(crate) enum Target {
 pub(crate) struct Form {
     pub(crate) target: Target,
     pub(crate) before: TaskSpec,
-    pub(crate) description: Input,
-    pub(crate) notes: Input,
+    pub(crate) description: TextInput,
+    pub(crate) notes: TextInput,
     pub(crate) complexity: Option<Complexity>,
     pub(crate) depends_on: Vec<Dependency>,
-    pub(crate) tools: Input,
+    pub(crate) tools: TextInput,
     pub(crate) skip: bool,
     pub(crate) focus: Field,
 }
@@ -87,18 +87,18 @@ impl Form {
         Self {
             target,
             before: spec.clone(),
-            description: Input::lines(spec.description.clone()),
-            notes: Input::lines(spec.notes.clone()),
+            description: TextInput::lines(spec.description.clone()),
+            notes: TextInput::lines(spec.notes.clone()),
             complexity: spec.complexity,
             depends_on: spec.depends_on.clone(),
-            tools: Input::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
+            tools: TextInput::line(spec.tools.as_deref().unwrap_or_default().join(", ")),
             skip: spec.skip,
             focus: Field::Description,
         }
     }
 
     /// The text that has the keys, if the field is one.
-    pub(crate) fn input(&mut self) -> Option<&mut Input> {
+    pub(crate) fn input(&mut self) -> Option<&mut TextInput> {
         match self.focus {
             Field::Description => Some(&mut self.description),
             Field::Notes => Some(&mut self.notes),
@@ -175,9 +175,9 @@ impl Form {
     pub(crate) fn set_text(&mut self, text: &str) {
         if let Some(input) = self.input() {
             *input = if input.has_many_lines() {
-                Input::lines(text.trim_end())
+                TextInput::lines(text.trim_end())
             } else {
-                Input::line(text.trim_end())
+                TextInput::line(text.trim_end())
             };
         }
     }

@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Editor, draw, draw_parts};
+use super::{Editor, draw, draw_overlays};
 use crate::app::{Context, Flow};
-use crate::graph::Picture;
+use crate::graph::GraphCanvas;
 
 impl Editor {
     pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) -> Flow {
@@ -14,20 +14,20 @@ impl Editor {
             MouseEventKind::ScrollDown => 3,
             _ => 0,
         };
-        if let (Some(picker), Some(sheet)) = (&mut self.picker, &self.sheet) {
-            picker.scroll(scroll, draw_parts::picker_rows(context.area));
+        if let (Some(picker), Some(buffer)) = (&mut self.picker, &self.buffer) {
+            picker.scroll(scroll, draw_overlays::picker_rows(context.area));
             if mouse.kind == MouseEventKind::Down(MouseButton::Left)
-                && let Some(row) = draw_parts::picker_row_at(context.area, mouse)
+                && let Some(row) = draw_overlays::picker_row_at(context.area, mouse)
                 && picker.top + row < picker.found.len()
             {
                 picker.selected = picker.top + row;
-                picker.toggle(sheet);
+                picker.toggle(buffer);
             }
             return Flow::Stay;
         }
         if let Some(form) = &mut self.form {
             if mouse.kind == MouseEventKind::Down(MouseButton::Left)
-                && let Some(field) = draw_parts::field_at(form, context.area, mouse)
+                && let Some(field) = draw_overlays::field_at(form, context.area, mouse)
             {
                 form.focus = field;
             }
@@ -50,12 +50,12 @@ impl Editor {
             } else if clicked < self.visible.len() {
                 self.selected = clicked;
             }
-        } else if let (Some(graph), Some(sheet), Some(selected)) = (areas.graph, &self.sheet, self.at()) {
+        } else if let (Some(graph), Some(buffer), Some(selected)) = (areas.graph, &self.buffer, self.at()) {
             let inside = draw::inside(graph);
-            let picture = Picture::of(sheet, selected, usize::from(inside.height));
-            let id = picture.hit(selected, inside, at).map(|at| sheet.rows()[at].id().clone());
+            let canvas = GraphCanvas::of(buffer, selected, usize::from(inside.height));
+            let id = canvas.hit(selected, inside, at).map(|at| buffer.rows()[at].id().clone());
             if id.is_some() {
-                self.look_at(id.as_ref());
+                self.select_task(id.as_ref());
             }
         }
     }

@@ -1,11 +1,11 @@
-//! Choosing the tasks that one waits for, from a list with a filter. Says which of them would close a ring.
+//! Choosing the tasks that one waits for, from a list with a filter. Says which of them would close a cycle.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use waypost_core::{Dependency, TaskId};
 
-use crate::input::Input;
+use crate::edit_buffer::EditBuffer;
 use crate::keys::{Action, Keys, Place};
-use crate::sheet::Sheet;
+use crate::text_input::TextInput;
 
 /// Which task is to wait for those that are chosen.
 #[derive(Clone, Debug)]
@@ -14,15 +14,15 @@ pub(crate) struct Picker {
     pub(crate) task: Option<TaskId>,
     /// Whether the choice goes into a form that is open.
     pub(crate) for_form: bool,
-    pub(crate) filter: Input,
+    pub(crate) filter: TextInput,
     /// What is chosen, in the order of choice. Dependencies elsewhere stay as they are.
     pub(crate) chosen: Vec<Dependency>,
     /// The places of the tasks that fit the filter.
     pub(crate) found: Vec<usize>,
     pub(crate) selected: usize,
     pub(crate) top: usize,
-    /// By place: whether to wait for it would close a ring.
-    closes_ring: Vec<bool>,
+    /// By place: whether to wait for it would close a cycle.
+    closes_cycle: Vec<bool>,
 }
 
 /// What a key did.
@@ -34,20 +34,25 @@ pub(crate) enum Outcome {
 }
 
 impl Picker {
-    pub(crate) fn new(sheet: &Sheet, task: Option<TaskId>, chosen: Vec<Dependency>, for_form: bool) -> Self {
-        let own = task.as_ref().and_then(|task| sheet.place(task));
-        let closes_ring = own.map_or_else(Vec::new, |at| sheet.links().all_after(at));
+    pub(crate) fn new(
+        buffer: &EditBuffer,
+        task: Option<TaskId>,
+        chosen: Vec<Dependency>,
+        for_form: bool,
+    ) -> Self {
+        let own = task.as_ref().and_then(|task| buffer.place(task));
+        let closes_cycle = own.map_or_else(Vec::new, |at| buffer.dependencies().all_dependants(at));
         let mut picker = Self {
             task,
             for_form,
-            filter: Input::line(""),
+            filter: TextInput::line(""),
             chosen,
             found: Vec::new(),
             selected: 0,
             top: 0,
-            closes_ring,
+            closes_cycle,
         };
-        picker.find(sheet);
+        picker.find(buffer);
         picker
     }
 
@@ -55,30 +60,30 @@ impl Picker {
         self.chosen.iter().any(|on| on.here() == Some(id))
     }
 
-    pub(crate) fn closes_ring(&self, at: usize) -> bool {
-        self.closes_ring.get(at).copied().unwrap_or(false)
+    pub(crate) fn closes_cycle(&self, at: usize) -> bool {
+        self.closes_cycle.get(at).copied().unwrap_or(false)
     }
 
-    fn find(&mut self, sheet: &Sheet) {
+    fn find(&mut self, buffer: &EditBuffer) {
         let wanted = self.filter.text().trim().to_lowercase();
         let has = |text: &str| text.to_lowercase().contains(&wanted);
         let fits = |at: &usize| {
-            let spec = sheet.rows()[*at].spec();
+            let spec = buffer.rows()[*at].spec();
             let other = self.task.as_ref() != Some(&spec.id);
             other && (wanted.is_empty() || has(spec.id.as_str()) || has(&spec.description))
         };
-        self.found = (0..sheet.rows().len()).filter(fits).collect();
+        self.found = (0..buffer.rows().len()).filter(fits).collect();
         self.selected = 0;
         self.top = 0;
     }
 
-    pub(crate) fn paste(&mut self, text: &str, sheet: &Sheet) {
+    pub(crate) fn paste(&mut self, text: &str, buffer: &EditBuffer) {
         self.filter.insert(text);
-        self.find(sheet);
+        self.find(buffer);
     }
 
-    pub(crate) fn toggle(&mut self, sheet: &Sheet) {
-        let Some(row) = self.found.get(self.selected).and_then(|&at| sheet.rows().get(at)) else { return };
+    pub(crate) fn toggle(&mut self, buffer: &EditBuffer) {
+        let Some(row) = self.found.get(self.selected).and_then(|&at| buffer.rows().get(at)) else { return };
         let on = Dependency::Task(row.id().clone());
         if self.chosen.contains(&on) {
             self.chosen.retain(|other| *other != on);
@@ -93,10 +98,10 @@ impl Picker {
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows.max(1)));
     }
 
-    pub(crate) fn key(&mut self, key: KeyEvent, keys: &Keys, sheet: &Sheet, rows: usize) -> Outcome {
+    pub(crate) fn key(&mut self, key: KeyEvent, keys: &Keys, buffer: &EditBuffer, rows: usize) -> Outcome {
         match keys.action_only(Place::Picker, key) {
             Some(Action::Toggle) => {
-                self.toggle(sheet);
+                self.toggle(buffer);
                 self.scroll(1, rows);
                 return Outcome::Open;
             }
@@ -114,7 +119,7 @@ impl Picker {
                 let before = self.filter.text().to_owned();
                 self.filter.key(key);
                 if before != self.filter.text() {
-                    self.find(sheet);
+                    self.find(buffer);
                 }
             }
         }

@@ -9,11 +9,11 @@ use super::form::{Form, Target};
 impl Editor {
     /// Edits that are nowhere but in memory; a form or a choice that is open counts as one.
     pub(crate) fn unsaved(&self) -> usize {
-        let changed = self.sheet.as_ref().filter(|sheet| sheet.is_changed());
-        let edits = changed.map_or(0, |sheet| sheet.edits().max(1));
-        let chosen = self.picker.as_ref().is_some_and(|picker| match (&self.sheet, &picker.task) {
-            (Some(sheet), Some(task)) if !picker.for_form => {
-                let now = sheet.place(task).and_then(|at| sheet.rows().get(at));
+        let changed = self.buffer.as_ref().filter(|buffer| buffer.is_changed());
+        let edits = changed.map_or(0, |buffer| buffer.edits().max(1));
+        let chosen = self.picker.as_ref().is_some_and(|picker| match (&self.buffer, &picker.task) {
+            (Some(buffer), Some(task)) if !picker.for_form => {
+                let now = buffer.place(task).and_then(|at| buffer.rows().get(at));
                 now.is_some_and(|row| row.spec().depends_on != picker.chosen)
             }
             (Some(_) | None, Some(_) | None) => false,
@@ -23,8 +23,8 @@ impl Editor {
 
     /// The plan with all of that, as a text; nothing when nothing would be lost.
     pub(crate) fn unsaved_text(&self) -> Option<String> {
-        let sheet = self.sheet.as_ref().filter(|_| self.unsaved() > 0)?;
-        let mut draft = sheet.draft();
+        let buffer = self.buffer.as_ref().filter(|_| self.unsaved() > 0)?;
+        let mut draft = buffer.draft();
         if let Some(form) = self.form.as_ref().filter(|form| form.is_changed()) {
             put(form, &mut draft);
         }

@@ -8,10 +8,10 @@ use waypost_service::Sign;
 
 use super::{Focus, History};
 use crate::app::App;
+use crate::frame::{self, put};
 use crate::keys::Action;
 use crate::text;
 use crate::theme::Theme;
-use crate::view::{self, put};
 
 /// From so many columns on, both stand side by side.
 const SIDE_BY_SIDE: u16 = 100;
@@ -46,25 +46,25 @@ impl History {
     /// What the footer offers.
     pub(crate) const KEYS: [Action; 4] = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: view::Parts) {
+    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: frame::Parts) {
         let theme = app.settings.theme;
         let title = match self.versions.title.as_str() {
             "" => format!("History of {}", self.plan.id),
             title => format!("History: {title}"),
         };
         let facts = [Span::styled(format!("{} v{}", self.plan.id, self.versions.current), theme.quiet())];
-        view::heading(theme, frame, parts_of.heading, &title, &facts);
+        frame::heading(theme, frame, parts_of.heading, &title, &facts);
         let parts = parts(parts_of.body);
         self.draw_versions(app, frame, parts.list);
         self.draw_differences(theme, frame, parts.diff);
-        view::footer(app, frame, parts_of.footer, &Self::KEYS);
+        frame::footer(app, frame, parts_of.footer, &Self::KEYS);
     }
 
     fn draw_versions(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
         let theme = app.settings.theme;
-        let inside = view::framed(theme, frame, area, "Versions", self.focus == Focus::Versions);
-        if let Some(trouble) = &self.trouble {
-            let words = format!("{}: {}", trouble.what, trouble.hint);
+        let inside = frame::framed(theme, frame, area, "Versions", self.focus == Focus::Versions);
+        if let Some(error) = &self.error {
+            let words = format!("{}: {}", error.what, error.hint);
             return put(frame.buffer_mut(), (inside.x, inside.y), inside.width, &words, theme.wrong());
         }
         let columns = usize::from(inside.width);
@@ -92,7 +92,7 @@ impl History {
             Some((old, new)) => format!("From version {old} to {new}"),
             None => String::new(),
         };
-        let inside = view::framed(theme, frame, area, &title, self.focus == Focus::Differences);
+        let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Differences);
         let columns = usize::from(inside.width);
         let mut show = |at: usize, line: &str, style: Style| {
             if at < usize::from(inside.height) {
@@ -103,8 +103,8 @@ impl History {
         match pair.and_then(|pair| self.compared.get(&pair)) {
             None if pair.is_some() => show(0, "comparing …", theme.quiet()),
             None => {}
-            Some(Err(trouble)) => {
-                let words = format!("{} ({})", trouble.what, trouble.hint);
+            Some(Err(error)) => {
+                let words = format!("{} ({})", error.what, error.hint);
                 for (at, line) in text::wrap(&words, columns, 4).iter().enumerate() {
                     show(at, line, theme.warning());
                 }

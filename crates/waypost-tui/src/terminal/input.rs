@@ -31,18 +31,18 @@ struct Shared {
 
 /// The thread that reads.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct InputReader {
     shared: Arc<Shared>,
     wake: PipeWriter,
 }
 
-impl Input {
-    /// Begins to read; `hear` is told of each event until it says that it is enough, and of the end with nothing.
-    pub(crate) fn start(hear: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
+impl InputReader {
+    /// Begins to read; `on_event` is told of each event until it says that it is enough, and of the end with nothing.
+    pub(crate) fn start(on_event: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         let shared = Arc::new(Shared { gate: Mutex::new(Gate::Open), changed: Condvar::new() });
         let inside = Arc::clone(&shared);
-        std::thread::Builder::new().name("keys".to_owned()).spawn(move || inside.read(&woken, hear))?;
+        std::thread::Builder::new().name("keys".to_owned()).spawn(move || inside.read(&woken, on_event))?;
         Ok(Self { shared, wake })
     }
 
@@ -81,7 +81,7 @@ impl Shared {
         }
     }
 
-    fn read(&self, mut woken: &PipeReader, mut hear: impl FnMut(Option<Event>) -> bool) {
+    fn read(&self, mut woken: &PipeReader, mut on_event: impl FnMut(Option<Event>) -> bool) {
         let stdin = io::stdin();
         loop {
             self.pass();
@@ -100,7 +100,7 @@ impl Shared {
             }
             while event::poll(REST_OF_A_KEY).unwrap_or(false) {
                 let Ok(event) = event::read() else { break };
-                if !hear(Some(event)) {
+                if !on_event(Some(event)) {
                     return;
                 }
             }
@@ -109,6 +109,6 @@ impl Shared {
                 break;
             }
         }
-        hear(None);
+        on_event(None);
     }
 }

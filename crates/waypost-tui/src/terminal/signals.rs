@@ -10,7 +10,7 @@ use signal_hook::low_level::emulate_default_handler;
 
 /// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To end, as Ctrl-C does.
     Interrupt,
     /// To end at once.
@@ -21,17 +21,17 @@ pub(crate) enum Asked {
     Resize,
 }
 
-/// Whose the terminal is.
+/// TerminalOwner the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum TerminalOwner {
     /// Ours.
-    Ours,
+    Waypost,
     /// Of a program that we wait for: what its keys ask is for that.
-    Anothers,
+    OtherProgram,
     /// No longer ours, while what we run is brought to its end since that time: the end that is asked for is on its way.
     Finishing(Instant),
     /// No longer ours: whatever is asked happens as if we had never listened.
-    NoLonger,
+    Released,
 }
 
 /// How long what we run may take to end before somebody who asks again is obeyed at once.
@@ -39,59 +39,67 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// What a signal comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meaning {
+enum SignalAction {
     Nothing,
     /// What the system would have done without us.
     Default,
-    Asks(Asked),
+    Request(SignalRequest),
 }
 
-fn meaning(whose: Whose, signal: i32, now: Instant) -> Meaning {
-    match (whose, signal) {
-        (Whose::NoLonger | Whose::Finishing(_), SIGWINCH) | (Whose::Anothers, SIGINT) => Meaning::Nothing,
+fn signal_action(owner: TerminalOwner, signal: i32, now: Instant) -> SignalAction {
+    match (owner, signal) {
+        (TerminalOwner::Released | TerminalOwner::Finishing(_), SIGWINCH)
+        | (TerminalOwner::OtherProgram, SIGINT) => SignalAction::Nothing,
         // A window that is closed says so several times: the shell and the terminal both do.
-        (Whose::Finishing(_), SIGHUP) => Meaning::Nothing,
-        (Whose::Finishing(since), SIGINT | SIGTERM) if now.duration_since(since) < GRACE => Meaning::Nothing,
+        (TerminalOwner::Finishing(_), SIGHUP) => SignalAction::Nothing,
+        (TerminalOwner::Finishing(since), SIGINT | SIGTERM) if now.duration_since(since) < GRACE => {
+            SignalAction::Nothing
+        }
         // Whatever has the terminal is asked to stop as well, and we stop with it.
-        (Whose::NoLonger | Whose::Finishing(_), _) | (Whose::Anothers, SIGTSTP) => Meaning::Default,
-        (Whose::Ours, SIGINT) => Meaning::Asks(Asked::Interrupt),
-        (Whose::Ours, SIGTSTP) => Meaning::Asks(Asked::Suspend),
-        (Whose::Ours | Whose::Anothers, SIGWINCH) => Meaning::Asks(Asked::Resize),
-        (Whose::Ours | Whose::Anothers, _) => Meaning::Asks(Asked::Terminate),
+        (TerminalOwner::Released | TerminalOwner::Finishing(_), _)
+        | (TerminalOwner::OtherProgram, SIGTSTP) => SignalAction::Default,
+        (TerminalOwner::Waypost, SIGINT) => SignalAction::Request(SignalRequest::Interrupt),
+        (TerminalOwner::Waypost, SIGTSTP) => SignalAction::Request(SignalRequest::Suspend),
+        (TerminalOwner::Waypost | TerminalOwner::OtherProgram, SIGWINCH) => {
+            SignalAction::Request(SignalRequest::Resize)
+        }
+        (TerminalOwner::Waypost | TerminalOwner::OtherProgram, _) => {
+            SignalAction::Request(SignalRequest::Terminate)
+        }
     }
 }
 
 /// The thread that hears signals.
 #[derive(Clone, Debug)]
-pub(crate) struct Signals(Arc<Mutex<Whose>>);
+pub(crate) struct Signals(Arc<Mutex<TerminalOwner>>);
 
 impl Signals {
-    /// Begins to hear them.
-    pub(crate) fn start(hear: impl Fn(Asked) + Send + 'static) -> io::Result<Self> {
+    /// Begins to on_signal them.
+    pub(crate) fn start(on_signal: impl Fn(SignalRequest) + Send + 'static) -> io::Result<Self> {
         let mut listening = Listening::new([SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH])?;
-        let signals = Self(Arc::new(Mutex::new(Whose::Ours)));
+        let signals = Self(Arc::new(Mutex::new(TerminalOwner::Waypost)));
         let inside = signals.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in &mut listening {
-                match meaning(inside.whose(), signal, Instant::now()) {
-                    Meaning::Nothing => {}
-                    Meaning::Default => {
+                match signal_action(inside.owner(), signal, Instant::now()) {
+                    SignalAction::Nothing => {}
+                    SignalAction::Default => {
                         let _unknown = emulate_default_handler(signal);
                     }
-                    Meaning::Asks(asked) => hear(asked),
+                    SignalAction::Request(asked) => on_signal(asked),
                 }
             }
         })?;
         Ok(signals)
     }
 
-    fn whose(&self) -> Whose {
+    fn owner(&self) -> TerminalOwner {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says whose the terminal is from now on.
-    pub(crate) fn say(&self, whose: Whose) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = whose;
+    /// Says owner the terminal is from now on.
+    pub(crate) fn set_owner(&self, owner: TerminalOwner) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = owner;
     }
 }
 
@@ -102,17 +110,22 @@ mod tests {
     #[test]
     fn while_what_runs_is_ended_no_further_signal_cuts_that_short_before_its_time() {
         let since = Instant::now();
-        let finishing = Whose::Finishing(since);
+        let finishing = TerminalOwner::Finishing(since);
         for signal in [SIGHUP, SIGTERM, SIGINT, SIGWINCH] {
-            assert_eq!(meaning(finishing, signal, since), Meaning::Nothing, "{signal}");
+            assert_eq!(signal_action(finishing, signal, since), SignalAction::Nothing, "{signal}");
         }
         let late = since + GRACE;
-        for (signal, wanted) in
-            [(SIGHUP, Meaning::Nothing), (SIGTERM, Meaning::Default), (SIGINT, Meaning::Default)]
-        {
-            assert_eq!(meaning(finishing, signal, late), wanted, "{signal}");
+        for (signal, wanted) in [
+            (SIGHUP, SignalAction::Nothing),
+            (SIGTERM, SignalAction::Default),
+            (SIGINT, SignalAction::Default),
+        ] {
+            assert_eq!(signal_action(finishing, signal, late), wanted, "{signal}");
         }
-        assert_eq!(meaning(Whose::NoLonger, SIGHUP, late), Meaning::Default);
-        assert_eq!(meaning(Whose::Ours, SIGHUP, since), Meaning::Asks(Asked::Terminate));
+        assert_eq!(signal_action(TerminalOwner::Released, SIGHUP, late), SignalAction::Default);
+        assert_eq!(
+            signal_action(TerminalOwner::Waypost, SIGHUP, since),
+            SignalAction::Request(SignalRequest::Terminate)
+        );
     }
 }

@@ -8,7 +8,7 @@ fn describe(task: &str, description: &str) -> Command {
     Command::ReviseTask { task: waypost_testkit::id(task), changes: Box::new(changes) }
 }
 
-fn heard(world: &mut World, version: u64) {
+fn notify_written(world: &mut World, version: u64) {
     world.send(Message::Written { store: 0, plans: vec![(PlanId::new("plan-1").unwrap(), version)] });
 }
 
@@ -55,7 +55,7 @@ fn without_edits_what_others_write_is_shown_at_once() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert!(world.screen().contains("Theirs") && world.screen().contains("v2"), "{}", world.screen());
     assert!(world.screen().contains("Tasks 2/8"), "the selection stays");
 }
@@ -65,7 +65,7 @@ fn with_edits_what_others_write_is_said_and_nothing_is_taken_away() {
     let mut world = World::editor(example(), (80, 24));
     world.press("space");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert!(world.screen().contains("v2 is in the store"), "{}", world.screen());
     assert!(!world.screen().contains("Theirs"));
 }
@@ -79,7 +79,7 @@ fn edits_go_on_while_the_plan_runs() {
         task: waypost_testkit::id("t1"),
         worker: "w".to_owned(),
     }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert_eq!(world.lines_with("◐").len(), 1, "where it stands is shown:\n{}", world.screen());
     world.press("s");
     assert!(world.screen().contains("saved as version 4"), "and is no conflict:\n{}", world.screen());
@@ -110,7 +110,7 @@ fn what_others_write_while_a_form_is_open_is_no_more_lost_than_what_is_typed() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text(" mine");
     let version = world.somebody_writes(vec![notes("t1", "THEIR NOTES")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("enter s");
     assert!(world.screen().contains("Somebody else changed this plan"), "{}", world.screen());
     world.press("r s");
@@ -133,7 +133,7 @@ fn what_others_write_while_dependencies_are_chosen_is_kept() {
         Command::ReviseTask { task: waypost_testkit::id("t4"), changes: Box::new(changes) },
         add("new", "Theirs", Where::First),
     ]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.type_text("t3a").press("tab enter s r s");
     let stored = world.stored();
     let task = &stored.tasks.iter().find(|task| task.spec.id.as_str() == "t4").unwrap().spec;
@@ -146,7 +146,7 @@ fn a_new_task_stands_behind_the_task_that_was_selected_whatever_others_add() {
     world.press("down n").type_text("Mine");
     let version =
         world.somebody_writes(vec![add("x1", "Theirs", Where::First), add("x2", "Theirs", Where::First)]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("enter s r s");
     let stored = world.stored();
     let at = stored.tasks.iter().position(|task| task.spec.description == "Mine").unwrap();
@@ -158,7 +158,7 @@ fn a_form_that_is_closed_without_a_change_shows_what_others_wrote() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text(" mine");
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     assert!(!world.screen().contains("Theirs"), "{}", world.screen());
     world.press("esc");
     assert!(world.screen().contains("Theirs") && world.screen().contains("v2"), "{}", world.screen());
@@ -291,8 +291,8 @@ fn edits_that_are_made_while_others_are_being_saved_stand_on_what_a_third_wrote(
     let answers: Vec<_> = effects.into_iter().map(|effect| world.done(effect).unwrap()).collect();
     let version = world.somebody_writes(vec![describe("t2", "Theirs")]);
     // The news of it is there before the answer.
-    heard(&mut world, version);
-    answers.into_iter().for_each(|answer| world.send(Message::Answer(answer)));
+    notify_written(&mut world, version);
+    answers.into_iter().for_each(|answer| world.send(Message::Reply(answer)));
     world.press("s r s");
     let stored = world.stored();
     assert_eq!((described(&stored, "t9"), described(&stored, "t2")), ("Mine", "Theirs"));
@@ -325,7 +325,7 @@ fn a_deletion_takes_what_was_asked_about_and_nothing_else() {
     let mut world = World::editor(example(), (80, 24));
     world.press("d");
     let version = world.somebody_writes(vec![remove("t1")]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("d");
     assert!(world.screen().contains("t1 is no longer in the plan"), "{}", world.screen());
     assert!(!world.screen().contains("●"), "{}", world.screen());
@@ -338,7 +338,7 @@ fn a_deletion_asks_again_when_more_would_go_with_it() {
     let mut more = waypost_testkit::task("x1", &["t1"]);
     more.description = "Theirs".to_owned();
     let version = world.somebody_writes(vec![Command::AddTasks { tasks: vec![more], place: Where::Last }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("d");
     assert!(
         world.screen().contains("Delete t1?") && world.screen().contains("  x1  Theirs"),
@@ -358,7 +358,7 @@ fn undo_leaves_work_that_was_done_meanwhile_done() {
         task: waypost_testkit::id("t1"),
         worker: "w".to_owned(),
     }]);
-    heard(&mut world, version);
+    notify_written(&mut world, version);
     world.press("u");
     assert_eq!(world.lines_with("◐").len(), 1, "{}", world.screen());
     world.press("ctrl+r");

@@ -1,5 +1,5 @@
 use waypost_tui::app::{Effect, Message, Purpose, Screen, Settings};
-use waypost_tui::run::RunEffect;
+use waypost_tui::run_view::RunEffect;
 use waypost_tui::theme::Theme;
 
 use crate::{World, example, golden, golden_in_all_sizes, settings};
@@ -217,7 +217,7 @@ fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
     let edited = text.replace("Add the jwt crate", "Add the jose crate");
     assert_ne!(edited, text);
     let answer = |text: Option<String>| {
-        Message::Answer(waypost_tui::app::Answer::Edited { purpose: purpose.clone(), text: Ok(text) })
+        Message::Reply(waypost_tui::app::Reply::Edited { purpose: purpose.clone(), text: Ok(text) })
     };
     world.send(answer(Some(edited)));
     assert!(world.screen().contains("Add the jose crate"), "{}", world.screen());
@@ -242,8 +242,8 @@ fn a_field_goes_to_the_editor_and_back() {
     let Some(Effect::EditText { purpose: Purpose::Field, text, .. }) = world.undone.pop() else { panic!() };
     assert_eq!(text, "Read the auth module and find its patterns");
     let answer =
-        waypost_tui::app::Answer::Edited { purpose: Purpose::Field, text: Ok(Some("Read it\n".to_owned())) };
-    world.send(Message::Answer(answer));
+        waypost_tui::app::Reply::Edited { purpose: Purpose::Field, text: Ok(Some("Read it\n".to_owned())) };
+    world.send(Message::Reply(answer));
     world.press("enter s");
     assert_eq!(world.stored().tasks[0].spec.description, "Read it");
 }
@@ -352,7 +352,7 @@ fn what_is_to_be_found_stays_in_sight_when_no_task_has_it() {
 fn every_footer_names_the_way_back() {
     for (columns, rows) in crate::SIZES {
         let mut worlds =
-            [World::editor(example(), (columns, rows)), World::browser(Vec::new(), (columns, rows))];
+            [World::editor(example(), (columns, rows)), World::plan_list(Vec::new(), (columns, rows))];
         for world in &mut worlds {
             let screen = world.screen();
             let footer = screen.lines().last().unwrap();

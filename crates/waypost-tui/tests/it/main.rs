@@ -2,17 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "whatever fails here fails a test")]
 
-mod browser;
 mod conflict;
+mod edit_buffer;
 mod editor;
 mod graph;
-mod input;
 mod keys;
-mod leaving;
-mod pace;
+mod performance;
+mod plan_list;
+mod quit;
 mod random;
-mod runs;
-mod sheet;
+mod run_view;
+mod text_input;
 mod untrusted;
 
 use std::path::PathBuf;
@@ -26,12 +26,13 @@ use unicode_width::UnicodeWidthStr;
 use waypost_core::{Actor, Command, Draft, PlanId, Timestamp};
 use waypost_store::{MemoryStore, NewPlan, Plans, WriteError, WriteRequest};
 use waypost_tui::app::{
-    Answer, App, Effect, Heads, Loaded, Message, NotSaved, PlanKey, Screen, Settings, Trouble, update,
+    App, Effect, ErrorMessage, LoadedPlan, Message, PlanKey, PlanPage, Reply, SaveError, Screen, Settings,
+    update,
 };
 use waypost_tui::editor::Editor;
+use waypost_tui::frame::draw;
 use waypost_tui::keys::{Chord, Keys};
 use waypost_tui::theme::Theme;
-use waypost_tui::view::draw;
 
 /// The program, a store, and what only a loop could do.
 struct World {
@@ -70,12 +71,12 @@ impl World {
     }
 
     /// The list of plans, over a store with these.
-    fn browser(drafts: Vec<(&str, Draft)>, size: (u16, u16)) -> Self {
+    fn plan_list(drafts: Vec<(&str, Draft)>, size: (u16, u16)) -> Self {
         let plans = Plans::new(Arc::new(MemoryStore::new()));
         for (id, draft) in drafts {
             create(&plans, id, draft);
         }
-        Self::with(settings(), Screen::Browser(Box::default()), plans, size)
+        Self::with(settings(), Screen::PlanList(Box::default()), plans, size)
     }
 
     /// The editor of one plan.
@@ -98,28 +99,32 @@ impl World {
     fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match self.done(effect) {
-                Ok(answer) => self.send(Message::Answer(answer)),
+                Ok(answer) => self.send(Message::Reply(answer)),
                 Err(effect) => self.undone.push(effect),
             }
         }
     }
 
-    fn done(&self, effect: Effect) -> Result<Answer, Effect> {
-        let trouble =
-            |error: &dyn std::fmt::Display| Trouble { what: error.to_string(), hint: String::new() };
+    fn done(&self, effect: Effect) -> Result<Reply, Effect> {
+        let error_message =
+            |error: &dyn std::fmt::Display| ErrorMessage { what: error.to_string(), hint: String::new() };
         Ok(match effect {
-            Effect::LoadHeads { store: 0, ticket, query } => {
-                let page = self.plans.heads(&query).map_err(|error| trouble(&error));
-                let heads = page.map(|page| Box::new(Heads { page, warnings: Vec::new() }));
-                Answer::Heads { store: 0, ticket, heads }
+            Effect::LoadPlanPage { store: 0, ticket, query } => {
+                let page = self.plans.heads(&query).map_err(|error| error_message(&error));
+                let heads = page.map(|page| Box::new(PlanPage { page, warnings: Vec::new() }));
+                Reply::PlanPage { store: 0, ticket, heads }
             }
-            Effect::LoadHeads { store, ticket, .. } => {
+            Effect::LoadPlanPage { store, ticket, .. } => {
                 let page = waypost_store::Page { items: Vec::new(), total: 0, next: None };
-                Answer::Heads { store, ticket, heads: Ok(Box::new(Heads { page, warnings: Vec::new() })) }
+                Reply::PlanPage {
+                    store,
+                    ticket,
+                    heads: Ok(Box::new(PlanPage { page, warnings: Vec::new() })),
+                }
             }
             Effect::LoadPlan(plan) => {
-                let loaded = self.plans.look(&plan.id, |plan| Box::new(Loaded::of(plan)));
-                Answer::Plan { loaded: loaded.map_err(|error| trouble(&error)), plan }
+                let loaded = self.plans.look(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));
+                Reply::Plan { loaded: loaded.map_err(|error| error_message(&error)), plan }
             }
             Effect::Save { plan, version, commands } => {
                 let request = WriteRequest {
@@ -131,10 +136,10 @@ impl World {
                 };
                 let saved = match self.plans.write(request) {
                     Ok(committed) => Ok(committed.version),
-                    Err(WriteError::Conflict(conflict)) => Err(NotSaved::Conflict(conflict)),
-                    Err(error) => Err(NotSaved::Refused(trouble(&error))),
+                    Err(WriteError::Conflict(conflict)) => Err(SaveError::Conflict(conflict)),
+                    Err(error) => Err(SaveError::Refused(error_message(&error))),
                 };
-                Answer::Saved { plan, saved }
+                Reply::Saved { plan, saved }
             }
             other => return Err(other),
         })

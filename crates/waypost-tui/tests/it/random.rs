@@ -42,7 +42,7 @@ fn random_keys_at_random_sizes_neither_panic_nor_draw_outside() {
     for seed in 0..16 {
         let mut dice = Dice::new(seed);
         let mut world = match seed % 4 {
-            0 => World::browser(vec![("plan-1", example()), ("plan-2", layered(60, 2, 9, seed))], (80, 24)),
+            0 => World::plan_list(vec![("plan-1", example()), ("plan-2", layered(60, 2, 9, seed))], (80, 24)),
             1 => World::editor(layered(70, 3, 12, seed), (80, 24)),
             2 => World::editor(waypost_core::Draft::new("empty"), (80, 24)),
             _ => World::editor(example(), (80, 24)),

@@ -48,7 +48,7 @@ fn nothing_in_a_plan_reaches_the_terminal_raw() {
     }
     world.press("end d");
     check_cells(&mut world);
-    let mut world = World::browser(vec![("evil", nasty())], (80, 24));
+    let mut world = World::plan_list(vec![("evil", nasty())], (80, 24));
     check_cells(&mut world);
     world.press("s");
     check_cells(&mut world);

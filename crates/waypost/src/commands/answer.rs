@@ -1,16 +1,16 @@
 //! `waypost answer`: what waits for a person's word, and giving it.
 
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use waypost_config::Config;
 use waypost_core::{Phase, Plan, PlanId};
-use waypost_service::{answer_command, is_for_people};
+use waypost_service::is_for_people;
 use waypost_store::{Head, Plans, Query, Sort};
 
-use crate::cli::Guard;
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::options::Guard;
 use crate::view::text;
 
 /// Rows on a page, unless somebody says otherwise.
@@ -21,8 +21,8 @@ const ROWS_MAX: usize = 1_000;
 const PLANS_PAGE: usize = 100;
 
 const EXAMPLES: &str = "\
-Only a person can answer. A question that offers choices takes one of them, or a beginning of only one.
-A task for a person (an executor of kind human) is done by any answer but no, which fails it.
+Only people can answer. A question with choices takes one of them, or an unambiguous prefix.
+Any answer but no completes a task for a person (an executor of kind human); no fails it.
 
 Examples:
   waypost answer
@@ -34,19 +34,19 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Answer {
-    /// The plan (otherwise everything that waits for a person is listed)
+    /// Plan id or prefix [default: list everything that waits for a person]
     plan: Option<String>,
-    /// The task (otherwise everything of the plan is listed)
+    /// Task id or prefix [default: list everything of the plan]
     #[arg(requires = "answer")]
     task: Option<String>,
-    /// The answer
+    /// Answer text
     answer: Vec<String>,
-    /// List at most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = ROWS_DEFAULT)]
     limit: usize,
-    /// Go on where another page ended
-    #[arg(long, value_name = "PLAN/TASK")]
-    after: Option<String>,
+    /// Continue after the cursor that the previous page printed
+    #[arg(long, alias = "after", value_name = "PLAN/TASK")]
+    cursor: Option<String>,
     #[command(flatten)]
     guard: Guard,
 }
@@ -65,40 +65,38 @@ impl Answer {
             let hint = format!("write a number from 1 to {ROWS_MAX}");
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
+        let config = load_config::load(&context.folders()?, None)?;
         match (&self.plan, &self.task) {
             (Some(plan), Some(task)) => {
                 let found = context.find(plan)?;
-                self.answer(context, &found, task, &config)
+                self.answer(context, &found, task)
             }
             (plan, _) => self.list(context, plan.as_deref(), &config),
         }
     }
 
-    fn answer(&self, context: &mut Context, found: &Found, task: &str, config: &Config) -> Outcome {
+    fn answer(&self, context: &mut Context, found: &PlanHandle, task: &str) -> Outcome {
         let task = found.task(task)?;
         let answer = self.answer.join(" ");
-        let by = context.actor()?;
-        let (asks, command) = found.look(|plan| {
+        let asks = found.read(|plan| {
             let known = plan.task(task.as_str());
-            let asks = known.is_some_and(|task| task.state.question().is_some());
-            (asks, answer_command(config, plan, &task, &answer, &by))
+            known.is_some_and(|task| task.state.question().is_some())
         })?;
-        let command = command?;
-        let committed = context.write(found, vec![command], &self.guard)?;
-        let said = if asks {
-            format!("{task} has its answer, and can go on")
-        } else {
-            format!("{task} is answered")
-        };
-        context.answer(found, &committed, &said, Some(&task), Map::new())
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.answer(&by, &found.id, &task, &answer, guard)?;
+        let said =
+            if asks { format!("{task} is answered and can continue") } else { format!("{task} is answered") };
+        context.done_task(found, &reply, &task, &said)
     }
 
     fn list(&self, context: &mut Context, plan: Option<&str>, config: &Config) -> Outcome {
         let plans = context.plans()?;
-        let after = self.after.as_deref().map(|after| {
+        let after = self.cursor.as_deref().map(|after| {
             after.split_once('/').ok_or_else(|| {
-                Failure::usage(format!("--after {after:?} is no place in this list"), "write PLAN/TASK")
+                Failure::usage(
+                    format!("--cursor {after:?} is not a position in this list"),
+                    "write PLAN/TASK",
+                )
             })
         });
         let after = after.transpose()?;
@@ -129,7 +127,7 @@ impl Answer {
         }
         context.out.say("answer with: waypost answer PLAN TASK ANSWER");
         if let Some(next) = next {
-            context.out.say(format!("for more, add --after '{next}'"));
+            context.out.say(format!("for more, add --cursor '{next}'"));
         }
         Ok(())
     }
@@ -144,7 +142,7 @@ impl Answer {
         };
         let mut rows = Vec::new();
         let may_wait = |head: &&Head| {
-            let open = head.counts.ready + head.counts.blocked + head.counts.running;
+            let open = head.counts.ready + head.counts.blocked + head.counts.in_progress();
             open > 0 && from.is_none_or(|from| head.id.as_str() >= from)
         };
         loop {

@@ -2,17 +2,18 @@
 
 use clap::Args;
 use serde_json::json;
-use waypost_core::{ActorKind, Command, Refusal};
+use waypost_core::{ActorKind, Refusal};
+use waypost_service::Caller;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 use crate::output;
 
 // Put away.
 #[derive(Debug, Args)]
 pub(crate) struct Archive {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -21,14 +22,15 @@ pub(crate) struct Archive {
 impl Archive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        context.write_and_answer(&found, vec![Command::Archive], &self.guard, "archived")
+        let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "archived")
     }
 }
 
 // Take out.
 #[derive(Debug, Args)]
 pub(crate) struct Unarchive {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
     #[command(flatten)]
     guard: Guard,
@@ -37,16 +39,17 @@ pub(crate) struct Unarchive {
 impl Unarchive {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        context.write_and_answer(&found, vec![Command::Unarchive], &self.guard, "taken out of the archive")
+        let reply = found.service.unarchive(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "restored from the archive")
     }
 }
 
 // Put away, or forget.
 #[derive(Debug, Args)]
 pub(crate) struct Delete {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Forget it and its history for good: asks a person at a terminal to type the id
+    /// Delete the plan and its history for good; prompts for the id at a terminal
     #[arg(long)]
     purge: bool,
     #[command(flatten)]
@@ -57,31 +60,31 @@ impl Delete {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         if !self.purge {
-            let said = "archived; `waypost unarchive` takes it out again";
-            return context.write_and_answer(&found, vec![Command::Archive], &self.guard, said);
+            let reply = found.service.archive(&context.caller()?, &found.id, (&self.guard).into())?;
+            return context.done(&found, &reply, "archived; `waypost unarchive` restores it");
         }
         let by = context.actor()?;
         if by.kind != ActorKind::Person {
             return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
         }
         if !output::can_ask() {
-            let message =
-                format!("plan {} was not purged: there is no terminal to ask a person at", found.id);
+            let message = format!("plan {} was not purged: there is no terminal to confirm it", found.id);
             return Err(Failure::failed(
                 message,
-                "an archived plan is out of the way, and can be taken out again",
+                "archive it instead: `waypost unarchive` restores an archived plan",
             ));
         }
-        let (title, version) = found.look(|plan| (plan.spec().title.clone(), plan.version()))?;
-        context
-            .out
-            .say(format!("Plan {} and its {version} versions will be gone for good: {title}", found.id));
-        let question = "Type its id to go on:";
+        let (title, version) = found.read(|plan| (plan.spec().title.clone(), plan.version()))?;
+        context.out.say(format!(
+            "Plan {} and its {version} versions will be deleted permanently: {title}",
+            found.id
+        ));
+        let question = "Type its id to confirm:";
         let answer = output::ask(question).map_err(|error| Failure::failed(error.to_string(), ""))?;
         if answer != found.id.as_str() {
-            return Err(Failure::failed("the id was not typed, and nothing was purged", ""));
+            return Err(Failure::failed("the id was not confirmed; nothing was purged", ""));
         }
-        found.plans.purge(&found.id, &by)?;
+        found.service.purge(&Caller::new(by), &found.id)?;
         if context.out.json {
             return context.out.value(&json!({ "id": found.id, "purged": true }));
         }

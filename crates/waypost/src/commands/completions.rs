@@ -1,9 +1,8 @@
 //! `waypost completions`: a script that completes command lines.
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 
@@ -16,14 +15,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
 impl Completions {
-    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+    /// Prints the script for the program whose command line this is.
+    pub(crate) fn run(self, context: &mut Context, program: &mut clap::Command) -> Outcome {
         let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "waypost", &mut script);
+        clap_complete::generate(self.shell, program, "waypost", &mut script);
         let script = String::from_utf8(script).map_err(|error| Failure::failed(error.to_string(), ""))?;
         context.out.text(&script);
         Ok(())

@@ -8,14 +8,14 @@ use waypost_store::{CopyError, Durability, Progress, Running, copy, open};
 
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
+use crate::store_location::StoreLocation;
 use crate::view::text;
-use crate::workspace::Place;
 
 const EXAMPLES: &str = "\
-Ids, versions, numbers in the log, history, leases, subscriptions with their cursors, archived, pruned and purged plans
-and, where both stores keep them, the ends of attempts' logs are copied; workers are not: they register where they work. The source is not changed; what is written into it after the copy began is not in the copy.
-The target must be empty. A copy that was interrupted goes on where it stopped when it is started again; let nobody use
-the target before the copy says that it is verified.
+Copies ids, versions, event numbers, history, leases, subscriptions with their cursors, archived, pruned and purged plans
+and, where both stores keep them, the tails of attempt logs. Workers are not copied: they register where they work.
+The source stays unchanged; writes after the start of the copy are not included. The target must be empty. An interrupted
+copy resumes when it is started again; do not use the target before the copy reports that it is verified.
 
 Examples:
   waypost copy --from sqlite:.waypost/waypost.db --to postgres://db.example.org/plans
@@ -28,13 +28,13 @@ const TELL_EVERY: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Copy {
-    /// The store that is read
+    /// Source store
     #[arg(long, value_name = "STORE")]
     from: String,
-    /// The empty store that is written
+    /// Target store; must be empty
     #[arg(long, value_name = "STORE")]
     to: String,
-    /// Copy although workers run tasks in the source: such a task is started again in the copy when its lease ends there
+    /// Copy even while workers run tasks in the source; the copy starts those tasks again when their leases expire
     #[arg(long)]
     while_running: bool,
 }
@@ -62,16 +62,12 @@ impl Copy {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         for location in [&self.from, &self.to] {
             if location.starts_with("memory:") {
-                let message =
-                    "a store in memory is gone when the command ends, so nothing can be copied from or to it";
+                let message = "a memory store ends with the command and cannot be copied";
                 return Err(Failure::usage(message, "name sqlite:PATH, file:DIR or postgres://…"));
             }
         }
-        if (Place { location: self.from.clone(), folder: None }).is_absent() {
-            return Err(Failure::not_found(
-                format!("there is no store at {}", self.from),
-                "see that --from is right",
-            ));
+        if (StoreLocation { location: self.from.clone(), folder: None }).is_absent() {
+            return Err(Failure::not_found(format!("there is no store at {}", self.from), "check --from"));
         }
         let (from, to) = (open(&self.from, Durability::default())?, open(&self.to, Durability::default())?);
         let running = if self.while_running { Running::Allow } else { Running::Refuse };
@@ -93,7 +89,7 @@ impl Copy {
             }
             return context.out.value(&answer);
         }
-        let went_on = if copied.resumed { "went on with an earlier copy; " } else { "" };
+        let went_on = if copied.resumed { "resumed an earlier copy; " } else { "" };
         context.out.line(format!(
             "{went_on}copied and verified {}, {} and {} ({} purged) from {} to {}",
             text::count(copied.plans as usize, "plan"),

@@ -9,9 +9,9 @@ use waypost_llm::{Spent, Totals, read_journal};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::load_config::Folders;
 use crate::output::Output;
-use crate::setup::Folders;
-use crate::thinking::{self, report};
+use crate::planning::{self, report};
 use crate::view::table::{self, Cell};
 
 /// Journals that are read.
@@ -30,13 +30,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Cost {
-    /// The plan (otherwise all)
+    /// Plan id or prefix [default: all plans]
     plan: Option<String>,
 }
 
 impl Cost {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         match &self.plan {
             Some(plan) => of_plan(context, &folders, plan),
             None => of_all(context, &folders),
@@ -48,14 +48,14 @@ fn totals(path: &Path, plan: Option<&PlanId>) -> Outcome<Totals> {
     if !path.is_file() {
         return Ok(Totals::default());
     }
-    let lines = read_journal(path).map_err(|error| thinking::of_journal(&error, plan))?;
+    let lines = read_journal(path).map_err(|error| planning::of_journal(&error, plan))?;
     Ok(Totals::of(&lines))
 }
 
 fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     let found = context.find(word)?;
-    let totals = totals(&thinking::orders(folders).journal(&found.id), Some(&found.id))?;
-    let (used, budget) = found.look(|plan| (plan.state().tokens_used, plan.spec().token_budget))?;
+    let totals = totals(&planning::orders(folders).journal(&found.id), Some(&found.id))?;
+    let (used, budget) = found.read(|plan| (plan.state().tokens_used, plan.spec().token_budget))?;
     if context.out.json {
         let mut value = totals_json(&totals);
         value.insert("id".to_owned(), found.id.as_str().into());
@@ -69,7 +69,7 @@ fn of_plan(context: &mut Context, folders: &Folders, word: &str) -> Outcome {
     if totals.failed > 0 {
         context
             .out
-            .line(format!("{} without an answer", crate::view::text::count(totals.failed as usize, "call")));
+            .line(format!("{} without a reply", crate::view::text::count(totals.failed as usize, "call")));
     }
     let purposes = totals.by_purpose.iter().map(|(purpose, spent)| (purpose.name().to_owned(), *spent));
     print("PURPOSE", purposes, &mut context.out);
@@ -118,7 +118,7 @@ fn of_all(context: &mut Context, folders: &Folders) -> Outcome {
         }
         context.out.value(&value)?;
     } else if rows.is_empty() {
-        context.out.say("no model was asked so far");
+        context.out.say("no model calls so far");
     } else {
         print("PLAN", rows.into_iter(), &mut context.out);
         context.out.line(format!("in all: {}", report::spent_words(&all)));
@@ -133,8 +133,8 @@ fn left_out(mut bad: Vec<Failure>) -> Outcome {
         return Err(Failure { message: format!("not counted: {}", first.message), ..first });
     }
     bad.push(first);
-    let message = format!("{} journals cannot be read, and are not counted", bad.len());
-    let mut failure = Failure::failed(message, "`waypost cost PLAN` says what to do about each");
+    let message = format!("{} journals cannot be read and are not counted", bad.len());
+    let mut failure = Failure::failed(message, "`waypost cost PLAN` explains what to do about each");
     failure.details = bad.iter().map(|one| format!("  {}", one.message)).collect();
     failure.code = "journal".to_owned();
     Err(failure)

@@ -8,12 +8,14 @@ use waypost_core::{Draft, Plan, PlanId, Task, TaskId, TaskSpec};
 use waypost_llm::Journal;
 use waypost_planner::planning::{Order, Steps, Thought, Want};
 use waypost_planner::{Decompose as Session, Progress, Stopped};
-use waypost_store::{NewPlan, WriteError};
+use waypost_service::{Caller, CreateOptions};
+use waypost_store::WriteError;
 
-use super::plan::read_goal;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
-use crate::thinking::{Asked, Bounds, Chosen, Room, Within, author, budget, record, report};
+use crate::planning::{
+    Chosen, ModelOptions, PlanningLimits, PlanningSession, Within, author, budget, read_goal, record, report,
+};
 use crate::view::text;
 
 /// The goal that everything else of a new plan is a part of.
@@ -22,11 +24,11 @@ const ROOT: &str = "goal";
 const TITLE_COLUMNS_MAX: usize = 100;
 
 const EXAMPLES: &str = "\
-A goal makes a new plan with the goal as its root; a plan is broken down where it is, as a whole
-or below one task. Each goal is judged (small enough?), broken down into 2 to 7 parts, and the
-parts are ordered; what waits for others is looked at again when they have been thought through.
-Every answer is saved as it comes: Ctrl-C, `waypost pause`, a bound or a crash end it at any time,
-and `waypost continue` goes on from there.
+A goal creates a new plan with the goal as its root; an existing plan is broken down in place, as a
+whole or below one task. The model judges whether each goal is small enough, breaks it down into 2 to
+7 parts and orders them; goals that depend on others are refined once those have been planned.
+Every reply is saved at once: after Ctrl-C, `waypost pause`, a limit or a crash, `waypost continue`
+resumes from there.
 
 Examples:
   waypost decompose 'Write a search engine for our wiki' --max-depth 3
@@ -38,23 +40,23 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Decompose {
-    /// A goal (- reads it from standard input), or a plan and perhaps one of its tasks
+    /// Goal (- reads it from standard input), or a plan and optionally one of its tasks
     #[arg(value_name = "GOAL|PLAN [TASK]", num_args = 1..=2, required = true)]
     what: Vec<String>,
-    /// Take the word for a goal, whatever plans there are
+    /// Treat the argument as a goal even if a plan has that id
     #[arg(long)]
     goal: bool,
-    /// Make one step: until one answer could be used
+    /// Stop after the first usable model reply
     #[arg(long)]
     step: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 /// What came of breaking goals down, for whoever asked.
-pub(crate) struct Told {
+pub(crate) struct Decomposition {
     /// For programs.
     pub(crate) fields: Map<String, Value>,
     /// Whether it came to its end.
@@ -71,60 +73,60 @@ enum Target {
 
 impl Decompose {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let (room, target) = self.find(context)?;
-        let extent = self.bounds.over(room.extent())?;
+        let (planning, target) = self.find(context)?;
+        let extent = self.bounds.over(planning.extent())?;
         // Whoever cannot be asked does not leave an empty plan behind, nor anything else.
-        let chosen = room.choose(&self.asked)?;
+        let chosen = planning.choose(&self.asked)?;
         let (plan, task, is_new) = match target {
             Target::Known(plan, task) => (plan, task, false),
             Target::Goal(goal) => {
-                let plan = make(context, &room, &chosen, goal, extent.limits.tokens_max)?;
-                context.out.say(format!("made plan {plan}"));
+                let plan = make(context, &planning, &chosen, goal, extent.limits.tokens_max)?;
+                context.out.say(format!("created plan {plan}"));
                 (plan, None, true)
             }
         };
-        let journal = room.journal(&plan)?;
-        let mut commands = room.waking(&plan)?;
+        let journal = planning.journal(&plan)?;
+        let mut commands = planning.waking(&plan)?;
         // A new plan has its budget already.
         commands.extend(budget(self.bounds.budget.filter(|_| !is_new)));
         let order = Order::new(plan, Want::Decompose { task }, extent, self.asked.model());
-        room.listen(context)?;
-        let order = room.begin(context, order, &journal, commands)?;
+        planning.listen(context)?;
+        let order = planning.begin(context, order, &journal, commands)?;
         let steps = if self.step { Steps::One } else { Steps::All };
-        run_and_tell(context, room, (order, journal), (&chosen, &self.asked), steps)
+        run_and_tell(context, planning, (order, journal), (&chosen, &self.asked), steps)
     }
 
     /// The plan that is meant, or the goal of a new one.
-    fn find(&self, context: &mut Context) -> Outcome<(Room, Target)> {
+    fn find(&self, context: &mut Context) -> Outcome<(PlanningSession, Target)> {
         let word = &self.what[0];
         if let Some(task) = self.what.get(1) {
             if self.goal {
                 return Err(Failure::usage("--goal is for one text", "put the goal in quotes"));
             }
             let found = context.find(word)?;
-            let task = found.look(|plan| task_of(plan, task))??;
-            return Ok((Room::enter(context)?, Target::Known(found.id, Some(task))));
+            let task = found.read(|plan| task_of(plan, task))??;
+            return Ok((PlanningSession::enter(context)?, Target::Known(found.id, Some(task))));
         }
         if !self.goal && word != "-" {
             match context.find(word) {
-                Ok(found) => return Ok((Room::enter(context)?, Target::Known(found.id, None))),
+                Ok(found) => return Ok((PlanningSession::enter(context)?, Target::Known(found.id, None))),
                 // A single word is more likely a plan that is not there than a goal.
                 Err(failure) if !word.trim().contains(char::is_whitespace) => {
-                    let hint = "`waypost list` shows the plans; for a goal of one word, say --goal";
+                    let hint = "`waypost list` shows the plans; for a goal of one word, use --goal";
                     return Err(Failure { hint: hint.to_owned(), ..failure });
                 }
                 Err(_) => {}
             }
         }
         let goal = read_goal(word)?;
-        Ok((Room::enter_to_add(context)?, Target::Goal(goal)))
+        Ok((PlanningSession::enter_to_add(context)?, Target::Goal(goal)))
     }
 }
 
 /// Makes a plan with a goal as its only task.
 fn make(
     context: &Context,
-    room: &Room,
+    planning: &PlanningSession,
     chosen: &Chosen,
     goal: String,
     token_budget: Option<u64>,
@@ -136,31 +138,29 @@ fn make(
     draft.spec.token_budget = token_budget;
     let root = TaskId::new(ROOT).map_err(|error| Failure::failed(error.to_string(), ""))?;
     draft.tasks.push(Task::new(TaskSpec::new(root, goal)));
-    let approval_required = context.approval_required()?;
-    let made = room.plans.create(NewPlan { id: None, by, draft, approval_required });
-    Ok(made.map_err(|error: WriteError| Failure::from(error))?.plan)
+    Ok(planning.service.create(&Caller::new(by), draft, CreateOptions::default())?.plan)
 }
 
 /// Breaks down what an order names, and says what came of it.
 pub(crate) fn run_and_tell(
     context: &mut Context,
-    room: Room,
+    planning: PlanningSession,
     begun: (Order, Arc<Journal>),
-    (chosen, asked): (&Chosen, &Asked),
+    (chosen, asked): (&Chosen, &ModelOptions),
     steps: Steps,
 ) -> Outcome {
     let (id, journal) = (begun.0.plan.clone(), Arc::clone(&begun.1));
-    let told = think(context, &room, begun, chosen, steps);
+    let told = think(context, &planning, begun, chosen, steps);
     let recorded = record(journal.path(), asked.record.as_ref());
     let told = told?;
-    let found = room.found(id);
+    let found = planning.found(id);
     if context.out.json {
         let mut fields = told.fields;
-        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        found.read(|plan| report::plan_fields(plan, &mut fields))?;
         context.out.value(&fields)?;
         return told.outcome.and(recorded);
     }
-    found.look(|plan| report::print_tree(plan, &mut context.out))?;
+    found.read(|plan| report::print_tree(plan, &mut context.out))?;
     for line in report::lines(&told.fields) {
         context.out.say(line);
     }
@@ -170,27 +170,27 @@ pub(crate) fn run_and_tell(
 /// Breaks down what an order names.
 pub(crate) fn think(
     context: &mut Context,
-    room: &Room,
+    planning: &PlanningSession,
     (mut order, journal): (Order, Arc<Journal>),
     chosen: &Chosen,
     steps: Steps,
-) -> Outcome<Told> {
+) -> Outcome<Decomposition> {
     let scope = match &order.want {
         Want::Decompose { task } => task.clone(),
         Want::Plan { .. } | Want::Digest { .. } => None,
     };
     let extent = &order.extent;
-    let mut session = Session::new(chosen.manner(), extent.bounds(), extent.refining(), scope);
-    let thought = room.think(context, &order, (chosen, &journal), steps, &mut session)?;
-    let progress = match room.plans.look(&order.plan, |plan: &Plan| session.progress(plan)) {
+    let mut session = Session::new(chosen.prompt_policy(), extent.bounds(), extent.refining(), scope);
+    let thought = planning.think(context, &order, (chosen, &journal), steps, &mut session)?;
+    let progress = match planning.plans.look(&order.plan, |plan: &Plan| session.progress(plan)) {
         Ok(progress) => progress,
         Err(WriteError::NotFound(_)) => Progress::default(),
         Err(error) => return Err(error.into()),
     };
-    room.ended(context, &mut order, &thought.ending, within(&progress))?;
+    planning.ended(context, &mut order, &thought.ending, within(&progress))?;
     let mut fields = report::thought_json(&thought, &journal);
     fields.insert("goals".to_owned(), goals_json(&order.plan, &progress));
-    Ok(Told { outcome: outcome(&order.plan, &thought), fields })
+    Ok(Decomposition { outcome: outcome(&order.plan, &thought), fields })
 }
 
 /// Whether a bound keeps anything from being broken down.

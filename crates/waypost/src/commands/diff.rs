@@ -25,13 +25,13 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Diff {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The old version
+    /// Old version
     old: u64,
-    /// The new version (otherwise the one that stands)
+    /// New version [default: the current one]
     new: Option<u64>,
-    /// All lines
+    /// Show all lines
     #[arg(long)]
     full: bool,
 }
@@ -42,7 +42,7 @@ impl Diff {
         let old = found.plans.at_version(&found.id, self.old)?.to_draft();
         let new = match self.new {
             Some(version) => found.plans.at_version(&found.id, version)?.to_draft(),
-            None => found.look(|plan| plan.to_draft())?,
+            None => found.read(|plan| plan.to_draft())?,
         };
         let different = differences(&old, &new);
         if context.out.json {

@@ -11,13 +11,15 @@ use waypost_planner::planning::{Digests, Order, Steps, Want};
 
 use crate::context::{Context, task_of};
 use crate::error::Outcome;
-use crate::thinking::{Asked, Bounds, Chosen, Room, Within, budget, record, report};
+use crate::planning::{
+    Chosen, ModelOptions, PlanningLimits, PlanningSession, Within, budget, record, report,
+};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-A digest is a summary of under 100 words with decisions and artifacts; later goals are told of it
-in the place of the work itself. How faithful it is, is measured: questions about the original are
-answered from the digest alone, and marked.
+A digest is a summary of under 100 words with decisions and artifacts; later goals see it instead of
+the work itself. Its fidelity is measured: a model answers questions about the original from the
+digest alone, and the answers are graded.
 
 Examples:
   waypost digest kq3
@@ -27,61 +29,61 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Digest {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// A task and what lies below it (otherwise all that is finished and has none)
+    /// Task with its subtasks [default: all finished tasks without a digest]
     task: Option<String>,
-    /// Do not measure how faithful digests are
+    /// Skip the evaluation of digests
     #[arg(long)]
     no_exam: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Digest {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let task = self.task.as_ref().map(|task| found.look(|plan| task_of(plan, task))?).transpose()?;
-        let room = Room::enter(context)?;
+        let task = self.task.as_ref().map(|task| found.read(|plan| task_of(plan, task))?).transpose()?;
+        let planning = PlanningSession::enter(context)?;
         let want = Want::Digest { task, examined: !self.no_exam };
-        let extent = self.bounds.over(room.extent())?;
-        let chosen = room.choose(&self.asked)?;
-        let journal = room.journal(&found.id)?;
+        let extent = self.bounds.over(planning.extent())?;
+        let chosen = planning.choose(&self.asked)?;
+        let journal = planning.journal(&found.id)?;
         let order = Order::new(found.id, want, extent, self.asked.model());
-        room.listen(context)?;
+        planning.listen(context)?;
         let commands = budget(self.bounds.budget).into_iter().collect();
-        let order = room.begin(context, order, &journal, commands)?;
-        run_and_tell(context, room, (order, journal), (&chosen, &self.asked))
+        let order = planning.begin(context, order, &journal, commands)?;
+        run_and_tell(context, planning, (order, journal), (&chosen, &self.asked))
     }
 }
 
 /// Digests what an order names, and says what came of it.
 pub(crate) fn run_and_tell(
     context: &mut Context,
-    room: Room,
+    planning: PlanningSession,
     (mut order, journal): (Order, Arc<Journal>),
-    (chosen, asked): (&Chosen, &Asked),
+    (chosen, asked): (&Chosen, &ModelOptions),
 ) -> Outcome {
     let (scope, fidelity) = match &order.want {
         Want::Digest { task, examined: true } => (task.clone(), Fidelity::default()),
         Want::Digest { task, examined: false } => (task.clone(), Fidelity::Unknown),
         Want::Plan { .. } | Want::Decompose { .. } => (None, Fidelity::default()),
     };
-    let before = room.plans.look(&order.plan, digested)?;
-    let mut session = Digests::new(chosen.manner(), fidelity, scope, order.extent.parallel_max);
-    let thought = room.think(context, &order, (chosen, &journal), Steps::All, &mut session);
+    let before = planning.plans.look(&order.plan, digested)?;
+    let mut session = Digests::new(chosen.prompt_policy(), fidelity, scope, order.extent.parallel_max);
+    let thought = planning.think(context, &order, (chosen, &journal), Steps::All, &mut session);
     let recorded = record(journal.path(), asked.record.as_ref());
     let thought = thought?;
-    room.ended(context, &mut order, &thought.ending, Within::Everything)?;
+    planning.ended(context, &mut order, &thought.ending, Within::Everything)?;
     let outcome = report::outcome(&order.plan, &thought.ending).map_or(Ok(()), Err).and(recorded);
     let mut fields = report::thought_json(&thought, &journal);
-    let found = room.found(order.plan.clone());
-    let mut now = found.look(digested)?;
+    let found = planning.found(order.plan.clone());
+    let mut now = found.read(digested)?;
     now.retain(|(task, _)| before.iter().all(|(known, _)| known != task));
     if context.out.json {
-        found.look(|plan| report::plan_fields(plan, &mut fields))?;
+        found.read(|plan| report::plan_fields(plan, &mut fields))?;
         let digests: Vec<Value> =
             now.iter().map(|(task, digest)| json!({ "task": task, "digest": digest })).collect();
         fields.insert("digests".to_owned(), digests.into());

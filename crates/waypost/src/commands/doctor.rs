@@ -9,7 +9,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerState};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
 
 /// Leases that are told of.
@@ -22,19 +22,19 @@ const CLOCK_SECONDS_TOLD: i64 = 2;
 // Whether to put right what can be.
 #[derive(Debug, Args)]
 pub(crate) struct Doctor {
-    /// Put right what can be rebuilt from the history
+    /// Rebuild what can be derived from the history
     #[arg(long)]
     repair: bool,
 }
 
 impl Doctor {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         // A mistake in the configuration is told after the store, which can be looked at without it.
-        let config = setup::config(&folders, None);
-        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.surroundings()));
+        let config = load_config::load(&folders, None);
+        let cluster = config.as_ref().map(|config| look_at_slurm(config, &folders.execution_env()));
         let cluster = cluster.unwrap_or_default();
-        let place = context.place()?;
+        let place = context.store_location()?;
         if place.is_absent() {
             if context.out.json {
                 let found: Vec<Value> = cluster.iter().map(of_cluster).collect();
@@ -50,7 +50,7 @@ impl Doctor {
         let location = plans.store().location();
         let findings = plans.doctor(self.repair)?;
         let about = plans.store().about()?;
-        let (overdue, clock) = look(&plans)?;
+        let (overdue, clock) = expired_leases(&plans)?;
         let unheard = unheard(&plans)?;
         let open = findings.iter().filter(|finding| !finding.repaired).count();
         if context.out.json {
@@ -75,14 +75,14 @@ impl Doctor {
             for lease in &overdue {
                 let until = lease.until.map(text::moment).unwrap_or_default();
                 context.out.say(format!(
-                    "{} of plan {} was last heard of by {}, whose lease ended at {until}; a worker of its queue starts it again",
+                    "{} of plan {}: the lease of {} expired at {until}; a worker of its queue starts it again",
                     lease.task, lease.plan, lease.worker
                 ));
             }
             for (worker, state) in &unheard {
                 let seen = text::moment(worker.seen);
                 context.out.say(format!(
-                    "worker {} is {}: it was last heard of at {seen}; see its machine, or start another",
+                    "worker {} is {}: last heartbeat at {seen}; check its machine, or start another",
                     worker.name,
                     state.word()
                 ));
@@ -94,17 +94,17 @@ impl Doctor {
             }
             for finding in &findings {
                 let plan = finding.plan.as_ref().map(|plan| format!("plan {plan}: ")).unwrap_or_default();
-                let repaired = if finding.repaired { " (put right)" } else { "" };
+                let repaired = if finding.repaired { " (repaired)" } else { "" };
                 context.out.line(format!("{plan}{}{repaired}", finding.what));
             }
         }
         if open > 0 {
             let hint = if self.repair {
-                "keep a copy of the store as it is, and go back to a backup"
+                "keep a copy of the store, and restore a backup"
             } else {
-                "`waypost doctor --repair` rebuilds what follows from the history"
+                "`waypost doctor --repair` rebuilds what is derived from the history"
             };
-            return Err(Failure::failed(format!("{} not as it should be", text::count(open, "thing")), hint));
+            return Err(Failure::failed(format!("{} inconsistent", text::count(open, "thing")), hint));
         }
         if findings.is_empty() {
             context.out.say(format!("{location} is sound"));
@@ -126,12 +126,12 @@ fn tell_of_cluster(context: &mut Context, cluster: &[(String, String)]) -> Outco
             context.out.line(what);
         }
     }
-    let what = format!("{} of the cluster not as it should be", text::count(cluster.len(), "thing"));
+    let what = format!("{} of the cluster wrong", text::count(cluster.len(), "thing"));
     Err(Failure::failed(what, hint))
 }
 
 /// Leases that ended unseen, the first of them, and how many seconds this machine's clock is ahead of the store's.
-fn look(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
+fn expired_leases(plans: &Plans) -> Outcome<(Vec<Lease>, i64)> {
     let (mut overdue, mut now) = (Vec::new(), text::now());
     plans.store().read(&mut |read| {
         now = read.now();

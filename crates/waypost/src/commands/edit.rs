@@ -1,28 +1,27 @@
 //! `waypost edit`: a plan in the person's editor. What was typed is never thrown away: when it cannot be written, the
 //! draft stays in its file.
 
-mod statuses;
+mod checkboxes;
 
 use std::path::{Path, PathBuf};
 use std::process;
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use waypost_core::{Command, Draft, Plan};
+use waypost_core::{Draft, Plan};
 use waypost_formats::{Dialect, Form, keep_foreign, write};
-use waypost_store::WriteRequest;
+use waypost_service::Caller;
 
-use crate::cli::Guard;
-use crate::context::{Context, Found};
+use crate::context::{Context, PlanHandle};
 use crate::error::{Exit, Failure, Outcome};
-use crate::source::Source;
+use crate::options::Guard;
+use crate::plan_input::Source;
 use crate::{files, output};
 
 /// The editor where none is named and somebody is there to use it.
 const EDITOR_DEFAULT: &str = "vi";
 
 const EXAMPLES: &str = "\
-The editor is $VISUAL, or $EDITOR. A box that you tick in the text says that the task is done.
+Opens $VISUAL, or $EDITOR. Ticking a checkbox marks the task done.
 
 Examples:
   waypost edit kq3
@@ -33,9 +32,9 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Edit {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// As what to edit it
+    /// Format to edit in
     #[arg(long, value_enum, default_value_t)]
     format: EditFormat,
     #[command(flatten)]
@@ -59,18 +58,10 @@ impl Edit {
         self.edit(context, &found, &editor)
     }
 
-    fn edit(&self, context: &mut Context, found: &Found, editor: &str) -> Outcome {
-        let plan = found.look(Clone::clone)?;
+    fn edit(&self, context: &mut Context, found: &PlanHandle, editor: &str) -> Outcome {
+        let plan = found.read(Clone::clone)?;
         if let Some(known) = self.guard.expect_version.filter(|&known| known != plan.version()) {
-            // The store says what changed since; an empty write asks it.
-            let request = WriteRequest {
-                plan: found.id.clone(),
-                by: context.actor()?,
-                commands: Vec::new(),
-                known_version: Some(known),
-                lease_seconds: None,
-            };
-            found.plans.write(request)?;
+            found.service.check_guard(&context.caller()?, &found.id, Some(known).into())?;
         }
         let before = plan.to_draft();
         let (dialect, form, ending) = match self.format {
@@ -107,7 +98,7 @@ impl Edit {
 }
 
 /// Opens a plan that was just made.
-pub(crate) fn edit(context: &mut Context, found: &Found) -> Outcome {
+pub(crate) fn edit(context: &mut Context, found: &PlanHandle) -> Outcome {
     let asked = Edit { plan: found.id.to_string(), format: EditFormat::default(), guard: Guard::default() };
     asked.edit(context, found, &editor()?)
 }
@@ -125,7 +116,7 @@ pub(crate) fn edit_text(name: &str, ending: &str, text: &str) -> Outcome<Option<
 /// The failure, with the place where the draft was kept.
 fn kept(mut failure: Failure, path: &Path) -> Failure {
     if failure.exit == Exit::Conflict {
-        failure.hint = "edit the plan again, and take over what you need from your draft".to_owned();
+        failure.hint = "edit the plan again, and copy what you need from your draft".to_owned();
     }
     let shown = path.display().to_string();
     failure.with_detail(format!("  your draft is kept in {shown}")).with_fact("draft", shown)
@@ -138,7 +129,7 @@ fn read_back(path: &Path) -> Outcome<String> {
 /// Writes what was edited as one version, guarded by the version that it was opened at.
 fn save(
     context: &mut Context,
-    found: &Found,
+    found: &PlanHandle,
     plan: &Plan,
     before: &Draft,
     path: &Path,
@@ -162,14 +153,13 @@ fn save(
     };
     keep_foreign(&mut draft, before);
     let by = context.actor()?;
-    let statuses = statuses::commands(plan, &by, &draft)?;
-    let mut commands = vec![Command::Replace(Box::new(draft))];
-    commands.extend(statuses.commands);
-    let committed = context.write(found, commands, &Guard { expect_version: Some(plan.version()) })?;
+    let statuses = checkboxes::commands(plan, &by, &draft)?;
+    let (by, guard) = (Caller::new(by), Some(plan.version()).into());
+    let reply = found.service.replace(&by, &found.id, draft, statuses.commands, guard)?;
     for left in statuses.not_taken {
         context.out.note(left);
     }
-    context.answer(found, &committed, "saved", None, Map::new())
+    context.done(found, &reply, "saved")
 }
 
 fn editor() -> Outcome<String> {
@@ -199,5 +189,5 @@ fn open_editor(editor: &str, path: &PathBuf) -> Outcome {
     let interrupted = status.signal() == Some(2) || status.code() == Some(130);
     let exit = if interrupted { Exit::Interrupted } else { Exit::Failed };
     let message = format!("the editor `{editor}` ended with {status}, and nothing was written");
-    Err(kept(Failure::new(exit, message, "see that EDITOR names an editor that works"), path))
+    Err(kept(Failure::new(exit, message, "check that EDITOR names a working editor"), path))
 }

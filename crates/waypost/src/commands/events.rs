@@ -22,11 +22,11 @@ const FOLLOW_WAIT: Duration = Duration::from_secs(60);
 
 const EXAMPLES: &str = "\
 Each line has the number of a version in the log of the whole store; numbers have no gaps.
-With --kind, --task or --agent each line is one event, and those that only followed from others (a task that
-became unblocked, was skipped because of another, a plan that ended) are told as well; docs/events.md names them all.
+With --kind, --task or --agent each line is one event, including derived events (a task that became
+unblocked or was skipped because of another, a plan that ended); docs/events.md lists them all.
 
 Examples:
-  waypost events --after 120
+  waypost events --cursor 120
   waypost events --plan kq3 --follow
   waypost events --follow --json
   waypost events --follow --kind task_unblocked --agent planner";
@@ -35,25 +35,25 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Events {
-    /// Go on as it happens, until interrupted
+    /// Follow new events until interrupted
     #[arg(short, long)]
     follow: bool,
-    /// Only after this number (with --follow: otherwise only what is new)
-    #[arg(long, value_name = "N")]
-    after: Option<Cursor>,
-    /// Only of this plan
+    /// Continue after this event number (with --follow, default: only new events)
+    #[arg(long, alias = "after", value_name = "N")]
+    cursor: Option<Cursor>,
+    /// Only events of this plan
     #[arg(long)]
     plan: Option<String>,
-    /// Only events of this kind, such as task_done; may be given several times
+    /// Only events of this kind, e.g. task_done; repeatable
     #[arg(long, value_name = "KIND")]
     kind: Vec<String>,
-    /// Only events of this task; may be given several times
+    /// Only events of this task; repeatable
     #[arg(long, value_name = "TASK")]
     task: Vec<TaskId>,
-    /// Only of plans of this agent, or by it (person:NAME and worker:NAME: by them); may be given several times
+    /// Only events of this agent's plans or by this actor (NAME, person:NAME, worker:NAME); repeatable
     #[arg(long, value_name = "AGENT")]
     agent: Vec<String>,
-    /// At most so many, without --follow
+    /// Maximum number of results, without --follow
     #[arg(long, value_name = "N", default_value_t = VERSIONS_PAGE)]
     limit: usize,
 }
@@ -73,17 +73,17 @@ impl Events {
                 EventFilter { agents: self.agent, kinds: self.kind, plans: plans_wanted, tasks: self.task };
             filter.check().map_err(|error| Failure::usage(error.to_string(), error.hint()))?;
             let limit = (!self.follow).then_some(self.limit);
-            return single(context, &plans, &filter, self.after, limit);
+            return single(context, &plans, &filter, self.cursor, limit);
         }
         let filter = LogFilter { plan, actor: None };
         if self.follow {
-            let after = match self.after {
+            let after = match self.cursor {
                 Some(after) => after.sequence,
                 None => plans.latest()?,
             };
             return follow(context, &plans, &filter, after);
         }
-        let after = self.after.unwrap_or_default().sequence;
+        let after = self.cursor.unwrap_or_default().sequence;
         let entries = plans.log(after, &filter, self.limit)?;
         for entry in &entries {
             let line = line(context.out.json, entry);
@@ -92,7 +92,7 @@ impl Events {
         if entries.len() == self.limit
             && let Some(last) = entries.last()
         {
-            context.out.say(format!("more: waypost events --after {}", last.sequence));
+            context.out.say(format!("more: waypost events --cursor {}", last.sequence));
         }
         Ok(())
     }
@@ -180,10 +180,10 @@ fn single(
         if *left == 0 || !page.more {
             if forgotten > 0 {
                 let versions = text::count(forgotten as usize, "version");
-                context.out.say(format!("{versions} had nothing to tell: pruned, or of purged plans"));
+                context.out.say(format!("{versions} without events: pruned, or of purged plans"));
             }
             if page.more {
-                context.out.say(format!("more: waypost events --after {cursor}"));
+                context.out.say(format!("more: waypost events --cursor {cursor}"));
             }
             return Ok(());
         }

@@ -8,10 +8,10 @@ use serde_json::json;
 use waypost_core::Draft;
 use waypost_formats::{Dialect, Form, Loss, write, write_many};
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::dialect;
 
 /// Tasks that are named for each field that was lost.
 const NAMES_MAX: usize = 5;
@@ -29,25 +29,25 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Export {
-    /// The plan; jaato's store files take several
+    /// Plan id or prefix; jaato's store files take several
     #[arg(required = true)]
     plans: Vec<String>,
-    /// The format
+    /// Output format
     #[arg(long, value_name = "FORMAT", value_parser = dialect(), default_value = "native")]
     format: Dialect,
-    /// The file (otherwise stdout)
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Which of a format's two forms (otherwise the one that the plan was read in)
+    /// Variant of the format [default: the one that the plan was read in]
     #[arg(long, value_enum)]
     form: Option<FormWord>,
-    /// Write nothing when the format cannot hold everything
+    /// Fail if the format cannot hold everything
     #[arg(long)]
     strict: bool,
-    /// Replace a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
-    /// The plan as it was at this version
+    /// Export the plan as of this version
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
@@ -55,9 +55,9 @@ pub(crate) struct Export {
 /// Which of a format's two forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormWord {
-    /// As the format's document describes it.
+    /// As the format's specification describes it.
     Document,
-    /// As the program behind it writes it.
+    /// As the format's own program writes it.
     Program,
 }
 
@@ -73,9 +73,9 @@ pub(crate) fn report_losses(
     }
     let lines = loss_lines(losses);
     if strict {
-        let message = format!("{format} cannot hold all of the plan, and nothing was written");
+        let message = format!("{format} cannot hold all of the plan; nothing was written");
         let mut failure =
-            Failure::failed(message, "leave --strict out, or choose another format such as native");
+            Failure::failed(message, "leave out --strict, or choose another format such as native");
         failure.code = "losses".to_owned();
         failure.details = lines.into_iter().map(|line| format!("  {line}")).collect();
         return Err(failure.with_fact("losses", json!(losses)));

@@ -10,7 +10,7 @@ use waypost_formats::{Dialect, Form, write};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::view::ascii;
-use crate::{files, source};
+use crate::{files, plan_input};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -23,15 +23,15 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Graph {
-    /// A plan, or a file of any format; - is standard input
+    /// Plan id or prefix, or a file of any format; - is standard input
     plan: String,
-    /// The language
+    /// Output language
     #[arg(long, value_enum, default_value_t)]
     format: Picture,
-    /// The file (otherwise stdout)
+    /// Output file [default: stdout]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Replace a file that exists
+    /// Overwrite an existing file
     #[arg(long)]
     force: bool,
 }
@@ -60,7 +60,7 @@ impl Graph {
     }
 
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let draft = source::one_plan(context, &self.plan, None)?;
+        let draft = plan_input::one_plan(context, &self.plan, None)?;
         let (text, format) = match self.format {
             Picture::Mermaid => self.written(&draft, Dialect::Mermaid)?,
             Picture::Ascii => (ascii::draw(&draft), "ascii"),

@@ -7,7 +7,7 @@ use waypost_store::{Entry, HISTORY_PAGE, Pruned};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 
@@ -19,15 +19,15 @@ const VERSIONS_MAX: usize = 20 * HISTORY_PAGE;
 // Of which plan, and how much.
 #[derive(Debug, Args)]
 pub(crate) struct History {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// At most so many versions
+    /// Maximum number of versions
     #[arg(long, value_name = "N", default_value_t = VERSIONS_DEFAULT)]
     limit: usize,
     /// Only versions before this one
     #[arg(long, value_name = "VERSION")]
     before: Option<u64>,
-    /// Every event, for programs (with --json)
+    /// Include every event (with --json)
     #[arg(long)]
     events: bool,
 }
@@ -67,7 +67,7 @@ impl History {
                     Cell::plain(format!("v{}", entry.version)),
                     Cell::looking(text::age(Some(entry.at), now), Look::Dim),
                     Cell::plain(text::excerpt(&entry.actor.to_string(), 24)),
-                    Cell::plain(words(entry)),
+                    Cell::plain(describe(entry)),
                 ]
             })
             .collect();
@@ -84,7 +84,7 @@ impl History {
 }
 
 /// What happened, or what is left of it.
-fn words(entry: &Entry) -> String {
+fn describe(entry: &Entry) -> String {
     if entry.is_forgotten() { format!("{} (pruned)", entry.command) } else { summary(&entry.events) }
 }
 
@@ -94,7 +94,7 @@ fn entry_json(entry: &Entry, with_events: bool) -> Value {
         "at": entry.at,
         "actor": entry.actor,
         "command": entry.command,
-        "summary": words(entry),
+        "summary": describe(entry),
     });
     if with_events {
         value["events"] = json!(entry.events);

@@ -4,6 +4,8 @@
 mod folder;
 mod repair;
 
+use std::sync::Arc;
+
 use std::path::Path;
 
 use clap::Args;
@@ -11,22 +13,25 @@ use serde_json::{Value, json};
 use waypost_core::{Draft, PlanId, Problem, Refusal, Status, validate};
 use waypost_formats::Dialect;
 use waypost_formats::frctl::is_index_line;
-use waypost_store::{Committed, NewPlan, Plans, WriteError};
+use waypost_service::admission::forbids_writing;
+use waypost_service::{Caller, CreateOptions, OwnerRule, ServiceError};
+use waypost_store::Plans;
 
+use self::folder::Sources;
 use super::new::plan_id;
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::source::Source;
+use crate::options::dialect;
+use crate::plan_input::Source;
 use crate::view::text;
 
 /// Names that a note lists.
 const NAMES_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-The format is found out by itself. A folder is read as what it is: .clido, .frctl, .jaato, a docker-agent store of
-plans, Backlog.md's backlog/tasks. A plan keeps its id where nobody has it yet;
-what was imported before and has not changed since is left alone.
+The format is detected. Known folders: .clido, .frctl, .jaato, a docker-agent store of plans, Backlog.md's
+backlog/tasks. A plan keeps its id unless that id is taken; plans that were imported before and have not
+changed since are skipped.
 
 Examples:
   waypost import plan.json
@@ -42,26 +47,18 @@ pub(crate) struct Import {
     /// Files or folders; - is standard input
     #[arg(required = true, value_name = "FILE|DIR|-")]
     paths: Vec<String>,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
-    /// The plan's id, when there is one plan (otherwise the one it has, or a new one)
+    /// Id for a single plan [default: its own id, or a new one]
     #[arg(long)]
     id: Option<String>,
-    /// Take nothing that could not be taken exactly as it is written
+    /// Import nothing unless everything can be imported exactly
     #[arg(long)]
     strict: bool,
-    /// Drop what points nowhere: unknown dependencies, missing parents; each is named
+    /// Drop dangling references (unknown dependencies, missing parents) and list them
     #[arg(long)]
     repair: bool,
-}
-
-/// What was found.
-#[derive(Default)]
-struct Found {
-    sources: Vec<Source>,
-    /// Why files are left out.
-    left: Vec<Failure>,
 }
 
 /// A plan that was read, and where.
@@ -73,7 +70,7 @@ struct Read {
 
 impl Import {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let mut found = Found::default();
+        let mut found = Sources::default();
         for path in &self.paths {
             if path != "-" && Path::new(path).is_dir() {
                 folder::read(context, Path::new(path), self.format, &mut found)?;
@@ -89,11 +86,11 @@ impl Import {
         let (reads, left) = self.check(context, found)?;
         // Whoever wants all of it exactly, or means one plan, wants nothing else.
         if !left.is_empty() && (reads.is_empty() || self.strict || id.is_some()) {
-            return left_out(left, Rest::Untouched);
+            return left_out(left, OtherFiles::Untouched);
         }
         if reads.is_empty() {
-            let hint = "see that the path is right; of an index, import the folder that it lies in";
-            return Err(Failure::not_found("there is no plan in it", hint));
+            let hint = "check the path; for an index file, import its folder";
+            return Err(Failure::not_found("no plan found in the input", hint));
         }
         if id.is_some() && reads.len() > 1 {
             let message = format!("--id is for one plan, and there are {}", reads.len());
@@ -102,7 +99,7 @@ impl Import {
                 "leave it out: each plan keeps its own id or gets a new one",
             ));
         }
-        let by = context.actor()?;
+        let by = context.caller()?;
         let plans = context.plans_to_add_to()?;
         let mut written = Vec::new();
         for read in reads {
@@ -115,15 +112,15 @@ impl Import {
                 context.out.line(plan.get("id").and_then(Value::as_str).unwrap_or_default());
             }
         }
-        left_out(left, Rest::Imported)
+        left_out(left, OtherFiles::Imported)
     }
 
     /// The plans of all files in which nothing is wrong, and everything that is wrong in the others.
-    fn check(&self, context: &mut Context, found: Found) -> Outcome<(Vec<Read>, Vec<Failure>)> {
+    fn check(&self, context: &mut Context, found: Sources) -> Outcome<(Vec<Read>, Vec<Failure>)> {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut reads = Vec::new();
         let mut inexact = Vec::new();
-        let Found { sources, mut left } = found;
+        let Sources { sources, mut left } = found;
         for mut source in sources {
             if self.repair {
                 for done in repair::repair(&mut source.reading) {
@@ -132,8 +129,10 @@ impl Import {
             }
             let mut wrong = source.problems();
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter().chain(repair::nowhere(draft));
-                wrong.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+                // What only cannot run here is noted when the plan is written.
+                let forbidden = context.configuration_problems(draft)?.into_iter().filter(forbids_writing);
+                let found = forbidden.chain(repair::nowhere(draft));
+                wrong.extend(found.map(|problem| (Some(source.name.clone()), problem)));
             }
             if !wrong.is_empty() {
                 problems.extend(wrong);
@@ -148,14 +147,13 @@ impl Import {
         if !problems.is_empty() {
             let mut failure = Failure::invalid("what was read", &problems);
             if !self.repair && problems.iter().any(|(_, problem)| repair::can_repair(problem)) {
-                failure.hint = "correct all of them, or say --repair to drop what points nowhere".to_owned();
+                failure.hint = "correct all of them, or use --repair to drop dangling references".to_owned();
             }
             left.push(failure);
         }
         if self.strict && left.is_empty() && !inexact.is_empty() {
-            let message = "not everything can be taken exactly as it is written, and nothing was imported";
-            let mut failure =
-                Failure::failed(message, "leave --strict out to take it as it can be understood");
+            let message = "not everything can be imported exactly; nothing was imported";
+            let mut failure = Failure::failed(message, "leave out --strict to import it as far as possible");
             failure.details = inexact.iter().map(|note| format!("  {note}")).collect();
             failure.code = "inexact".to_owned();
             return Err(failure.with_fact("inexact", inexact));
@@ -170,13 +168,13 @@ impl Import {
 
 /// What became of the files beside those that are left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rest {
+enum OtherFiles {
     Imported,
     Untouched,
 }
 
 /// Names what was left out, if anything was.
-fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
+fn left_out(mut left: Vec<Failure>, rest: OtherFiles) -> Outcome {
     let Some(last) = left.pop() else { return Ok(()) };
     let mut failure = if left.is_empty() {
         last
@@ -193,8 +191,8 @@ fn left_out(mut left: Vec<Failure>, rest: Rest) -> Outcome {
         failure.with_fact("left_out", messages)
     };
     match rest {
-        Rest::Imported => failure.details.push("  everything else was imported".to_owned()),
-        Rest::Untouched => {}
+        OtherFiles::Imported => failure.details.push("  everything else was imported".to_owned()),
+        OtherFiles::Untouched => {}
     }
     Err(failure)
 }
@@ -212,8 +210,8 @@ fn is_same(plan: &waypost_core::Plan, draft: &Draft) -> bool {
 /// Writes one plan, under its own id where nobody has it.
 fn put(
     context: &mut Context,
-    plans: &Plans,
-    by: &waypost_core::Actor,
+    plans: &Arc<Plans>,
+    by: &Caller,
     read: Read,
     id: Option<PlanId>,
 ) -> Outcome<Value> {
@@ -229,18 +227,23 @@ fn put(
     if let Some(own) = own.as_ref().filter(|_| !said)
         && let Ok(Some(version)) = plans.look(own, |plan| is_same(plan, &draft).then_some(plan.version()))
     {
-        context.out.say(format!("{from} is plan {own} already, and has not changed since"));
+        context.out.say(format!("{from} is already plan {own} and has not changed since"));
         return Ok(json!({
             "id": own, "version": version, "from": from, "format": dialect, "changed": false, "tasks": draft.tasks.len()
         }));
     }
     let wanted = id.or_else(|| own.clone());
-    let approval_required = context.approval_required()?;
-    let mut new = NewPlan { id: wanted, by: by.clone(), draft, approval_required };
-    let committed: Committed = match plans.create(new.clone()) {
-        Err(WriteError::Refused(Refusal::AlreadyExists {}) | WriteError::IdUsed(_)) if !said => {
-            new.id = None;
-            let committed = plans.create(new)?;
+    let service = context.service(plans);
+    let create = |draft: Draft, id| {
+        service.create(
+            by,
+            draft,
+            CreateOptions { id, owner: OwnerRule::AsWritten, ..CreateOptions::default() },
+        )
+    };
+    let committed = match create(draft.clone(), wanted) {
+        Err(ServiceError::Refused(Refusal::AlreadyExists {}) | ServiceError::IdUsed(_)) if !said => {
+            let committed = create(draft, None)?;
             let taken = own.map(|id| id.to_string()).unwrap_or_default();
             context.out.note(format!(
                 "{from}: the id {taken} is taken, so the plan got the id {} (`waypost update {taken} --from-file` would change the other)",
@@ -258,7 +261,7 @@ fn put(
         let more =
             if count > names.len() { format!(" and {} more", count - names.len()) } else { String::new() };
         context.out.note(format!(
-            "{from}: {}{more} ran elsewhere, and nobody works on {} here: pending",
+            "{from}: {}{more} ran elsewhere; no worker runs {} here, so reset to pending",
             names.join(", "),
             if count == 1 { "it" } else { "them" }
         ));
@@ -269,7 +272,7 @@ fn put(
     })?;
     if awaits {
         context.out.note(format!(
-            "plan {} gives work to machines: nothing runs until a person approves",
+            "plan {} has work for executors: nothing runs until a person approves it",
             committed.plan
         ));
     }

@@ -1,9 +1,9 @@
 //! `waypost init`: makes a workspace known to the hosts of agents, and tells the agents how plans work here.
 
-mod clients;
+mod file_change;
+mod hosts;
 mod merge;
 mod report;
-mod step;
 
 use std::fs;
 use std::path::Path;
@@ -11,16 +11,16 @@ use std::path::Path;
 use clap::Args;
 use waypost_core::ActorKind;
 
-use self::clients::Client;
+use self::file_change::{FileChange, What};
+use self::hosts::Host;
 use self::merge::{Entry, Merged, Unmergeable};
-use self::report::{Fate, Report};
-use self::step::{Step, What};
+use self::report::{ChangeResult, Report};
 use crate::context::Context;
 use crate::error::Outcome;
 use crate::instructions;
+use crate::load_config::Folders;
 use crate::output;
-use crate::setup::Folders;
-use crate::workspace::IGNORED;
+use crate::store_location::IGNORED;
 
 /// The text for agents that most hosts read.
 const AGENTS: &str = "AGENTS.md";
@@ -28,8 +28,8 @@ const AGENTS: &str = "AGENTS.md";
 const CONFIG: &str = include_str!("init/config.toml");
 
 const EXAMPLES: &str = "\
-New files are written. An existing file is changed after a question, or with --yes; only a person can say so. All that is in
-it stays. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
+Creates missing files. Changes existing files only after a person confirms, or with --yes, and keeps
+their other content. Files: .waypost/, AGENTS.md (and CLAUDE.md or GEMINI.md where there is one that does not point to it), and for
   claude  .mcp.json               cursor  .cursor/mcp.json    gemini  .gemini/settings.json
   codex   .codex/config.toml      vscode  .vscode/mcp.json
 
@@ -42,30 +42,30 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Init {
-    /// Set up this host of agents (otherwise those that are seen in the workspace or on PATH)
+    /// Agent host to set up [default: those found in the workspace or on PATH]
     #[arg(long = "client", value_enum, value_name = "NAME", value_delimiter = ',')]
-    clients: Vec<Client>,
-    /// Only show what would be written
+    clients: Vec<Host>,
+    /// Print what would be written, and write nothing
     #[arg(long)]
     print: bool,
     /// Change existing files without asking
     #[arg(long)]
     yes: bool,
-    /// The program that hosts are to start (otherwise `waypost`, which each finds on its PATH)
+    /// Program that hosts start [default: `waypost` on their PATH]
     #[arg(long, value_name = "PATH")]
     command: Option<String>,
 }
 
 impl Init {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let is_person = context.actor()?.kind == ActorKind::Person;
         let clients = self.wanted(&folders.workspace);
         let entry = self.entry(context);
         let mut report =
-            Report::new(&folders.workspace, clients.iter().map(|client| client.word()).collect());
+            Report::new(&folders.workspace, clients.iter().map(|client| client.as_str()).collect());
         for step in steps(&folders, &clients, &entry) {
-            let fate = self.fate(context, &step, is_person)?;
+            let fate = self.apply(context, &step, is_person)?;
             report.add(step, fate);
         }
         self.note(context, &folders.workspace, &clients, &entry);
@@ -75,10 +75,10 @@ impl Init {
         report.end(context, self.print)
     }
 
-    fn wanted(&self, workspace: &Path) -> Vec<Client> {
+    fn wanted(&self, workspace: &Path) -> Vec<Host> {
         let mut clients = self.clients.clone();
         if clients.is_empty() {
-            clients = Client::ALL.to_vec();
+            clients = Host::ALL.to_vec();
             clients.retain(|client| client.is_used(workspace, &is_program));
         }
         clients.sort_unstable();
@@ -88,7 +88,7 @@ impl Init {
 
     fn entry(&self, context: &Context) -> Entry {
         let mut arguments = vec!["mcp".to_owned()];
-        arguments.extend(context.said_store());
+        arguments.extend(context.store_arguments());
         Entry {
             command: self.command.clone().unwrap_or_else(|| merge::NAME.to_owned()),
             command_said: self.command.is_some(),
@@ -98,58 +98,58 @@ impl Init {
     }
 
     /// Does about one file what may be done.
-    fn fate(&self, context: &Context, step: &Step, is_person: bool) -> Outcome<Fate> {
+    fn apply(&self, context: &Context, step: &FileChange, is_person: bool) -> Outcome<ChangeResult> {
         let is_new = match &step.what {
-            What::Same => return Ok(Fate::Same),
-            What::Kept(_) => return Ok(Fate::Kept),
-            What::Refused(_) => return Ok(Fate::Refused),
+            What::Same => return Ok(ChangeResult::Same),
+            What::Kept(_) => return Ok(ChangeResult::Kept),
+            What::Refused(_) => return Ok(ChangeResult::Refused),
             What::New(_) => true,
             What::Change { .. } => false,
         };
         if self.print {
-            return Ok(if is_new { Fate::WouldCreate } else { Fate::WouldChange });
+            return Ok(if is_new { ChangeResult::WouldCreate } else { ChangeResult::WouldChange });
         }
         if is_new {
             step.write()?;
-            return Ok(Fate::Created);
+            return Ok(ChangeResult::Created);
         }
         if !is_person {
-            return Ok(Fate::NeedsPerson);
+            return Ok(ChangeResult::NeedsPerson);
         }
         if !self.yes {
             if !output::can_ask() || context.out.json {
-                return Ok(Fate::NeedsYes);
+                return Ok(ChangeResult::NeedsYes);
             }
             for line in report::shown(step) {
                 context.out.say(line);
             }
             if !output::says_yes(&format!("change {}? [y/N]", step.name)) {
-                return Ok(Fate::Declined);
+                return Ok(ChangeResult::Declined);
             }
         }
         step.write()?;
-        Ok(Fate::Changed)
+        Ok(ChangeResult::Changed)
     }
 
     /// Says what else somebody should know.
-    fn note(&self, context: &mut Context, workspace: &Path, clients: &[Client], entry: &Entry) {
+    fn note(&self, context: &mut Context, workspace: &Path, clients: &[Host], entry: &Entry) {
         if clients.is_empty() {
-            let words: Vec<&str> = Client::ALL.iter().map(|client| client.word()).collect();
+            let words: Vec<&str> = Host::ALL.iter().map(|client| client.as_str()).collect();
             context
                 .out
-                .note(format!("no host of agents was seen here; --client sets one up: {}", words.join(", ")));
+                .note(format!("no agent host found here; set one up with --client: {}", words.join(", ")));
         } else if !is_program(&entry.command) {
             let hint = match &self.command {
-                Some(_) => "see that it is there before you start a host",
+                Some(_) => "install it before you start a host",
                 None => "hosts will not find it; install it there, or name it with --command PATH",
             };
-            context.out.note(format!("{} is no program on PATH: {hint}", entry.command));
+            context.out.note(format!("{} is not on PATH: {hint}", entry.command));
         }
         for client in clients {
             if let Some(file) = client.instead_of_agents().filter(|file| !workspace.join(file).exists()) {
                 context.out.note(format!(
                     "{} does not read {AGENTS}: a {file} with the line @{AGENTS} lets it",
-                    client.word()
+                    client.as_str()
                 ));
             }
         }
@@ -157,7 +157,7 @@ impl Init {
 }
 
 /// All files, each once.
-fn steps(folders: &Folders, clients: &[Client], entry: &Entry) -> Vec<Step> {
+fn steps(folders: &Folders, clients: &[Host], entry: &Entry) -> Vec<FileChange> {
     let mut steps = Vec::new();
     let root = folders.own.parent().unwrap_or(&folders.own);
     let own = folders.own.file_name().unwrap_or_default().to_string_lossy();
@@ -170,10 +170,10 @@ fn steps(folders: &Folders, clients: &[Client], entry: &Entry) -> Vec<Step> {
         let relative = format!("{own}/{file}");
         let path = root.join(&relative);
         let name = path.strip_prefix(&folders.workspace).unwrap_or(&path).display().to_string();
-        steps.push(Step::new(root, &relative, name, unless_there));
+        steps.push(FileChange::new(root, &relative, name, unless_there));
     }
     let mut add = |file: &str, merge: &dyn Fn(Option<&str>) -> Result<Merged, Unmergeable>| {
-        let step = Step::new(&folders.workspace, file, file.to_owned(), merge);
+        let step = FileChange::new(&folders.workspace, file, file.to_owned(), merge);
         // One name may be a link to another.
         if steps.iter().all(|other| other.path != step.path) {
             steps.push(step);
@@ -184,7 +184,7 @@ fn steps(folders: &Folders, clients: &[Client], entry: &Entry) -> Vec<Step> {
     }
     let section = |old: Option<&str>| merge::section(old, &instructions::section());
     add(AGENTS, &section);
-    for file in Client::ALL.into_iter().filter_map(Client::instead_of_agents) {
+    for file in Host::ALL.into_iter().filter_map(Host::instead_of_agents) {
         if is_text_of_its_own(&folders.workspace.join(file)) {
             add(file, &section);
         }

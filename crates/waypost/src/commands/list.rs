@@ -7,9 +7,9 @@ use waypost_text::StatusSign;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
-use crate::view::{look, phase_sign, phase_words, text};
+use crate::view::{phase_sign, phase_words, sign_look, text};
 
 /// Plans on a page, unless somebody says otherwise.
 const PLANS_DEFAULT: usize = 20;
@@ -30,7 +30,7 @@ pub(crate) struct List {
     /// Only plans in one of these phases
     #[arg(long, value_delimiter = ',', value_parser = phase)]
     phase: Vec<Phase>,
-    /// Only plans with exactly these free words as their status
+    /// Only plans with exactly this free-text status
     #[arg(long)]
     status: Option<String>,
     /// Only plans of this agent
@@ -42,21 +42,21 @@ pub(crate) struct List {
     /// Only plans with this text in their id or title
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// The order
+    /// Sort order
     #[arg(long, value_enum, default_value_t)]
     sort: Order,
-    /// Only plans that were put away
+    /// Only archived plans
     #[arg(long, conflicts_with = "all")]
     archived: bool,
-    /// Plans that were put away as well
+    /// Include archived plans
     #[arg(long)]
     all: bool,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = PLANS_DEFAULT)]
     limit: usize,
-    /// Go on where another page ended
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
+    /// Continue after the cursor that the previous page printed
+    #[arg(long, alias = "after", value_name = "CURSOR")]
+    cursor: Option<String>,
 }
 
 /// By what to sort.
@@ -107,7 +107,7 @@ impl List {
                 Order::Id => Sort::Id,
             },
             limit: self.limit,
-            after: self.after,
+            after: self.cursor,
             ..Query::default()
         };
         let page = context.plans()?.heads(&query)?;
@@ -117,10 +117,10 @@ impl List {
         }
         if page.items.is_empty() {
             let words = match (narrowed, query.shelf) {
-                (true, _) => "no plan fits",
-                (false, Shelf::Archived) => "nothing was put away",
+                (true, _) => "no plans match",
+                (false, Shelf::Archived) => "no archived plans",
                 (false, Shelf::Current | Shelf::All) => {
-                    "no plans yet: `waypost new TITLE` makes one, `waypost import FILE` reads one"
+                    "no plans yet: create one with `waypost new TITLE` or `waypost import FILE`"
                 }
             };
             context.out.say(words);
@@ -131,7 +131,7 @@ impl List {
         table::print(&mut context.out, &["ID", "PHASE", "DONE", "VER", "AGE", "TITLE"], &rows);
         if let Some(next) = page.next {
             let shown = page.items.len();
-            context.out.say(format!("{shown} of {} plans; for more, add --after '{next}'", page.total));
+            context.out.say(format!("{shown} of {} plans; for more, add --cursor '{next}'", page.total));
         }
         Ok(())
     }
@@ -157,7 +157,7 @@ fn row(head: &Head, now: waypost_core::Timestamp) -> Vec<Cell> {
         if head.status.is_empty() { String::new() } else { format!("[{}]", text::one_line(&head.status)) };
     vec![
         Cell::plain(head.id.as_str()),
-        Cell::looking(phase, look(sign)),
+        Cell::looking(phase, sign_look(sign)),
         Cell::looking(done, if counts.failed > 0 { Look::Red } else { Look::Plain }),
         Cell::plain(format!("v{}", head.version)),
         Cell::plain(text::age(head.updated_at, now)),

@@ -8,16 +8,15 @@ use waypost_store::{FoundLog, NoLog, find_log, log_path};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::Folders;
 
 // Of which attempt.
 #[derive(Debug, Args)]
 pub(crate) struct Log {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
-    /// The number of the attempt (otherwise the latest)
+    /// Attempt number [default: the latest]
     #[arg(long, value_name = "N")]
     attempt: Option<u32>,
 }
@@ -27,7 +26,7 @@ impl Log {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
         let state =
-            found.look(|plan| plan.task(task.as_str()).map(|task| task.state.clone()))?.unwrap_or_default();
+            found.read(|plan| plan.task(task.as_str()).map(|task| task.state.clone()))?.unwrap_or_default();
         let attempt = self.attempt.unwrap_or(state.attempt);
         if attempt == 0 || attempt > state.attempt {
             let message = match state.attempt {
@@ -36,17 +35,17 @@ impl Log {
             };
             return Err(Failure::not_found(
                 message,
-                format!("`waypost why {} {task}` tells what it waits for", found.id),
+                format!("`waypost why {} {task}` explains what it waits for", found.id),
             ));
         }
-        let logs = Folders::find(context)?.logs();
+        let logs = context.folders()?.logs();
         let path = log_path(&logs, &found.id, &task, attempt);
         let worker = state.worker.as_deref().filter(|_| attempt == state.attempt);
         let log = find_log(&found.plans, &logs, (&found.id, &task, attempt), worker, u64::MAX);
         let (text, bytes, copied_from) = match log {
             Ok(FoundLog::File { text, bytes }) => (text, bytes, None),
             Ok(FoundLog::Copy(copy)) => {
-                context.out.say(said_of(&copy));
+                context.out.say(describe_copy(&copy));
                 (copy.text, copy.bytes, Some(copy.worker))
             }
             Ok(FoundLog::Nothing { elsewhere }) => {
@@ -71,12 +70,12 @@ impl Log {
 }
 
 /// What a reader of a copy should know.
-fn said_of(copy: &AttemptLog) -> String {
+fn describe_copy(copy: &AttemptLog) -> String {
     let AttemptLog { worker, bytes, text, ended, .. } = copy;
     let part = match *bytes > text.len() as u64 {
         true => format!("the last {} of {bytes} bytes", text.len()),
         false => "all of it".to_owned(),
     };
-    let until = if *ended { "" } else { ", as far as it had come at its last sign of life" };
+    let until = if *ended { "" } else { ", as of its last heartbeat" };
     format!("a copy ({part}{until}); the file is with worker {worker}")
 }

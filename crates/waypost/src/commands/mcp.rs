@@ -14,11 +14,12 @@ use waypost_store::{Durability, Plans, Store, open};
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config::{self, Folders};
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
-Started by the agent's host, which finds it in its configuration; `waypost init` writes that. It works where the host works
-(its roots), unless --store, --global or -C says otherwise.
+The agent's host starts this command from its configuration, which `waypost init` writes. It uses the host's workspace
+(its roots) unless --store, --global or -C is given.
 
 Examples:
   waypost mcp
@@ -31,7 +32,7 @@ Examples:
 pub(crate) struct Mcp {
     #[command(flatten)]
     tools: Tools,
-    /// The agent who calls (otherwise the client says who it is)
+    /// Name of the calling agent [default: the name that the client gives]
     #[arg(long, value_name = "NAME", value_parser = agent)]
     agent: Option<String>,
 }
@@ -39,10 +40,10 @@ pub(crate) struct Mcp {
 // Which tools.
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// The tools that are offered: native, jaato, plans, orchestrator
+    /// Toolsets to offer: native, jaato, plans, orchestrator
     #[arg(long = "toolset", value_name = "NAME", value_delimiter = ',', value_parser = toolset, default_value = "native")]
     toolsets: Vec<Toolset>,
-    /// List the schemas of answers, too; they cost the model's context
+    /// Also list output schemas; they take room in the model's context
     #[arg(long)]
     output_schemas: bool,
 }
@@ -80,7 +81,7 @@ impl Mcp {
         // A call that waits for a person does not keep the process once the client is gone.
         runtime.shutdown_background();
         relays.finish(context);
-        served.map_err(|error| Failure::failed(error.to_string(), "see the log of the agent's host"))
+        served.map_err(|error| Failure::failed(error.to_string(), "check the log of the agent's host"))
     }
 }
 
@@ -102,13 +103,13 @@ pub(crate) struct Relays(Mutex<BTreeMap<PathBuf, Relay>>);
 
 impl Relays {
     fn begin(&self, folders: &Folders, config: &Config, store: &Arc<dyn Store>) -> Outcome {
-        if !setup::has_webhooks(config) {
+        if !webhooks::any(config) {
             return Ok(());
         }
         let mut relays = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !relays.contains_key(&folders.own) {
             let plans = Arc::new(Plans::new(Arc::clone(store)));
-            let relay = Relay::start(&plans, config, &folders.surroundings(), plans.latest()?)?;
+            let relay = Relay::start(&plans, config, &folders.execution_env(), plans.latest()?)?;
             relays.insert(folders.own.clone(), relay);
         }
         Ok(())
@@ -127,10 +128,10 @@ impl Relays {
 /// are read and written in this one only.
 fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outcome<Workspace> {
     let (folders, place) = match folder {
-        Some(folder) => (Folders::of(context, folder)?, context.place_of(folder)?),
-        None => (Folders::find(context)?, context.place()?),
+        Some(folder) => (context.folders_of(folder)?, context.store_location_of(folder)?),
+        None => (context.folders()?, context.store_location()?),
     };
-    let config = setup::config(&folders, None)?;
+    let config = load_config::load(&folders, None)?;
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;

@@ -24,7 +24,7 @@ fn schema_of(location: &str) -> Option<Result<Option<u32>, StoreError>> {
 
 impl Migrate {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let place = context.place()?;
+        let place = context.store_location()?;
         let shown = place.shown();
         let Some(from) = schema_of(&place.location) else {
             open(&place.location, Durability::default())?;
@@ -48,7 +48,7 @@ impl Migrate {
         context.out.line(match from {
             Some(from) if from == to => format!("{shown} is at schema {to} already"),
             Some(from) => format!("{shown}: schema {from} → {to}"),
-            None => format!("{shown}: made, schema {to}"),
+            None => format!("{shown}: created, schema {to}"),
         });
         Ok(())
     }

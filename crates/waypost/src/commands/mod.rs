@@ -2,7 +2,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod archive;
+pub(crate) mod ask_release;
 pub(crate) mod completions;
+pub(crate) mod continue_planning;
 pub(crate) mod copy;
 pub(crate) mod cost;
 pub(crate) mod decompose;
@@ -12,13 +14,12 @@ pub(crate) mod doctor;
 pub(crate) mod edit;
 pub(crate) mod events;
 pub(crate) mod export;
-pub(crate) mod go_on;
 pub(crate) mod graph;
 pub(crate) mod history;
+pub(crate) mod http_listener;
 pub(crate) mod import;
 pub(crate) mod init;
 pub(crate) mod instructions;
-pub(crate) mod leave;
 pub(crate) mod list;
 pub(crate) mod log;
 pub(crate) mod mcp;
@@ -26,8 +27,8 @@ pub(crate) mod migrate;
 pub(crate) mod model;
 pub(crate) mod new;
 pub(crate) mod next;
-pub(crate) mod phase;
 pub(crate) mod plan;
+pub(crate) mod plan_lifecycle;
 pub(crate) mod prune;
 pub(crate) mod restore;
 pub(crate) mod review;
@@ -39,8 +40,9 @@ pub(crate) mod show;
 pub(crate) mod status;
 pub(crate) mod submit;
 pub(crate) mod task_add;
+pub(crate) mod task_lifecycle;
+pub(crate) mod task_move;
 pub(crate) mod task_options;
-pub(crate) mod task_place;
 pub(crate) mod task_revise;
 pub(crate) mod token;
 pub(crate) mod tui;
@@ -48,11 +50,12 @@ pub(crate) mod update;
 pub(crate) mod validate;
 pub(crate) mod watch;
 pub(crate) mod why;
-pub(crate) mod work;
 pub(crate) mod worker;
 pub(crate) mod workers;
 
-use crate::cli::{Command, Task};
+use clap::CommandFactory;
+
+use crate::cli::{Cli, Command, Task};
 use crate::context::Context;
 use crate::error::Outcome;
 
@@ -121,7 +124,7 @@ pub(crate) fn run(command: Command, context: &mut Context) -> Outcome {
         Command::Doctor(asked) => asked.run(context),
         Command::Init(asked) => asked.run(context),
         Command::Instructions(asked) => asked.run(context),
-        Command::Completions(asked) => asked.run(context),
+        Command::Completions(asked) => asked.run(context, &mut Cli::command()),
     }
 }
 

@@ -12,8 +12,8 @@ use waypost_planner::Role;
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::style::Look;
 
 /// Names of a server's models that are listed for people.
 const NAMES_SHOWN_MAX: usize = 50;
@@ -30,17 +30,17 @@ Examples:
 // What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Models {
-    /// List the models that can be asked, and for what each is used
+    /// List the configured models and their roles
     #[command(visible_alias = "ls")]
     List(List),
-    /// Say what works with a model: is it reached, is the key accepted, does it keep to a schema
+    /// Test models: reachability, authentication, schema support
     Test(Test),
 }
 
 // How much.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// Ask each server which models it has
+    /// Query each server for its models
     #[arg(long)]
     ask: bool,
 }
@@ -49,19 +49,19 @@ pub(crate) struct List {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Test {
-    /// Their names in the configuration; otherwise those that the planner uses
+    /// Names in the configuration [default: those that the planner uses]
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// The model to use in all roles: NAME, NAME/MODEL or what its server calls it
+    /// Model for all roles: NAME, NAME/MODEL, or the server's own name for it
     #[arg(long, value_name = "MODEL", env = "WAYPOST_MODEL")]
     model: Option<String>,
 }
 
 impl Models {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, None)?;
-        let around = folders.surroundings();
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, None)?;
+        let around = folders.execution_env();
         match self {
             Self::List(list) => list.run(context, &config, &around),
             Self::Test(test) => test.run(context, &config, &around),
@@ -165,7 +165,7 @@ fn show(
     has: Option<&Result<Vec<String>, ModelError>>,
 ) {
     let used = if roles.is_empty() { "unused".to_owned() } else { roles.join(", ") };
-    let model = server.model.as_deref().unwrap_or("whichever its server has");
+    let model = server.model.as_deref().unwrap_or("the server's default");
     let line = format!(
         "{}  {}  {model}  {}  {}  ({used})",
         context.out.paint(name, Look::Bold),
@@ -241,7 +241,7 @@ impl Test {
             return Ok(());
         }
         let message = format!("{} cannot be used", unusable.join(", "));
-        Err(Failure::failed(message, "the lines above say what does not work, and what to do about it"))
+        Err(Failure::failed(message, "the lines above list what does not work, and what to do about it"))
     }
 }
 

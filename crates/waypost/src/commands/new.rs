@@ -2,10 +2,10 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_core::{ActorKind, BadId, Draft, PlanId, Task, TaskId, TaskSpec};
-use waypost_store::NewPlan;
+use waypost_core::{BadId, Draft, PlanId, Task, TaskId, TaskSpec};
+use waypost_service::CreateOptions;
 
-use crate::context::{Context, Found};
+use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
 
@@ -22,30 +22,30 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// A line for lists
+    /// Title
     title: Option<String>,
-    /// What is to be reached
+    /// Goal of the plan
     #[arg(long)]
     goal: Option<String>,
-    /// Free Markdown text
+    /// Markdown body
     #[arg(long, conflicts_with = "body_file")]
     body: Option<String>,
-    /// The same from a file; - is standard input
+    /// Read the body from a file; - is standard input
     #[arg(long, value_name = "FILE")]
     body_file: Option<String>,
-    /// Your free words for where the plan stands
+    /// Free-text status
     #[arg(long)]
     status: Option<String>,
-    /// The agent that it belongs to (otherwise the agent who asks)
+    /// Agent that owns the plan [default: the calling agent]
     #[arg(long)]
     owner: Option<String>,
-    /// The queue that its work is placed on
+    /// Queue for the plan's work
     #[arg(long)]
     queue: Option<String>,
-    /// Its id (otherwise a new one)
+    /// Plan id [default: a new one]
     #[arg(long)]
     id: Option<String>,
-    /// A task; may be given several times, they become t1, t2, …
+    /// Description of a task; repeatable, ids are t1, t2, …
     #[arg(long = "task", value_name = "DESCRIPTION")]
     tasks: Vec<String>,
 }
@@ -67,32 +67,30 @@ impl New {
         if self.title.is_none() && self.goal.is_none() && body.is_empty() {
             return Err(Failure::usage("the plan has no title", "for example: waypost new 'Move to JWT'"));
         }
-        let by = context.actor()?;
+        let by = context.caller()?;
         let mut draft = Draft::new(self.title.unwrap_or_default());
-        let own = || if by.kind == ActorKind::Agent { by.name.clone() } else { String::new() };
         let spec = &mut draft.spec;
         (spec.goal, spec.body) = (self.goal.unwrap_or_default(), body);
         (spec.status, spec.queue) = (self.status.unwrap_or_default(), self.queue.unwrap_or_default());
-        spec.owner = self.owner.unwrap_or_else(own);
+        spec.owner = self.owner.unwrap_or_default();
         for (number, description) in self.tasks.into_iter().enumerate() {
             let id = TaskId::new(format!("t{}", number + 1));
             let id = id.map_err(|error| Failure::failed(error.to_string(), ""))?;
             draft.tasks.push(Task::new(TaskSpec::new(id, description)));
         }
         let id = self.id.as_deref().map(plan_id).transpose()?;
-        // Tasks from the command line have no work, so only the queue can be unknown, which is noted.
-        context.misfits(&draft)?;
         let plans = context.plans_to_add_to()?;
-        let approval_required = context.approval_required()?;
-        let committed = plans.create(NewPlan { id, by, draft, approval_required })?;
-        let found = Found { plans, id: committed.plan.clone() };
+        let options = CreateOptions { id, ..CreateOptions::default() };
+        let reply = context.service(&plans).create(&by, draft, options)?;
+        context.warn(&reply);
+        let found = context.found(plans, reply.plan.clone());
         if context.out.json {
             let mut more: Map<String, Value> = Map::new();
             more.insert("store".to_owned(), found.plans.store().location().into());
-            return context.answer(&found, &committed, "", None, more);
+            return context.answer(&found, &reply, "", None, more);
         }
-        context.out.line(committed.plan.as_str());
-        context.out.say(format!("made plan {} in {}", committed.plan, found.plans.store().location()));
+        context.out.line(reply.plan.as_str());
+        context.out.say(format!("created plan {} in {}", reply.plan, found.plans.store().location()));
         Ok(())
     }
 }

@@ -1,15 +1,17 @@
 //! `waypost next`: what can be worked on now, in one plan or in all, and taking the first of it.
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::{Actor, PlanId, TaskId, Timestamp};
-use waypost_service::{Claim, Claimed, claim, on_offer};
+use waypost_core::{PlanId, TaskId, Timestamp};
+use waypost_service::{ClaimFilter, Claimed, on_offer};
 use waypost_store::{Committed, Plans};
 
-use super::work::lease;
-use crate::cli::seconds;
+use super::task_lifecycle::lease;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::seconds;
 use crate::view::{self, text};
 
 /// Tasks that are listed, unless somebody says otherwise.
@@ -28,18 +30,18 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Next {
-    /// The plan (otherwise all that run)
+    /// Plan id or prefix [default: all active plans]
     plan: Option<String>,
-    /// Take the first one: start it, leased to you
+    /// Claim the first one: start it under a lease
     #[arg(long)]
     claim: bool,
-    /// How long you are believed to work on it without a word: 15m, 2h; 0 is for ever
+    /// Lease duration, e.g. 15m or 2h; 0 never expires
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
     lease: u32,
     /// Only plans of this queue
     #[arg(long, conflicts_with = "plan")]
     queue: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = TASKS_DEFAULT)]
     limit: usize,
 }
@@ -53,17 +55,16 @@ impl Next {
         let plans = context.plans()?;
         let plan = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         if self.claim {
-            let by = context.actor()?;
-            return self.take_first(context, &plans, plan.as_ref(), &by);
+            return self.take_first(context, &plans, plan.as_ref());
         }
         let found = on_offer(&plans, plan.as_ref(), self.queue.as_deref(), self.limit)?;
         list(context, &plans, plan.as_ref(), &found)
     }
 
-    fn take_first(&self, context: &mut Context, plans: &Plans, plan: Option<&PlanId>, by: &Actor) -> Outcome {
-        let (worker, queue) = (by.to_string(), self.queue.as_deref());
-        let wanted = Claim { by, worker: &worker, plan, queue, lease_seconds: lease(self.lease) };
-        let reasons = match claim(plans, &wanted)? {
+    fn take_first(&self, context: &mut Context, plans: &Arc<Plans>, plan: Option<&PlanId>) -> Outcome {
+        let filter = ClaimFilter { plan, queue: self.queue.as_deref() };
+        let claimed = context.service(plans).claim_next(&context.caller()?, filter, lease(self.lease));
+        let reasons = match claimed? {
             Claimed::Taken { committed, task } => return taken(context, plans, &committed, &task),
             Claimed::Nothing { reasons } => reasons,
         };
@@ -127,7 +128,7 @@ fn list(context: &mut Context, plans: &Plans, of: Option<&PlanId>, found: &[(Pla
 /// Says what keeps everything from starting.
 fn say_why_nothing(context: &mut Context, plans: &Plans, of: Option<&PlanId>) -> Outcome {
     let Some(plan) = of else {
-        context.out.say("nothing is ready in any plan that runs");
+        context.out.say("no active plan has ready tasks");
         return Ok(());
     };
     let words = plans.look(plan, |plan| {
@@ -151,7 +152,7 @@ fn taken(context: &mut Context, plans: &Plans, committed: &Committed, task: &Tas
         }
         view::task::print(plan, found, now, &mut context.out);
         context.out.say(format!(
-            "it is yours; when it is over: waypost done {} {task} --attempt {}",
+            "claimed; when it is done: waypost done {} {task} --attempt {}",
             plan.id(),
             found.state.attempt
         ));

@@ -1,28 +1,29 @@
 //! `waypost plan`: asks a model for a plan, checks it, shows it, and saves it as a draft. Never a plan that is not sound, and
 //! never one in the place of another.
 
-pub(crate) mod making;
-mod map;
+pub(crate) mod generate;
+mod repo_map;
 
 use clap::Args;
 use waypost_planner::generate::TASKS_ASKED_MAX;
 use waypost_planner::planning::{Order, Stand, Text, Want};
 
-use crate::commands::plan::making::{Making, Saving};
+use crate::commands::plan::generate::{Generation, Saving};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::thinking::{Asked, Bounds, Room, note_bad, of_order, out_of_bounds};
+use crate::planning::{
+    ModelOptions, PlanningLimits, PlanningSession, note_bad, of_order, out_of_bounds, read_goal,
+};
 
 /// Bytes of all texts that a model is given to read.
 const CONTEXT_BYTES_MAX: usize = 1024 * 1024;
 
 const EXAMPLES: &str = "\
-The model is the one that the configuration names for the role `planner` (see docs/planner.md;
-`waypost model test` says what works). What it answers is checked; what is wrong is returned to
-it, a few times; then there is a plan, or everything that is wrong is reported and the answers are
-kept. The plan is a draft of the model's: nothing runs by itself. Interrupted, the same command
-(or `waypost continue`) goes on, and pays for no answer twice.
+Uses the model configured for the role `planner` (see docs/planner.md; `waypost model test` checks it).
+The reply is validated, and problems are returned to the model a few times; if no valid plan results,
+all problems are reported and the replies are kept. The plan is saved as a draft: nothing runs by
+itself. After an interruption the same command (or `waypost continue`) resumes and reuses the replies.
 
 Examples:
   waypost plan 'Refactor auth to JWT'
@@ -35,77 +36,86 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Plan {
-    /// What is to be reached; - reads it from standard input
+    /// Goal of the plan; - reads it from standard input
     #[arg(value_name = "GOAL|-")]
     goal: String,
-    /// A file for the model to read; may be given several times
+    /// File for the model to read; repeatable
     #[arg(long = "file", value_name = "FILE", visible_alias = "context")]
     files: Vec<String>,
-    /// Give the model a map of the repository: its paths
+    /// Give the model the paths of the repository
     #[arg(long)]
     map: bool,
-    /// Something that the plan must heed; may be given several times
+    /// Constraint on the plan; repeatable
     #[arg(long = "constraint", value_name = "TEXT")]
     constraints: Vec<String>,
-    /// Tasks that the plan may have [default: 50, or what the configuration says]
+    /// Maximum number of tasks [default: 50, or as configured]
     #[arg(long, value_name = "N")]
     max_tasks: Option<usize>,
-    /// Show the plan, and save nothing in the store; saying the same without this saves what was shown
+    /// Show the plan without saving it; the same command without this option saves the shown plan
     #[arg(long, alias = "plan-dry-run")]
     dry_run: bool,
     /// Do not open the editor
     #[arg(long, alias = "plan-no-edit")]
     no_edit: bool,
-    /// Break the tasks down afterwards until each is small enough
+    /// Then break the tasks down until each is small enough
     #[arg(long)]
     decompose: bool,
-    /// Take a plan in prose as well: numbered lines and bullets become tasks
+    /// Also accept plans in prose: numbered lines and bullets become tasks
     #[arg(long)]
     prose: bool,
-    /// Ask anew, whatever an earlier run that was interrupted or only shown has been answered
+    /// Ignore the replies of earlier interrupted or dry runs
     #[arg(long)]
     fresh: bool,
     #[command(flatten)]
-    asked: Asked,
+    asked: ModelOptions,
     #[command(flatten)]
-    bounds: Bounds,
+    bounds: PlanningLimits,
 }
 
 impl Plan {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let room = if self.dry_run { Room::enter(context)? } else { Room::enter_to_add(context)? };
+        let planning = if self.dry_run {
+            PlanningSession::enter(context)?
+        } else {
+            PlanningSession::enter_to_add(context)?
+        };
         let goal = read_goal(&self.goal)?;
         // Who cannot be asked leaves no order behind.
-        let chosen = room.choose(&self.asked)?;
-        let tasks_max = self.max_tasks.unwrap_or(room.config.planner.tasks_max as usize);
+        let chosen = planning.choose(&self.asked)?;
+        let tasks_max = self.max_tasks.unwrap_or(planning.config.planner.tasks_max as usize);
         if !(2..=TASKS_ASKED_MAX).contains(&tasks_max) {
             let hint = format!("write a number from 2 to {TASKS_ASKED_MAX}");
             return Err(out_of_bounds("--max-tasks", tasks_max, &hint));
         }
         let want = Want::Plan {
             goal,
-            context: texts(&self.files, &room, context)?,
-            map: if self.map { map::of(&room.folders.workspace)? } else { String::new() },
+            context: texts(&self.files, &planning, context)?,
+            map: if self.map { repo_map::of(&planning.folders.workspace)? } else { String::new() },
             constraints: self.constraints.clone(),
             tasks_max,
             decompose: self.decompose,
             prose: self.prose,
         };
-        let extent = self.bounds.over(room.extent())?;
-        let order = Order::new(room.plans.id_for_later()?, want, extent, self.asked.model());
+        let extent = self.bounds.over(planning.extent())?;
+        let order = Order::new(planning.plans.id_for_later()?, want, extent, self.asked.model());
         let saving = if self.dry_run { Saving::Nothing } else { Saving::Plan { edit: !self.no_edit } };
-        room.listen(context)?;
-        let (order, journal) = self.adopt(context, &room, order)?;
-        Making { room, order, journal, chosen, asked: self.asked, saving }.run(context)
+        planning.listen(context)?;
+        let (order, journal) = self.adopt(context, &planning, order)?;
+        Generation { planning, order, journal, chosen, asked: self.asked, saving }.run(context)
     }
 
     /// The order that an earlier run of the same command has left behind, or this one.
-    fn adopt(&self, context: &mut Context, room: &Room, order: Order) -> Outcome<making::Begun> {
+    fn adopt(
+        &self,
+        context: &mut Context,
+        planning: &PlanningSession,
+        order: Order,
+    ) -> Outcome<generate::Begun> {
         // Who wants to see a plan wants another one than the last time.
         let known = if self.fresh || self.dry_run || self.asked.replay.is_some() {
             Vec::new()
         } else {
-            let (known, bad) = room.orders.all().map_err(|error| of_order(&error))?;
+            let (known, bad) = planning.orders.all().map_err(|error| of_order(&error))?;
             note_bad(context, &bad);
             known
         };
@@ -117,12 +127,12 @@ impl Plan {
             open && known.fingerprint() == order.fingerprint()
         };
         for known in known.into_iter().filter(same) {
-            let journal = match room.journal(&known.plan) {
+            let journal = match planning.journal(&known.plan) {
                 Ok(journal) => journal,
                 // Another process is at it, or nobody can be: neither is in the way of a new plan.
                 Err(failure) if failure.code == "held" => continue,
                 Err(failure) => {
-                    context.out.note(format!("passed over: {} ({})", failure.message, failure.hint));
+                    context.out.note(format!("skipped: {} ({})", failure.message, failure.hint));
                     continue;
                 }
             };
@@ -130,40 +140,25 @@ impl Plan {
                 Stand::Shown => "the plan that was shown",
                 Stand::Open | Stand::Bounded | Stand::Closed => "an earlier run that was interrupted",
             };
-            context.out.say(format!("takes up {what}; --fresh asks anew"));
+            context.out.say(format!("continuing {what}; --fresh starts over"));
             let order = Order { plan: known.plan.clone(), extent: order.extent, ..order };
-            return Ok((room.begin(context, order, &journal, Vec::new())?, journal));
+            return Ok((planning.begin(context, order, &journal, Vec::new())?, journal));
         }
-        let journal = room.journal(&order.plan)?;
-        Ok((room.begin(context, order, &journal, Vec::new())?, journal))
+        let journal = planning.journal(&order.plan)?;
+        Ok((planning.begin(context, order, &journal, Vec::new())?, journal))
     }
-}
-
-/// The goal, from the command line or from standard input.
-pub(crate) fn read_goal(word: &str) -> Outcome<String> {
-    let goal = if word == "-" { files::read("-")? } else { word.to_owned() };
-    let goal = goal.trim().to_owned();
-    if goal.is_empty() {
-        return Err(Failure::usage("the goal is empty", "say what is to be reached"));
-    }
-    let max = waypost_core::limits::TEXT_BYTES_MAX;
-    if goal.len() > max {
-        let message = format!("the goal has {} bytes, over the limit of {max}", goal.len());
-        return Err(Failure::usage(message, "say it shorter, and give the rest as --file"));
-    }
-    Ok(goal)
 }
 
 /// The files that the model is to read. Their secrets are for nobody: neither for the model nor for what is kept of the order.
-fn texts(paths: &[String], room: &Room, context: &mut Context) -> Outcome<Vec<Text>> {
-    let redactor = room.redactor();
+fn texts(paths: &[String], planning: &PlanningSession, context: &mut Context) -> Outcome<Vec<Text>> {
+    let redactor = planning.redactor();
     let mut texts = Vec::new();
     let mut bytes = 0;
     for path in paths {
         let whole = files::read(path)?;
         let text = redactor.clean(&whole);
         if text != whole {
-            context.out.note(format!("{path} holds secrets: the model is given it without them"));
+            context.out.note(format!("{path} holds secrets: they are redacted for the model"));
         }
         bytes += text.len();
         if bytes > CONTEXT_BYTES_MAX {

@@ -10,10 +10,10 @@ use serde_json::json;
 use waypost_core::{ActorKind, PlanId, Refusal};
 use waypost_store::{HeldBack, Looked, Plans, PruneMode, PrunedPlan, StoreError};
 
-use crate::cli;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
+use crate::options;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -34,20 +34,20 @@ const PLANS_NAMED_MAX: usize = 1_000;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Prune {
-    /// Of plans that ended so long ago: 90s, 15m, 2h, 30d
-    #[arg(long, value_name = "TIME", value_parser = cli::seconds)]
+    /// Minimum age of ended plans, e.g. 90s, 15m, 2h, 30d
+    #[arg(long, value_name = "TIME", value_parser = options::seconds)]
     older_than: Option<u32>,
-    /// Only say what would go
+    /// Report what would be deleted, and delete nothing
     #[arg(long)]
     dry_run: bool,
-    /// Also give the space back to the file system: nobody can write meanwhile, and it needs room for a copy (SQLite)
+    /// Also return free space to the file system (SQLite); blocks writers and needs disk space for a copy
     #[arg(long)]
     vacuum: bool,
 }
 
 /// What came of it.
 #[derive(Default)]
-struct Found {
+struct PruneReport {
     pruned: Vec<PrunedPlan>,
     kept: Vec<(PlanId, HeldBack)>,
     plans: usize,
@@ -61,7 +61,7 @@ struct Found {
     won: Option<u64>,
 }
 
-impl Found {
+impl PruneReport {
     fn note(&mut self, looked: Looked) {
         match looked {
             Looked::Pruned(found) => {
@@ -89,18 +89,18 @@ impl Prune {
         if by.kind != ActorKind::Person && !self.dry_run {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
         }
-        let folders = Folders::find(context)?;
-        let configured = setup::config(&folders, None)?.retention_seconds;
+        let folders = context.folders()?;
+        let configured = load_config::load(&folders, None)?.retention_seconds;
         let Some(seconds) = self.older_than.map(u64::from).or(configured) else {
-            let message = "nothing says how long ago a plan must have ended";
+            let message = "no minimum age is given";
             return Err(Failure::usage(
                 message,
-                "say --older-than 30d, or set retention.older_than in the configuration",
+                "use --older-than 30d, or set retention.older_than in the configuration",
             ));
         };
         let plans = context.plans()?;
         let mode = if self.dry_run { PruneMode::DryRun } else { PruneMode::Act };
-        let mut found = Found::default();
+        let mut found = PruneReport::default();
         plans.prune(seconds, &by, mode, &mut |looked| found.note(looked))?;
         sweep_logs(&plans, &folders.logs(), mode, &mut found)?;
         if self.vacuum && mode == PruneMode::Act {
@@ -131,7 +131,7 @@ fn held_back_json((plan, why): &(PlanId, HeldBack)) -> serde_json::Value {
     value
 }
 
-fn say(context: &mut Context, found: &Found, dry_run: bool) {
+fn say(context: &mut Context, found: &PruneReport, dry_run: bool) {
     for plan in &found.pruned {
         let (id, title) = (&plan.plan, text::excerpt(&plan.title, 40));
         let (versions, bytes) = (text::count(plan.versions as usize, "version"), text::byte_size(plan.bytes));
@@ -162,7 +162,7 @@ fn say(context: &mut Context, found: &Found, dry_run: bool) {
 }
 
 /// Removes the logs of plans that were pruned, here or by somebody on another machine, and of purged ones.
-fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut Found) -> Outcome {
+fn sweep_logs(plans: &Plans, logs: &Path, mode: PruneMode, found: &mut PruneReport) -> Outcome {
     let folders = match fs::read_dir(logs) {
         Ok(folders) => folders,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

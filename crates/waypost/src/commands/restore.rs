@@ -1,19 +1,18 @@
 //! `waypost restore`: makes a plan what its author said at a version. Nothing is lost: it is a new version.
 
 use clap::Args;
-use waypost_core::Command;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
+use crate::options::Guard;
 
 // Which plan, and to what.
 #[derive(Debug, Args)]
-#[command(after_help = "What already happened to tasks that ask the same now as then is kept.")]
+#[command(after_help = "Tasks with the same work keep their results.")]
 pub(crate) struct Restore {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The version
+    /// Version to restore
     version: u64,
     #[command(flatten)]
     guard: Guard,
@@ -22,9 +21,9 @@ pub(crate) struct Restore {
 impl Restore {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let draft = found.plans.at_version(&found.id, self.version)?.to_draft();
-        let command = Command::Replace(Box::new(draft));
-        let said = format!("restored what version {} said", self.version);
-        context.write_and_answer(&found, vec![command], &self.guard, &said)
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.restore(&by, &found.id, self.version, guard)?;
+        let said = format!("restored version {}", self.version);
+        context.done(&found, &reply, &said)
     }
 }

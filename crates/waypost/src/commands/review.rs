@@ -7,9 +7,9 @@ use waypost_llm::{JournalLine, read_journal};
 
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
-use crate::output::{Look, Output};
-use crate::setup::Folders;
-use crate::thinking;
+use crate::output::Output;
+use crate::planning;
+use crate::style::Look;
 use crate::view::task::field;
 use crate::view::{self, text};
 
@@ -23,11 +23,11 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Review {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The goal (otherwise the plan as a whole)
+    /// Goal [default: the whole plan]
     task: Option<String>,
-    /// What models were asked and answered, in full
+    /// Show the full prompts and replies
     #[arg(long)]
     calls: bool,
 }
@@ -35,13 +35,13 @@ pub(crate) struct Review {
 impl Review {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let path = thinking::orders(&Folders::find(context)?).journal(&found.id);
+        let path = planning::orders(&context.folders()?).journal(&found.id);
         let lines = if path.is_file() {
-            read_journal(&path).map_err(|error| thinking::of_journal(&error, Some(&found.id)))?
+            read_journal(&path).map_err(|error| planning::of_journal(&error, Some(&found.id)))?
         } else {
             Vec::new()
         };
-        found.look(|plan| self.tell(plan, &lines, context))?
+        found.read(|plan| self.tell(plan, &lines, context))?
     }
 
     fn tell(&self, plan: &Plan, lines: &[JournalLine], context: &mut Context) -> Outcome {
@@ -49,7 +49,7 @@ impl Review {
         let task = match &id {
             None => None,
             Some(id) => Some(plan.task(id.as_str()).ok_or_else(|| {
-                Failure::not_found(format!("no task is called {id}"), "look at the plan for its tasks")
+                Failure::not_found(format!("no task is called {id}"), "`waypost show PLAN` lists its tasks")
             })?),
         };
         let lines: Vec<&JournalLine> = lines.iter().filter(|line| is_about(line, id.as_ref())).collect();
@@ -90,7 +90,7 @@ fn print_thinking(plan: &Plan, task: &Task, out: &mut Output) {
     let above = ancestors(plan, task);
     field(out, "above", &above.join(" → "));
     let Some(thinking) = &task.spec.thinking else {
-        return field(out, "thinking", "nobody has thought about it");
+        return field(out, "thinking", "no planning was recorded");
     };
     let refinement = thinking.refinement.map(|refinement| match refinement {
         waypost_core::Refinement::Decomposing => "being broken down",
@@ -144,7 +144,7 @@ fn call_json(line: &JournalLine, whole: bool) -> Value {
 
 fn print_calls(lines: &[&JournalLine], whole: bool, out: &mut Output) {
     if lines.is_empty() {
-        return field(out, "calls", "no model was asked");
+        return field(out, "calls", "no model calls");
     }
     out.line("");
     for line in lines {

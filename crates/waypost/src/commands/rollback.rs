@@ -2,36 +2,34 @@
 
 use clap::Args;
 use serde_json::{Map, Value};
-use waypost_core::{Command, Plan, TaskId};
+use waypost_core::{Plan, TaskId};
 use waypost_llm::JournalError;
 use waypost_planner::planning::forget_outdated;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::Folders;
-use crate::thinking::{self, Room};
+use crate::options::Guard;
+use crate::planning::{self, PlanningSession};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-The goal is undecided again, and `waypost continue` asks about it anew; `waypost restore` brings
-back what was there.
+The goal is undecided again, and `waypost continue` plans it again; `waypost restore` undoes the rollback.
 
 Examples:
   waypost rollback kq3 goal.2
-  waypost rollback kq3 goal.2 --detach";
+  waypost rollback kq3 goal.2 --drop-dependencies";
 
 // What to take back.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Rollback {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The goal
+    /// Goal: task id, or an unambiguous prefix
     task: String,
-    /// Let those outside that depend on what goes forget it
-    #[arg(long)]
-    detach: bool,
+    /// Also remove outside dependencies on the discarded tasks
+    #[arg(long, alias = "detach")]
+    drop_dependencies: bool,
     #[command(flatten)]
     guard: Guard,
 }
@@ -40,31 +38,32 @@ impl Rollback {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
         let task = found.task(&self.task)?;
-        let (version, below) = found.look(|plan| (plan.version(), below(plan, &task)))?;
-        let command = Command::RollBackTask { task: task.clone(), detach: self.detach };
-        let committed = context.write(&found, vec![command], &self.guard)?;
+        let (version, below) = found.read(|plan| (plan.version(), below(plan, &task)))?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.roll_back(&by, &found.id, &task, self.drop_dependencies, guard)?;
+        context.warn(&reply);
         self.forget(context, &found.id, version)?;
         let mut more: Map<String, Value> = Map::new();
         more.insert("removed".to_owned(), below.into());
         let said = format!("rolled back {task}, {} removed", text::count(below, "task"));
-        context.answer(&found, &committed, &said, Some(&task), more)
+        context.answer(&found, &reply, &said, Some(&task), more)
     }
 
     /// Has the journal forget the answers, unless somebody thinks about the plan now, who sees to it.
     fn forget(&self, context: &mut Context, plan: &waypost_core::PlanId, version: u64) -> Outcome {
-        let path = thinking::orders(&Folders::find(context)?).journal(plan);
+        let path = planning::orders(&context.folders()?).journal(plan);
         if !path.is_file() {
             return Ok(());
         }
-        let room = Room::enter(context)?;
-        let journal = match room.open_journal(plan) {
+        let planning = PlanningSession::enter(context)?;
+        let journal = match planning.open_journal(plan) {
             Ok(journal) => journal,
             Err(JournalError::Held { .. }) => return Ok(()),
-            Err(error) => return Err(thinking::of_journal(&error, Some(plan))),
+            Err(error) => return Err(planning::of_journal(&error, Some(plan))),
         };
         let by = context.actor()?;
-        forget_outdated(&room.plans, plan, &by, &journal, version)
-            .map_err(|error| thinking::of_thinking(error, plan))
+        forget_outdated(&planning.plans, plan, &by, &journal, version)
+            .map_err(|error| planning::of_thinking(error, plan))
     }
 }
 

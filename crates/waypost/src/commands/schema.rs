@@ -4,15 +4,15 @@ use clap::Args;
 use serde_json::json;
 use waypost_formats::{Dialect, schema};
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::dialect;
 use crate::view::table::{self, Cell};
 
 // Of which format.
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
-    /// The format (otherwise all are listed)
+    /// Format [default: list all]
     #[arg(value_parser = dialect())]
     format: Option<Dialect>,
 }

@@ -1,34 +1,32 @@
 //! `waypost serve`: plans for agents and people over HTTP, and run by a worker of its own, until somebody stops it.
 
-mod beside;
+mod embedded_worker;
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use waypost_core::ActorKind;
-use waypost_http::{
-    Api, BODY_BYTES_MAX, Gate, METRICS_PATH, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve,
-};
+use waypost_http::{Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve};
 use waypost_mcp::{Server, http_service};
-use waypost_store::Store;
+use waypost_service::Service;
 
-use self::beside::Beside;
+use self::embedded_worker::EmbeddedWorker;
+use super::http_listener::{address, host_origin_guard};
 use super::mcp::{self, Relays, Tools};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::Folders;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-Every caller needs a token, which says which agent it is: `waypost token new --agent NAME` makes one.
-Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the address that is printed.
-/metrics is for Prometheus; /health answers everybody. Active plans are run here, too, as by `waypost worker`.
-Ctrl-C or SIGTERM once: start nothing new, wait a while for what runs, and end; again: stop the work and end.
+Every caller needs a token that identifies it: `waypost token new --agent NAME` creates one.
+Agents speak the Model Context Protocol at /mcp, programs use /api/v1, people open the printed address.
+/metrics is for Prometheus; /health needs no token. Active plans run here, too, as in `waypost worker`.
+Ctrl-C or SIGTERM once: start no further tasks, wait for running ones for a while, and exit; again: stop them and exit.
 
 Examples:
   waypost serve
@@ -41,51 +39,46 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Where to listen: ADDR:PORT, or a port on this machine only (otherwise a free one)
+    /// Listen address: ADDR:PORT, or a port on localhost [default: a free port]
     #[arg(long, value_name = "ADDR:PORT", value_parser = address, default_value = "127.0.0.1:0", hide_default_value = true)]
     listen: SocketAddr,
     #[command(flatten)]
     tools: Tools,
-    /// Also answer callers who call this server so: HOST, or HOST:PORT
+    /// Additional host name to accept: HOST or HOST:PORT
     #[arg(long = "allow-host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// Also answer pages of browsers that come from here, such as https://example.org
+    /// Additional browser origin to accept, e.g. https://example.org
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
-    /// Run the active plans of all queues as well (this is the default)
+    /// Also run the active plans of all queues (default)
     #[arg(long, conflicts_with = "no_worker")]
     worker: bool,
-    /// Run nothing: leave that to `waypost worker`
+    /// Run no plans; leave that to `waypost worker`
     #[arg(long)]
     no_worker: bool,
-}
-
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
-    port.or_else(|_| text.parse())
-        .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
 }
 
 impl Serve {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let Self { listen, tools, hosts, origins, worker: _, no_worker } = self;
-        let gate = gate(listen, &hosts, &origins)?;
+        let guard = host_origin_guard(listen, &hosts, &origins)?;
         let relays = Arc::new(Relays::default());
         let open = mcp::opener(context, &relays);
         // Opened once ahead: what is wrong with the store or the configuration is said here, not to every agent.
         let workspace = open(None).map_err(|unopened| Failure::failed(unopened.message, unopened.hint))?;
-        let folders = Folders::find(context)?;
+        let folders = context.folders()?;
         let tokens = Tokens::of(&folders.own);
         let person = persons_token(context, &tokens)?;
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         let (plans, config) = (Arc::new(workspace.plans), Arc::new(workspace.config));
-        let api = Api::new(Arc::clone(&plans), Arc::clone(&config), folders.logs(), name.unwrap_or_default());
+        let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
+        let api = Api::new(service, folders.logs(), name.unwrap_or_default());
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));
         let mount =
             Mount { path: "/mcp", make: Box::new(move |token| mounted(&server.for_agent(&token.agent))) };
         let store = Arc::clone(plans.store());
-        let site = Site::new(gate, tokens, vec![mount, metrics(store)]).with_api(api);
+        let site = Site::new(guard, tokens, vec![mount, metrics(store)]).with_api(api);
         let mut stop = stopped()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
@@ -99,7 +92,7 @@ impl Serve {
                 )
             })?;
             // Begun only now: whoever cannot serve runs nothing either.
-            let beside = (!no_worker).then(|| Beside::begin(context, plans, config, &folders, runs));
+            let beside = (!no_worker).then(|| EmbeddedWorker::begin(context, plans, config, &folders, runs));
             let beside = beside.transpose()?;
             greet(context, at, person.as_deref())?;
             let ended = serve(listener, site, async {
@@ -123,69 +116,6 @@ fn mounted(server: &Server) -> Mounted {
     let service = http_service(server, BODY_BYTES_MAX);
     let ends = service.clone();
     Mounted::new(service, move || ends.close())
-}
-
-/// Serves the metrics of a worker until it ends.
-pub(crate) struct Metrics {
-    stop: Option<oneshot::Sender<()>>,
-    runtime: Option<tokio::runtime::Runtime>,
-}
-
-impl Metrics {
-    /// Begins to, at this address.
-    pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
-        let site = Site::new(
-            gate(listen, &[], &[])?,
-            Tokens::of(&Folders::find(context)?.own),
-            vec![metrics(store)],
-        );
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-        let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
-        let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
-        let listener = listener.and_then(|listener| listener.local_addr().map(|at| (listener, at)));
-        let (listener, at) = listener
-            .map_err(|error| Failure::failed(format!("{listen}: {error}"), "choose another --metrics"))?;
-        context.out.say(format!("metrics at http://{at}{METRICS_PATH}"));
-        let (stop, stopped) = oneshot::channel();
-        runtime.spawn(serve(listener, site, async {
-            let _worker_is_gone = stopped.await;
-        }));
-        Ok(Self { stop: Some(stop), runtime: Some(runtime) })
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        if let Some(stop) = self.stop.take() {
-            let _ended_already = stop.send(());
-        }
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
-    }
-}
-
-fn gate(listen: SocketAddr, hosts: &[String], origins: &[String]) -> Outcome<Gate> {
-    let mut gate = Gate::local();
-    if !listen.ip().is_unspecified() {
-        // A bound address is always a name.
-        let _is_a_name = gate.allow_host(&listen.ip().to_string());
-    }
-    for host in hosts {
-        if !gate.allow_host(host) {
-            return Err(Failure::usage(
-                format!("--allow-host {host:?} is no name of a host"),
-                "write HOST or HOST:PORT",
-            ));
-        }
-    }
-    for origin in origins {
-        if !gate.allow_origin(origin) {
-            let message = format!("--allow-origin {origin:?} is no origin");
-            return Err(Failure::usage(message, "write it with its scheme, such as https://example.org"));
-        }
-    }
-    Ok(gate)
 }
 
 /// A token for the person who starts the server, for as long as it runs; nothing where that is no person.
@@ -215,18 +145,18 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
     out.finish()?;
     if !at.ip().is_loopback() {
         context.out.say(
-            "warning: other machines can reach this, and nothing is encrypted; put a proxy with TLS before it",
+            "warning: other machines can reach this server and the traffic is not encrypted; put a TLS proxy in front of it",
         );
     }
     match person {
         Some(_) => context.out.say(
             "that address signs you in until the server ends; for an agent: `waypost token new --agent NAME`",
         ),
-        None => context.out.say(
-            "no address to sign in with: a person starts the server, or makes a token with --role person",
-        ),
+        None => context
+            .out
+            .say("no sign-in address: start the server as a person, or create a token with --role person"),
     }
-    context.out.say("Ctrl-C ends it");
+    context.out.say("Ctrl-C stops it");
     Ok(())
 }
 
@@ -234,7 +164,7 @@ fn greet(context: &Context, at: SocketAddr, person: Option<&str>) -> Outcome {
 fn stopped() -> Outcome<mpsc::UnboundedReceiver<()>> {
     let signals = Signals::new([SIGINT, SIGTERM]);
     let mut signals =
-        signals.map_err(|error| Failure::failed(format!("signals cannot be heard: {error}"), ""))?;
+        signals.map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
     let (tell, told) = mpsc::unbounded_channel();
     let hear = move || {
         for _ in signals.forever() {

@@ -8,7 +8,7 @@ use waypost_formats::render_plan_command;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::view::tree::Page;
-use crate::view::{self, graph, text};
+use crate::view::{self, levels, text};
 
 /// Tasks on a page, unless somebody says otherwise.
 const TASKS_DEFAULT: usize = 50;
@@ -20,7 +20,7 @@ Examples:
   waypost show kq3
   waypost show kq3 --task t4
   waypost show kq3 --dag
-  waypost show kq3 --after t50
+  waypost show kq3 --cursor t50
   waypost show kq3 --version 7
   waypost show kq3 --full --json";
 
@@ -28,30 +28,30 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Show {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// Everything about this one task
+    /// Show only this task, in full
     #[arg(long, value_name = "TASK")]
     task: Option<String>,
-    /// The tasks as a tree (as without it)
+    /// Show the tasks as a tree (default)
     #[arg(long, conflicts_with_all = ["dag", "plan_command"])]
     tree: bool,
-    /// The tasks in levels: each waits only for levels before it
+    /// Show the tasks in dependency levels
     #[arg(long)]
     dag: bool,
-    /// The plan as jaato's `plan` command shows it
+    /// Show the plan as jaato's `plan` command does
     #[arg(long, conflicts_with = "dag")]
     plan_command: bool,
-    /// At most so many tasks
+    /// Maximum number of tasks
     #[arg(long, value_name = "N", default_value_t = TASKS_DEFAULT)]
     limit: usize,
-    /// Go on behind this task
-    #[arg(long, value_name = "TASK")]
-    after: Option<String>,
-    /// Everything: all tasks, whole texts
+    /// Continue after this task
+    #[arg(long, alias = "after", value_name = "TASK")]
+    cursor: Option<String>,
+    /// Show all tasks with full texts
     #[arg(long)]
     full: bool,
-    /// The plan as it was at this version
+    /// Show the plan as of this version
     #[arg(long, value_name = "N")]
     version: Option<u64>,
 }
@@ -59,16 +59,16 @@ pub(crate) struct Show {
 // Which task.
 #[derive(Debug, Args)]
 pub(crate) struct ShowTask {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
 }
 
 impl ShowTask {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        found.look(|plan| print_task(plan, &self.task, context))?
+        found.read(|plan| print_task(plan, &self.task, context))?
     }
 }
 
@@ -81,7 +81,7 @@ impl Show {
         let found = context.find(&self.plan)?;
         match self.version {
             Some(version) => self.print(&found.plans.at_version(&found.id, version)?, context),
-            None => found.look(|plan| self.print(plan, context))?,
+            None => found.read(|plan| self.print(plan, context))?,
         }
     }
 
@@ -98,7 +98,7 @@ impl Show {
         if self.full && context.out.json {
             return context.out.value(&view::json::whole(plan));
         }
-        let after = self.after.as_ref().map(|task| task_of(plan, task)).transpose()?;
+        let after = self.cursor.as_ref().map(|task| task_of(plan, task)).transpose()?;
         let limit = if self.full { usize::MAX } else { self.limit };
         let page = Page::of(plan, after.as_ref().map(waypost_core::TaskId::as_str), limit);
         if context.out.json {
@@ -115,13 +115,13 @@ impl Show {
         if let Some(next) = page.next() {
             let seen =
                 format!("{} to {} of {} tasks", page.before + 1, page.before + page.rows.len(), page.total);
-            context.out.say(format!("{seen}; more: waypost show {} --after {next}", plan.id()));
+            context.out.say(format!("{seen}; more: waypost show {} --cursor {next}", plan.id()));
         }
         Ok(())
     }
 
     fn print_levels(&self, plan: &Plan, context: &mut Context) -> Outcome {
-        let levels = graph::levels_of(plan)?;
+        let levels = levels::levels_of(plan)?;
         let limit = if self.full { usize::MAX } else { self.limit };
         if context.out.json {
             let total: usize = levels.levels.iter().map(Vec::len).sum();
@@ -146,7 +146,7 @@ impl Show {
         }
         view::plan::print_head(plan, self.full, &mut context.out);
         context.out.line("");
-        let unseen = graph::print(plan, &levels, limit, &mut context.out);
+        let unseen = levels::print(plan, &levels, limit, &mut context.out);
         if unseen > 0 {
             context
                 .out
@@ -185,7 +185,10 @@ impl Show {
 fn print_task(plan: &Plan, task: &str, context: &mut Context) -> Outcome {
     let id = task_of(plan, task)?;
     let Some(task) = plan.task(id.as_str()) else {
-        return Err(Failure::not_found(format!("no task is called {id}"), "look at the plan for its tasks"));
+        return Err(Failure::not_found(
+            format!("no task is called {id}"),
+            "`waypost show PLAN` lists its tasks",
+        ));
     };
     if context.out.json {
         return context.out.value(&view::json::task(plan, task, text::now()));

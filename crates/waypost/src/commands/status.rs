@@ -2,34 +2,35 @@
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use waypost_core::{Command, PlanChanges};
+use waypost_core::PlanChanges;
+use waypost_service::EditOp;
 
-use crate::cli::Guard;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
+use crate::options::Guard;
 
 // Read or write.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Status {
-    /// Print the words, and the version below them
+    /// Print the status, and the plan's version on the next line
     Get(Get),
-    /// Say other words; without any, take them away
+    /// Set the status; without text, clear it
     Set(Set),
 }
 
 // Whose.
 #[derive(Debug, Args)]
 pub(crate) struct Get {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
 }
 
 // Whose, and what.
 #[derive(Debug, Args)]
 pub(crate) struct Set {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The words
+    /// Status text
     words: Vec<String>,
     #[command(flatten)]
     guard: Guard,
@@ -74,9 +75,10 @@ impl Set {
         let found = context.find(&self.plan)?;
         let status = self.words.join(" ");
         let said =
-            if status.is_empty() { "took the status away".to_owned() } else { format!("status: {status}") };
+            if status.is_empty() { "cleared the status".to_owned() } else { format!("status: {status}") };
         let changes = PlanChanges { status: Some(status), ..PlanChanges::default() };
-        let command = Command::RevisePlan(Box::new(changes));
-        context.write_and_answer(&found, vec![command], &self.guard, &said)
+        let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done(&found, &reply, &said)
     }
 }

@@ -2,25 +2,27 @@
 
 use std::path::PathBuf;
 
+use std::sync::Arc;
+
 use clap::Args;
 use serde_json::{Map, Value};
 use waypost_config::Config;
-use waypost_core::{Command, Phase};
+use waypost_core::Phase;
 use waypost_formats::Dialect;
-use waypost_service::submit;
+use waypost_service::{Guard, WriteReply, submit};
 use waypost_service::{no_worker, workers_of};
 use waypost_store::Committed;
 
-use super::run::begin::{self, Approval, Begin};
-use crate::cli::dialect;
-use crate::context::{Context, Found};
+use super::run::prepare::{self, Approval, RunRequest};
+use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::{self, Folders};
-use crate::source;
+use crate::load_config;
+use crate::options::dialect;
+use crate::plan_input;
 
 const EXAMPLES: &str = "\
-The plan is validated, stored, approved where a person has to, and made active; workers run it (`waypost worker`).
-The same file again is the same plan: nothing is made twice. Without approval it waits for `waypost approve`.
+Validates the plan, stores it, asks for approval where needed and activates it; workers run it (`waypost worker`).
+Submitting the same file again creates no second plan. Without approval it waits for `waypost approve`.
 
 Examples:
   waypost submit plan.json
@@ -32,10 +34,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Submit {
-    /// A file of any format, or a plan of the store
+    /// File of any format, or plan id or prefix
     #[arg(value_name = "FILE|PLAN|-")]
     what: String,
-    /// The file's format (otherwise it is found out)
+    /// Input format of the file [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     /// Place the plan on this queue
@@ -44,16 +46,16 @@ pub(crate) struct Submit {
     /// Approve the plan as the person who submits it
     #[arg(short, long)]
     yes: bool,
-    /// A file of configuration over all others
+    /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl Submit {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
-        let mut draft = source::one_plan(context, &self.what, self.format)?;
+        let folders = context.folders()?;
+        let config = Arc::new(load_config::load(&folders, self.config.as_deref())?);
+        let mut draft = plan_input::one_plan(context, &self.what, self.format)?;
         if let Some(queue) = &self.queue {
             draft.spec.queue.clone_from(queue);
         }
@@ -61,17 +63,22 @@ impl Submit {
         if let Some(executor) = executor {
             submit::assign_in_draft(&mut draft, executor);
         }
-        begin::is_allowed(&config, &draft)?;
-        let begin =
-            Begin { what: &self.what, queue: self.queue.as_deref(), yes: self.yes, executor, screen: false };
+        prepare::is_allowed(&config, &draft)?;
+        let begin = RunRequest {
+            what: &self.what,
+            queue: self.queue.as_deref(),
+            yes: self.yes,
+            executor,
+            screen: false,
+        };
         let entered = begin.enter(context, &config, draft)?;
-        let found = Found { plans: entered.plans, id: entered.id };
+        let found = context.found(entered.plans, entered.id);
         begin.assign(context, &found.plans, &found.id)?;
-        let phase = found.look(|plan| plan.state().phase)?;
+        let phase = found.read(|plan| plan.state().phase)?;
         let mut said = if entered.made {
             "submitted".to_owned()
         } else {
-            "the same plan is in the store already".to_owned()
+            "the same plan is already in the store".to_owned()
         };
         let mut runs = false;
         match phase {
@@ -83,12 +90,8 @@ impl Submit {
                     Approval::Given => runs = true,
                     Approval::Awaited => {
                         if phase == Phase::Draft {
-                            begin::write(
-                                context,
-                                &found.plans,
-                                &found.id,
-                                Command::RequestApproval { message: String::new() },
-                            )?;
+                            let by = context.caller()?;
+                            found.service.request_approval(&by, &found.id, "", Guard::NONE)?;
                         }
                         said.push_str(", and waits for a person's approval");
                         context.out.note(format!("`waypost approve {}` lets workers run it", found.id));
@@ -96,19 +99,19 @@ impl Submit {
                 }
             }
         }
-        let (version, queue) = found.look(|plan| (plan.version(), plan.spec().queue.clone()))?;
+        let (version, queue) = found.read(|plan| (plan.version(), plan.spec().queue.clone()))?;
         let queue = Config::queue_name(&queue).to_owned();
         let alive = workers_of(&found.plans, &queue)?.len();
         if runs && alive == 0 {
             let nobody = no_worker(&queue);
-            context.out.note(format!("{nobody}: `waypost worker --queue {queue}` starts one"));
+            context.out.note(format!("{nobody}: start one with `waypost worker --queue {queue}`"));
         }
-        let committed =
-            Committed { changed: entered.made, ..Committed::unchanged(found.id.clone(), version) };
+        let unchanged = Committed::unchanged(found.id.clone(), version);
+        let reply = WriteReply { changed: entered.made, ..WriteReply::from(&unchanged) };
         let mut more: Map<String, Value> = Map::new();
         more.insert("created".to_owned(), entered.made.into());
         more.insert("queue".to_owned(), queue.into());
         more.insert("workers".to_owned(), alive.into());
-        context.answer(&found, &committed, &said, None, more)
+        context.answer(&found, &reply, &said, None, more)
     }
 }

@@ -1,83 +1,83 @@
-//! What can be said of a task on a command line, for `task add` and `task revise`. Asks nothing of the store.
+//! Options that describe a task, for `task add` and `task revise`. Does not read the store.
 
 use clap::{Args, ValueEnum};
 use waypost_core::{
-    BadId, Complexity, Dependency, Elsewhere, Json, Lock, LockMode, PlanId, Retry, TaskId, When, Work,
+    BadId, Complexity, Dependency, Elsewhere, Json, Lock, LockMode, Plan, PlanId, Retry, TaskId, When, Work,
 };
 
-use crate::cli::seconds;
+use crate::context::task_of;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
+use crate::options::seconds;
 
 // What can be said of a task.
 #[derive(Debug, Args)]
 pub(crate) struct TaskOptions {
-    /// What it waits for: tasks of this plan; several with commas or by repeating
-    #[arg(long, value_name = "TASK", value_delimiter = ',')]
-    pub(crate) after: Vec<String>,
-    /// What it waits for in another plan
-    #[arg(long, value_name = "PLAN/TASK")]
-    pub(crate) on: Vec<String>,
-    /// What it waits for in whatever plan an agent owns
-    #[arg(long, value_name = "AGENT:TASK")]
-    pub(crate) on_agent: Vec<String>,
-    /// How those must have ended
+    /// Dependencies: tasks of this plan, of another plan, or of an agent's plan; comma-separated or repeated
+    #[arg(long, alias = "after", value_name = "TASK|PLAN/TASK|AGENT:TASK", value_delimiter = ',')]
+    depends_on: Vec<String>,
+    // Earlier spellings of --depends-on.
+    #[arg(long, value_name = "PLAN/TASK", hide = true)]
+    on: Vec<String>,
+    #[arg(long, value_name = "AGENT:TASK", hide = true)]
+    on_agent: Vec<String>,
+    /// Required outcome of the dependencies
     #[arg(long, value_enum)]
     pub(crate) when: Option<WhenWord>,
-    /// The author's estimate
+    /// Estimated complexity
     #[arg(long, value_enum)]
     pub(crate) complexity: Option<ComplexityWord>,
-    /// Free text for whoever does it; @FILE reads it from a file
+    /// Notes for the worker; @FILE reads them from a file
     #[arg(long)]
     pub(crate) notes: Option<String>,
-    /// A tool that is expected to be used; may be repeated
+    /// Tool that the task is expected to use; repeatable
     #[arg(long = "tool", value_name = "TOOL", value_delimiter = ',')]
     pub(crate) tools: Vec<String>,
-    /// A resource that nobody else may hold while it runs; may be repeated
+    /// Exclusive lock held while the task runs; repeatable
     #[arg(long = "lock", value_name = "KEY")]
     pub(crate) locks: Vec<String>,
-    /// A resource that others may share while it runs; may be repeated
+    /// Shared lock held while the task runs; repeatable
     #[arg(long = "shared-lock", value_name = "KEY")]
     pub(crate) shared_locks: Vec<String>,
-    /// Higher goes first
+    /// Priority; higher runs first
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) priority: Option<i32>,
-    /// The configured executor that runs it
+    /// Executor that runs the task
     #[arg(long)]
     pub(crate) executor: Option<String>,
-    /// The executor's inputs, a JSON object; @FILE reads it from a file
+    /// Inputs for the executor: a JSON object; @FILE reads it from a file
     #[arg(long, value_name = "JSON")]
     pub(crate) inputs: Option<String>,
-    /// The configured shape that the inputs must have
+    /// Shape that the inputs must match
     #[arg(long)]
     pub(crate) shape: Option<String>,
-    /// The executor that must pass before done is believed
+    /// Executor of the check that must pass before the task is done
     #[arg(long, value_name = "EXECUTOR")]
     pub(crate) check_executor: Option<String>,
-    /// The check's inputs, a JSON object; @FILE reads it from a file
+    /// Inputs for the check: a JSON object; @FILE reads it from a file
     #[arg(long, value_name = "JSON")]
     pub(crate) check_inputs: Option<String>,
-    /// The shape that the check's inputs must have
+    /// Shape that the check's inputs must match
     #[arg(long, value_name = "SHAPE")]
     pub(crate) check_shape: Option<String>,
-    /// Attempts in all, and the wait before the second one, which doubles: 3 or 3:10s
+    /// Total attempts and initial backoff, which doubles: 3 or 3:10s
     #[arg(long, value_name = "ATTEMPTS[:WAIT]", value_parser = retry)]
     pub(crate) retry: Option<Retry>,
-    /// How long one attempt may take: 90s, 15m, 2h
+    /// Time limit for one attempt, e.g. 90s, 15m, 2h
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     pub(crate) timeout: Option<u32>,
-    /// The name under which those who depend on it receive its output
+    /// Name under which dependent tasks receive the output
     #[arg(long, value_name = "NAME")]
     pub(crate) provides: Option<String>,
 }
 
-/// How the tasks that one waits for must have ended.
+/// Required outcome of a task's dependencies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WhenWord {
     /// All are done.
     #[value(alias = "all_done")]
     AllDone,
-    /// All have finished, however.
+    /// All have finished, with any outcome.
     #[value(alias = "all_finished")]
     AllFinished,
     /// At least one is done.
@@ -117,7 +117,7 @@ impl TaskOptions {
 
     /// Free text.
     pub(crate) fn notes(&self) -> Outcome<Option<String>> {
-        self.notes.as_deref().map(files::said_or_read).transpose()
+        self.notes.as_deref().map(files::text_argument).transpose()
     }
 
     /// All locks.
@@ -127,37 +127,19 @@ impl TaskOptions {
         exclusive.chain(self.shared_locks.iter().map(lock(LockMode::Shared))).collect()
     }
 
-    /// What it waits for elsewhere.
-    pub(crate) fn elsewhere(&self) -> Outcome<Vec<Dependency>> {
-        let wrong = |option: &str, text: &str, why: &str| {
-            Failure::usage(
-                format!("{option} {text:?}: {why}"),
-                format!("for example {option} {}", example(option)),
-            )
-        };
-        let id = |option: &'static str, text: &str, task: &str| {
-            TaskId::new(task).map_err(|error: BadId| wrong(option, text, &error.to_string()))
-        };
-        let mut found = Vec::new();
-        for text in &self.on {
-            let (plan, task) = text
-                .split_once('/')
-                .ok_or_else(|| wrong("--on", text, "there is no slash between plan and task"))?;
-            let plan = PlanId::new(plan).map_err(|error| wrong("--on", text, &error.to_string()))?;
-            found.push(Elsewhere { agent: None, plan: Some(plan), task: id("--on", text, task)? });
-        }
-        for text in &self.on_agent {
-            let (agent, task) = text
-                .split_once(':')
-                .filter(|(agent, _)| !agent.is_empty())
-                .ok_or_else(|| wrong("--on-agent", text, "there is no colon between agent and task"))?;
-            found.push(Elsewhere {
-                agent: Some(agent.to_owned()),
-                plan: None,
-                task: id("--on-agent", text, task)?,
-            });
-        }
-        Ok(found.into_iter().map(|there| Dependency::Elsewhere(Box::new(there))).collect())
+    /// All dependencies of a task of this plan.
+    pub(crate) fn dependencies(&self, plan: &Plan) -> Outcome<Vec<Dependency>> {
+        let named = self.depends_on.iter().map(|text| dependency(plan, text));
+        let in_plans = self.on.iter().map(|text| {
+            in_plan(text)
+                .unwrap_or_else(|| Err(malformed("--on", text, "there is no slash between plan and task")))
+        });
+        let of_agents = self.on_agent.iter().map(|text| {
+            of_agent(text).unwrap_or_else(|| {
+                Err(malformed("--on-agent", text, "there is no colon between agent and task"))
+            })
+        });
+        named.chain(in_plans).chain(of_agents).collect()
     }
 
     /// The work, given what it was before.
@@ -178,8 +160,43 @@ impl TaskOptions {
     }
 }
 
-fn example(option: &str) -> &'static str {
-    if option == "--on" { "kq3v9x0a2m/t4" } else { "implementer:t4" }
+/// A dependency as it is written: a task of this plan, PLAN/TASK or AGENT:TASK. Task ids may have slashes and colons in them, so
+/// a task of this plan comes first.
+fn dependency(plan: &Plan, text: &str) -> Outcome<Dependency> {
+    let here = task_of(plan, text).map(Dependency::Task);
+    match here {
+        Ok(here) => Ok(here),
+        Err(unknown) => match in_plan(text) {
+            Some(Ok(there)) => Ok(there),
+            // A plan id has no colon, so this may still name an agent.
+            Some(Err(_)) | None => of_agent(text).unwrap_or(Err(unknown)),
+        },
+    }
+}
+
+/// PLAN/TASK, if there is a slash.
+fn in_plan(text: &str) -> Option<Outcome<Dependency>> {
+    let (plan, task) = text.split_once('/')?;
+    Some(plan_task(text, plan, task))
+}
+
+fn plan_task(text: &str, plan: &str, task: &str) -> Outcome<Dependency> {
+    let bad = |error: BadId| malformed("--on", text, &error.to_string());
+    let (plan, task) = (PlanId::new(plan).map_err(bad)?, TaskId::new(task).map_err(bad)?);
+    Ok(Dependency::Elsewhere(Box::new(Elsewhere { agent: None, plan: Some(plan), task })))
+}
+
+/// AGENT:TASK, if there is a colon behind a name.
+fn of_agent(text: &str) -> Option<Outcome<Dependency>> {
+    let (agent, task) = text.split_once(':').filter(|(agent, _)| !agent.is_empty())?;
+    let task = TaskId::new(task).map_err(|error| malformed("--on-agent", text, &error.to_string()));
+    let there = |task| Elsewhere { agent: Some(agent.to_owned()), plan: None, task };
+    Some(task.map(|task| Dependency::Elsewhere(Box::new(there(task)))))
+}
+
+fn malformed(option: &str, text: &str, why: &str) -> Failure {
+    let hint = "for example --depends-on kq3v9x0a2m/t4 or --depends-on implementer:t4";
+    Failure::usage(format!("{option} {text:?}: {why}"), hint)
 }
 
 fn work(
@@ -194,8 +211,8 @@ fn work(
         return Ok(None);
     }
     let Some(executor) = executor.clone().or_else(|| before.map(|work| work.executor.clone())) else {
-        let message = format!("inputs and shapes are for an executor, and {option} names none");
-        return Err(Failure::usage(message, format!("say {option} NAME")));
+        let message = format!("inputs and shapes need an executor; {option} is missing");
+        return Err(Failure::usage(message, format!("add {option} NAME")));
     };
     let inputs = match inputs {
         Some(inputs) => json(inputs_option, inputs)?,
@@ -207,7 +224,7 @@ fn work(
 
 /// A JSON value given on the command line, or in a file as `@FILE`.
 pub(crate) fn json(option: &str, text: &str) -> Outcome<Json> {
-    Json::parse(&files::said_or_read(text)?).map_err(|error| {
+    Json::parse(&files::text_argument(text)?).map_err(|error| {
         let hint = "write one JSON value, or @FILE to read it from a file";
         Failure::new(Exit::Usage, format!("{option} is not JSON: {error}"), hint)
     })

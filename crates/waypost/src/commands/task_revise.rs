@@ -1,21 +1,21 @@
 //! `waypost task revise`: changes what is said of a task.
 
 use clap::{Args, ValueEnum};
-use serde_json::Map;
-use waypost_core::{Command, Dependency, Plan, TaskChanges, TaskId};
+use waypost_core::{Dependency, Plan, TaskChanges, TaskId};
+use waypost_service::EditOp;
 
 use super::task_options::TaskOptions;
-use crate::cli::Guard;
 use crate::context::{Context, task_of};
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::Guard;
 
 const EXAMPLES: &str = "\
-What is not named stays. --after adds to what the task waits for; --tool and --lock replace what was there.
+Options that are not given leave their fields unchanged. --depends-on adds dependencies; --tool and --lock replace the lists.
 
 Examples:
   waypost task revise kq3 t3 --description 'Write the tests first'
-  waypost task revise kq3 t3 --after t1 --no-after t2
+  waypost task revise kq3 t3 --depends-on t1 --no-depends-on t2
   waypost task revise kq3 t3 --clear notes,complexity
   waypost task revise kq3 t3 --retry 3:10s --timeout 15m";
 
@@ -23,17 +23,17 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Revise {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
-    /// What is to be done; @FILE reads it from a file
+    /// Task description; @FILE reads it from a file
     #[arg(long)]
     description: Option<String>,
-    /// What it no longer waits for; several with commas or by repeating
-    #[arg(long, value_name = "TASK", value_delimiter = ',')]
-    no_after: Vec<String>,
-    /// What is to be taken away
+    /// Dependencies to remove; comma-separated or repeated
+    #[arg(long, alias = "no-after", value_name = "TASK", value_delimiter = ',')]
+    no_depends_on: Vec<String>,
+    /// Fields to clear
     #[arg(long, value_enum, value_name = "FIELD", value_delimiter = ',')]
     clear: Vec<Field>,
     #[command(flatten)]
@@ -42,11 +42,12 @@ pub(crate) struct Revise {
     guard: Guard,
 }
 
-/// A field that can be taken away.
+/// A field that can be cleared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Field {
-    /// All that it waits for.
-    After,
+    /// All dependencies.
+    #[value(alias = "after")]
+    DependsOn,
     /// The estimate.
     Complexity,
     /// The free text.
@@ -59,9 +60,9 @@ enum Field {
     Work,
     /// The check.
     Check,
-    /// How often to try.
+    /// The retry policy.
     Retry,
-    /// How long an attempt may take.
+    /// The time limit.
     Timeout,
     /// The priority.
     Priority,
@@ -72,14 +73,14 @@ enum Field {
 impl Revise {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let found = context.find(&self.plan)?;
-        let (task, changes) = found.look(|plan| self.changes(plan))??;
+        let (task, changes) = found.read(|plan| self.changes(plan))??;
         if changes == TaskChanges::default() {
-            let hint = "say what to change, for example --description 'Write the tests first'";
-            return Err(Failure::usage(format!("nothing of task {task} is to change"), hint));
+            let hint = "name a change, for example --description 'Write the tests first'";
+            return Err(Failure::usage(format!("no change of task {task} is given"), hint));
         }
-        let command = Command::ReviseTask { task: task.clone(), changes: Box::new(changes) };
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        context.answer(&found, &committed, &format!("revised {task}"), Some(&task), Map::new())
+        let ops = vec![EditOp::ReviseTask { task: task.clone(), changes: Box::new(changes) }];
+        let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("revised {task}"))
     }
 
     fn changes(&self, plan: &Plan) -> Outcome<(TaskId, TaskChanges)> {
@@ -87,16 +88,13 @@ impl Revise {
         let Some(now) = plan.task(task.as_str()) else {
             return Err(Failure::not_found(
                 format!("no task is called {task}"),
-                "look at the plan for its tasks",
+                "`waypost show PLAN` lists its tasks",
             ));
         };
         let options = &self.options;
-        let here = |names: &[String]| -> Outcome<Vec<Dependency>> {
-            names.iter().map(|name| task_of(plan, name).map(Dependency::Task)).collect()
-        };
         let mut changes = TaskChanges {
-            description: self.description.as_deref().map(files::said_or_read).transpose()?,
-            depends_also_on: here(&options.after)?,
+            description: self.description.as_deref().map(files::text_argument).transpose()?,
+            depends_also_on: options.dependencies(plan)?,
             depends_no_more_on: self.no_more(plan, now)?,
             when: options.when(),
             complexity: options.complexity().map(Some),
@@ -110,12 +108,11 @@ impl Revise {
             provides: options.provides.clone().map(Some),
             ..TaskChanges::default()
         };
-        changes.depends_also_on.extend(options.elsewhere()?);
         let locks = options.locks();
         changes.locks = (!locks.is_empty()).then_some(locks);
         for field in &self.clear {
             match field {
-                Field::After => changes.depends_on = Some(Vec::new()),
+                Field::DependsOn => changes.depends_on = Some(Vec::new()),
                 Field::Complexity => changes.complexity = Some(None),
                 Field::Notes => changes.notes = Some(String::new()),
                 Field::Tools => changes.tools = Some(None),
@@ -134,7 +131,7 @@ impl Revise {
     /// What it no longer waits for: tasks here by their names, tasks elsewhere as they are shown.
     fn no_more(&self, plan: &Plan, now: &waypost_core::Task) -> Outcome<Vec<Dependency>> {
         let mut gone = Vec::new();
-        for name in &self.no_after {
+        for name in &self.no_depends_on {
             let elsewhere =
                 now.spec.depends_on.iter().find(|on| on.elsewhere().is_some() && on.to_string() == *name);
             gone.push(match elsewhere {

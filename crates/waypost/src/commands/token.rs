@@ -9,7 +9,6 @@ use super::mcp;
 use super::serve::failure;
 use crate::context::Context;
 use crate::error::Outcome;
-use crate::setup::Folders;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -24,12 +23,12 @@ Examples:
 // What to do with them.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Token {
-    /// Make one for an agent, and show it this once (only a person can)
+    /// Create a token and print it once (people only)
     New(New),
-    /// List them
+    /// List tokens
     #[command(visible_alias = "ls")]
     List,
-    /// Revoke one: whoever calls with it is out at once (only a person can)
+    /// Revoke a token with immediate effect (people only)
     #[command(visible_alias = "rm")]
     Revoke(Revoke),
 }
@@ -38,13 +37,13 @@ pub(crate) enum Token {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct New {
-    /// The name of whoever calls with it
+    /// Name of the caller
     #[arg(long, alias = "name", value_name = "NAME", value_parser = mcp::agent)]
     agent: String,
-    /// What they may do: person (everything, approve included), agent, worker, reader (look only)
+    /// Role: person (everything, including approval), agent, worker, reader (read only)
     #[arg(long, value_name = "ROLE", value_parser = role, default_value = "agent")]
     role: Role,
-    /// It opens /metrics, and nothing else
+    /// Grant access to /metrics only
     #[arg(long)]
     only_metrics: bool,
 }
@@ -52,20 +51,20 @@ pub(crate) struct New {
 fn role(word: &str) -> Result<Role, String> {
     let all = [Role::Person, Role::Agent, Role::Worker, Role::Reader];
     all.into_iter()
-        .find(|role| role.word() == word)
-        .ok_or_else(|| format!("one of {}", all.map(Role::word).join(", ")))
+        .find(|role| role.as_str() == word)
+        .ok_or_else(|| format!("one of {}", all.map(Role::as_str).join(", ")))
 }
 
 // Which.
 #[derive(Debug, Args)]
 pub(crate) struct Revoke {
-    /// Its id, or the beginning of it
+    /// Token id, or an unambiguous prefix
     id: String,
 }
 
 impl Token {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let tokens = Tokens::of(&Folders::find(context)?.own);
+        let tokens = Tokens::of(&context.folders()?.own);
         match self {
             Self::New(new) => new.run(context, &tokens),
             Self::List => list(context, &tokens),
@@ -79,7 +78,7 @@ impl New {
         let by = context.actor()?;
         // Nobody else gets one, and so no folder either.
         if by.kind == ActorKind::Person {
-            Folders::find(context)?.prepare()?;
+            context.folders()?.prepare()?;
         }
         let made = match self.only_metrics {
             true => tokens.make_only(&self.agent, METRICS_PATH, &by, text::now()),
@@ -132,13 +131,13 @@ fn list(context: &mut Context, tokens: &Tokens) -> Outcome {
     for token in &tokens {
         let age = text::ago(text::now().since(token.created_at));
         let only = token.only.as_ref().map(|only| format!(", only {only}")).unwrap_or_default();
-        let role = token.role.word();
+        let role = token.role.as_str();
         context
             .out
             .line(format!("{}  {} ({role}){only}  {age} by {}", token.id, token.agent, token.created_by));
     }
     if tokens.is_empty() {
-        context.out.say("no tokens; `waypost token new --agent NAME` makes one");
+        context.out.say("no tokens; create one with `waypost token new --agent NAME`");
     }
     Ok(())
 }

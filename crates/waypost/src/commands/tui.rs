@@ -10,18 +10,18 @@ use clap::Args;
 use waypost_config::Binding;
 use waypost_config::Config;
 use waypost_core::PlanId;
-use waypost_tui::app::{PlanKey, Settings, Trouble};
+use waypost_tui::app::{ErrorMessage, PlanKey, Settings};
 use waypost_tui::keys::{BadKeys, Keys};
-use waypost_tui::run::Intent;
+use waypost_tui::run_view::Intent;
 use waypost_tui::terminal;
 use waypost_tui::theme::Theme;
-use waypost_tui::{Ended, Ground, Make, Start, Wiring};
+use waypost_tui::{CreateStore, Ended, Start, Wiring, Workspace};
 
 use super::edit;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::files;
-use crate::setup::{self, Folders};
+use crate::load_config;
 
 const EXAMPLES: &str = "\
 Without a plan it lists all plans of the repository and of the user, live; Enter opens one in the editor, ? shows the keys.
@@ -38,12 +38,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Tui {
-    /// The plan to open in the editor (otherwise the list of all)
+    /// Plan to open in the editor [default: the list of plans]
     plan: Option<String>,
-    /// Show how the plan is worked on, instead of the editor
+    /// Show the run of the plan instead of the editor
     #[arg(short, long, requires = "plan")]
     watch: bool,
-    /// Run nothing: say what would be run
+    /// Run nothing; report what would run
     #[arg(long)]
     dry_run: bool,
 }
@@ -89,35 +89,35 @@ pub(crate) fn fits() -> Result<(), terminal::Unfit> {
 pub(crate) fn show(context: &Context, first: First, dry_run: bool) -> Outcome {
     if context.out.json {
         let hint = "`waypost list`, `show`, `watch` and `history` answer in JSON";
-        return Err(Failure::usage("a screen for people cannot be had as JSON", hint));
+        return Err(Failure::usage("the terminal UI has no JSON output", hint));
     }
     fits().map_err(|unfit| Failure::failed(unfit.to_string(), unfit.hint()))?;
-    let config = Arc::new(setup::config(&Folders::find(context)?, None)?);
+    let config = Arc::new(load_config::load(&context.folders()?, None)?);
     let keys = keys(&config.tui.keys)?;
-    let grounds = grounds(context, &config)?;
+    let workspaces = workspaces(context, &config)?;
     let settings = Settings {
-        stores: grounds.iter().map(|ground| ground.name.clone()).collect(),
+        stores: workspaces.iter().map(|workspace| workspace.name.clone()).collect(),
         dry_run,
         keys,
         theme: if context.out.has_colour() { Theme::Colours } else { Theme::Plain },
     };
     let of_plan = |id: PlanId| PlanKey { store: 0, id };
     let start = match first {
-        First::Browser => Start::Browser,
+        First::Browser => Start::PlanList,
         First::Editor(plan) => Start::Editor(of_plan(plan)),
         First::Run(plan, intent) => Start::Run(of_plan(plan), intent),
     };
-    let edit = |text: &str, ending: &str| edit::edit_text("waypost-tui", ending, text).map_err(trouble);
+    let edit = |text: &str, ending: &str| edit::edit_text("waypost-tui", ending, text).map_err(error_message);
     let kept = Rc::new(RefCell::new(Vec::new()));
     let keeping = Rc::clone(&kept);
     let keep = move |plan: &PlanKey, text: &str| keeping.borrow_mut().push(keep(&plan.id, text));
     let (by, edit, keep) = (context.actor()?, Box::new(edit), Box::new(keep));
-    let wiring = Wiring { grounds, by, edit, keep, mouse: config.tui.mouse };
+    let wiring = Wiring { workspaces, by, edit, keep, mouse: config.tui.mouse };
     let mut failure = match waypost_tui::open(settings, start, wiring) {
         Ok(Ended::Left) => return Ok(()),
         Ok(Ended::Terminated) => Failure::new(Exit::Interrupted, "the terminal program was asked to end", ""),
         Err(error) => {
-            let hint = "see that the terminal can be read and written";
+            let hint = "check that the terminal can be read and written";
             Failure::failed(format!("the terminal: {error}"), hint)
         }
     };
@@ -134,30 +134,30 @@ fn keep(plan: &PlanId, text: &str) -> String {
 }
 
 /// The store that is meant; where none was named, the user's own beside the repository's.
-fn grounds(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Ground>> {
+fn workspaces(context: &Context, config: &Arc<Config>) -> Outcome<Vec<Workspace>> {
     if context.says_store() {
-        return Ok(vec![ground("store", context, config)?]);
+        return Ok(vec![workspace("store", context, config)?]);
     }
-    let mut grounds = vec![ground("repo", context, config)?];
+    let mut workspaces = vec![workspace("repo", context, config)?];
     let user = context.for_user();
-    if !user.place().is_ok_and(|place| place.is_absent()) {
-        grounds.push(ground("user", &user, config)?);
+    if !user.store_location().is_ok_and(|place| place.is_absent()) {
+        workspaces.push(workspace("user", &user, config)?);
     }
-    Ok(grounds)
+    Ok(workspaces)
 }
 
-fn ground(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Ground> {
-    let around = Folders::find(context)?.surroundings();
+fn workspace(name: &str, context: &Context, config: &Arc<Config>) -> Outcome<Workspace> {
+    let around = context.folders()?.execution_env();
     let later = context.for_server();
-    let make: Make = Box::new(move || later.plans_to_add_to().map_err(trouble));
-    let make = context.place()?.is_absent().then_some(make);
-    Ok(Ground::new(name, context.plans()?, make, Arc::clone(config), around))
+    let create_store: CreateStore = Box::new(move || later.plans_to_add_to().map_err(error_message));
+    let create_store = context.store_location()?.is_absent().then_some(create_store);
+    Ok(Workspace::new(name, context.plans()?, create_store, Arc::clone(config), around))
 }
 
-fn trouble(failure: Failure) -> Trouble {
+fn error_message(failure: Failure) -> ErrorMessage {
     let details: Vec<&str> = failure.details.iter().map(|line| line.trim()).collect();
     let what = [&[failure.message.as_str()], details.as_slice()].concat().join("; ");
-    Trouble { what, hint: failure.hint }
+    ErrorMessage { what, hint: failure.hint }
 }
 
 /// The keys as the configuration has them.

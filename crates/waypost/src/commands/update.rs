@@ -2,20 +2,21 @@
 
 use clap::Args;
 use serde_json::{Map, json};
-use waypost_core::{Command, DiffStat, Draft, TaskId, differences, set_back};
-use waypost_formats::{Dialect, NoUpdate, Written};
+use waypost_core::TaskId;
+use waypost_formats::Dialect;
+use waypost_service::SourceText;
 
-use crate::cli::{Guard, dialect};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
+use crate::options::{Guard, dialect};
 
 /// Tasks that are to be done again that are named.
 const AGAIN_NAMED_MAX: usize = 10;
 
 const EXAMPLES: &str = "\
-A Markdown text or a plan document gives the plan another body (and title and status, where it names them). A file
-that lists tasks makes the plan what it says; what already happened to tasks that ask the same as before is kept.
+A Markdown text or a plan document replaces the body (and title and status, if it has them). A file that
+lists tasks replaces the tasks; tasks whose work is unchanged keep their status and results.
 
 Examples:
   waypost export kq3 --format markdown --output plan.md
@@ -26,12 +27,12 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Update {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The file; - is standard input
+    /// Input file; - is standard input
     #[arg(long, value_name = "FILE", required = true)]
     from_file: String,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
     #[command(flatten)]
@@ -42,15 +43,19 @@ impl Update {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
         let text = files::read(&self.from_file)?;
         let found = context.find(&self.plan)?;
-        let before = found.look(|plan| plan.to_draft())?;
-        let command = self.command(context, &text, &before)?;
-        let committed = context.write(&found, vec![command], &self.guard)?;
-        let after = found.look(|plan| plan.to_draft())?;
-        let stat = DiffStat::of(&differences(&before, &after));
+        let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
+        let file_name = (path != "-").then(|| path.to_owned());
+        let source = SourceText { text, format: self.format, file_name, name: name.to_owned() };
+        let update = found.service.update(&context.caller()?, &found.id, source, (&self.guard).into());
+        let update = update.map_err(|error| Failure::of_text(name, error))?;
+        for note in update.notes {
+            context.out.note(note);
+        }
+        context.warn(&update.written);
+        let (stat, again) = (update.changes, update.again);
         let mut more = Map::new();
         more.insert("changes".to_owned(), json!(stat));
         let mut said = format!("updated: {}", stat.words());
-        let again = set_back(&before, &after);
         if !again.is_empty() {
             let named: Vec<&str> = again.iter().take(AGAIN_NAMED_MAX).map(TaskId::as_str).collect();
             said.push_str(&format!("; to be done again: {}", named.join(", ")));
@@ -59,32 +64,10 @@ impl Update {
             }
             more.insert("again".to_owned(), json!(again));
         }
-        if before.state.approval.is_some() && after.state.approval.is_none() {
-            said.push_str("; its approval is void: it has to be approved again");
+        if update.approval_voided {
+            said.push_str("; its approval is void: it needs approval again");
             more.insert("approval".to_owned(), json!("needed"));
         }
-        context.answer(&found, &committed, &said, None, more)
-    }
-
-    fn command(&self, context: &mut Context, text: &str, before: &Draft) -> Outcome<Command> {
-        let (path, name) = (self.from_file.as_str(), files::name_of(&self.from_file));
-        let file_name = (path != "-").then_some(path);
-        let written = Written { text, dialect: self.format, file_name, name };
-        let update = waypost_formats::update(written, before).map_err(|error| match error {
-            NoUpdate::Unreadable(error) => Failure::unreadable(name, &error),
-            NoUpdate::Invalid(problems) => {
-                let problems: Vec<_> =
-                    problems.into_iter().map(|problem| (Some(name.to_owned()), problem)).collect();
-                Failure::invalid("what was read", &problems)
-            }
-            NoUpdate::NotOne(count) => {
-                let message = format!("{name} holds {count} plans, and one is needed");
-                Failure::usage(message, "name a file with one plan")
-            }
-        })?;
-        for note in update.notes {
-            context.out.note(note);
-        }
-        Ok(update.command)
+        context.answer(&found, &update.written, &said, None, more)
     }
 }

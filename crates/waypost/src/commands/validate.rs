@@ -5,10 +5,10 @@ use serde_json::{Value, json};
 use waypost_core::Problem;
 use waypost_formats::Dialect;
 
-use crate::cli::dialect;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::source::{self, Source};
+use crate::options::dialect;
+use crate::plan_input::{self, Source};
 use crate::view::text;
 
 const EXAMPLES: &str = "\
@@ -26,7 +26,7 @@ pub(crate) struct Validate {
     /// Files of any format, plans of the store, or - for standard input
     #[arg(required = true, value_name = "FILE|PLAN|-")]
     what: Vec<String>,
-    /// The format (otherwise it is found out)
+    /// Input format [default: detect]
     #[arg(long, value_name = "FORMAT", value_parser = dialect())]
     format: Option<Dialect>,
 }
@@ -36,11 +36,12 @@ impl Validate {
         let mut problems: Vec<(Option<String>, Problem)> = Vec::new();
         let mut sound: Vec<Value> = Vec::new();
         for what in &self.what {
-            if !source::is_file(what) {
-                let found = context.find(what).map_err(|failure| source::or_file(what, failure))?;
-                let draft = found.look(|plan| plan.to_draft())?;
+            if !plan_input::is_file(what) {
+                let found = context.find(what).map_err(|failure| plan_input::or_file(what, failure))?;
+                let draft = found.read(|plan| plan.to_draft())?;
                 let mut of_plan = waypost_core::validate(&draft);
-                of_plan.extend(context.misfits(&draft)?);
+                let configured = context.configuration_problems(&draft)?;
+                of_plan.extend(context.note_not_configured(configured));
                 problems.extend(of_plan.into_iter().map(|problem| (Some(found.id.to_string()), problem)));
                 sound.push(json!({ "name": found.id, "plans": 1, "tasks": draft.tasks.len() }));
                 continue;
@@ -48,8 +49,9 @@ impl Validate {
             let source = Source::file(what, self.format)?;
             problems.extend(source.problems());
             for draft in &source.reading.drafts {
-                let misfits = context.misfits(draft)?.into_iter();
-                problems.extend(misfits.map(|problem| (Some(source.name.clone()), problem)));
+                let configured = context.configuration_problems(draft)?;
+                let forbidden = context.note_not_configured(configured).into_iter();
+                problems.extend(forbidden.map(|problem| (Some(source.name.clone()), problem)));
             }
             for note in &source.reading.notes {
                 context.out.note(format!("{}: {note}", source.name));

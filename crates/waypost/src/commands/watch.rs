@@ -6,16 +6,16 @@ use clap::Args;
 use waypost_core::Plan;
 use waypost_run::{Observer, Rest, Summary};
 
-use super::run::report::{self, Scope};
+use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen, summary};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
 
 const EXAMPLES: &str = "\
-Of one plan, it ends with the plan: exit code 0 when it is completed, 1 otherwise.
-Without a plan it shows all that are active, until Ctrl-C.
+For one plan, exits when the plan ends: code 0 if it completed, 1 otherwise.
+Without a plan, follows all active plans until Ctrl-C.
 
 Examples:
   waypost watch kq3
@@ -26,40 +26,40 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Watch {
-    /// The plan (otherwise all that are active)
+    /// Plan id or prefix [default: all active plans]
     plan: Option<String>,
-    /// Go on when the plan has ended: it may be retried or changed
+    /// Keep following after the plan has ended
     #[arg(long, requires = "plan")]
     forever: bool,
 }
 
 impl Watch {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        if context.place()?.is_absent() {
+        if context.store_location()?.is_absent() {
             return Err(Failure::not_found(
-                "there is no store here yet, so that nothing can be watched",
-                "`waypost submit FILE` makes one; `waypost -C DIR watch` looks elsewhere",
+                "there is no store here yet",
+                "create one with `waypost submit FILE`, or use `waypost -C DIR watch`",
             ));
         }
-        let config = setup::config(&Folders::find(context)?, None)?;
-        let plans = Arc::new(context.plans()?);
+        let config = load_config::load(&context.folders()?, None)?;
+        let plans = context.plans()?;
         let only = self.plan.as_deref().map(|plan| plans.resolve(plan)).transpose()?;
         let mut observer = Observer::new(Arc::clone(&plans), only.clone()).map_err(failed_run)?;
         let heard = listen(observer.controller(), Signals::CountAll)?;
         let scope = match &only {
             None => {
-                context.out.say("watching all active plans; Ctrl-C ends it");
+                context.out.say("watching all active plans; Ctrl-C stops it");
                 Scope::Many
             }
             Some(id) => {
                 let total = plans.look(id, |plan| plan.counts().total as usize)?;
                 context
                     .out
-                    .say(format!("watching plan {id} ({}); Ctrl-C ends it", text::count(total, "task")));
+                    .say(format!("watching plan {id} ({}); Ctrl-C stops it", text::count(total, "task")));
                 if self.forever { Scope::Staying(id.clone()) } else { Scope::One(id.clone()) }
             }
         };
-        let mut watcher = report::watcher(context, scope, &config);
+        let mut watcher = progress::watcher(context, scope, &config);
         let forever = self.forever;
         let over = move |plan: &Plan| !forever && plan.state().phase.is_finished();
         observer.observe(watcher.as_mut(), over).map_err(failed_run)?;

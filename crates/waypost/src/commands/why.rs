@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::{Value, json};
-use waypost_core::Standing;
+use waypost_core::{PlanId, Standing, TaskId};
 use waypost_service::{Reason, why};
 
 use crate::context::Context;
@@ -12,9 +12,9 @@ use crate::view::text;
 // Which task.
 #[derive(Debug, Args)]
 pub(crate) struct Why {
-    /// The plan
+    /// Plan id, or an unambiguous prefix
     plan: String,
-    /// The task
+    /// Task id, or an unambiguous prefix
     task: String,
 }
 
@@ -28,7 +28,7 @@ impl Why {
             let waits: Vec<Value> = why
                 .reasons
                 .iter()
-                .map(|reason| json!({ "kind": reason.kind, "message": words(reason), "fact": reason.fact }))
+                .map(|reason| json!({ "kind": reason.kind, "message": message(reason, &found.id, &task), "fact": reason.fact }))
                 .collect();
             return context
                 .out
@@ -36,13 +36,13 @@ impl Why {
         }
         match (why.standing, why.reasons.as_slice()) {
             (Some(Standing::Ready), []) => {
-                context.out.line(format!("{task} is ready: it waits for nothing but somebody to start it"));
+                context.out.line(format!("{task} is ready: it waits only to be started"));
             }
             (_, []) => context.out.line(format!("{task} is {word}")),
             (_, reasons) => {
                 context.out.line(format!("{task} is {word}, and waits for:"));
                 for reason in reasons {
-                    context.out.line(format!("  {}", words(reason)));
+                    context.out.line(format!("  {}", message(reason, &found.id, &task)));
                 }
             }
         }
@@ -50,7 +50,18 @@ impl Why {
     }
 }
 
-/// Text of a plan cannot steer a terminal or look like another line.
-fn words(reason: &Reason) -> String {
-    text::one_line(&reason.words).into_owned()
+/// The reason, and the command that does something about it. Text of a plan cannot steer a terminal or look like another line.
+fn message(reason: &Reason, plan: &PlanId, task: &TaskId) -> String {
+    let command = match reason.kind {
+        "approval" => format!(" (`waypost approve {plan}`)"),
+        "answer" => format!(" (`waypost answer {plan} {task} ANSWER`)"),
+        "check" => format!(" (`waypost run {plan}` checks it)"),
+        "no_worker" => {
+            let queue = reason.fact["queue"].as_str().unwrap_or_default();
+            format!(" (`waypost worker --queue {queue}` starts one)")
+        }
+        "queue" => " (`waypost workers` shows by whom)".to_owned(),
+        _ => String::new(),
+    };
+    text::one_line(&format!("{}{command}", reason.words)).into_owned()
 }

@@ -14,19 +14,20 @@ use waypost_run::{
     AfterFailure, Control, Follow, Notice, Options, Patience, Remark, Runner, Takes, View, Watcher,
 };
 
-use super::run::report::{self, Scope};
+use super::http_listener::{Metrics, address};
+use super::run::progress::{self, Scope};
 use super::run::{Signals, failed_run, listen};
-use super::serve::Metrics;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
-use crate::setup::{self, Folders};
+use crate::load_config;
 use crate::view::text;
+use crate::webhooks;
 
 const EXAMPLES: &str = "\
-A worker follows all active plans of its queues; several workers share the work. It waits for the store, and asks nobody.
-Tasks of executors that it does not know, or does not take, are left to other workers.
-Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start nothing new and wait for what runs; again: stop
-the work, which goes back to the queue at once. Exit code 0, or 130 when stopped. `waypost workers` lists all workers.
+A worker runs all active plans of its queues; several workers share the work. It waits if the store is down, and never prompts.
+It leaves tasks of executors that it does not know, or does not take, to other workers.
+Ctrl-C or SIGTERM once, or `waypost workers drain NAME` from anywhere: start no further tasks and wait for running ones; again:
+stop them and return them to the queue. Exit code 0, or 130 if stopped. `waypost workers` lists all workers.
 
 Examples:
   waypost worker
@@ -38,22 +39,22 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Worker {
-    /// Run plans of this queue (otherwise of all that are configured)
+    /// Queue to work on; repeatable [default: all configured queues]
     #[arg(long, value_name = "Q")]
     queue: Vec<String>,
-    /// Take tasks of this executor only
+    /// Only take tasks of this executor; repeatable
     #[arg(long, value_name = "E")]
     executor: Vec<String>,
-    /// Run at most so many tasks at the same time; the bounds of queues hold as well
+    /// Maximum number of concurrent tasks; queue limits apply as well
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     jobs: Option<u32>,
-    /// End when nothing is left to do
+    /// Exit when no work is left
     #[arg(long)]
     until_idle: bool,
-    /// Tell Prometheus how it goes at this address (needs a token, as `waypost serve` does): ADDR:PORT, or a port here
-    #[arg(long, value_name = "ADDR:PORT", value_parser = super::serve::address)]
+    /// Serve Prometheus metrics at ADDR:PORT, or a port on localhost (needs a token, like `waypost serve`)
+    #[arg(long, value_name = "ADDR:PORT", value_parser = address)]
     metrics: Option<SocketAddr>,
-    /// A file of configuration over all others
+    /// Configuration file that overrides all others
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 }
@@ -96,29 +97,30 @@ pub(crate) fn options(
 
 impl Worker {
     pub(crate) fn run(self, context: &mut Context) -> Outcome {
-        let folders = Folders::find(context)?;
-        let config = setup::config(&folders, self.config.as_deref())?;
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, self.config.as_deref())?;
         known(&self.queue, "queue", config.queues.keys())?;
         known(&self.executor, "executor", config.executors.keys())?;
         let patience = if self.until_idle { Patience::UntilIdle } else { Patience::UntilAsked };
         let options = options(&config, &self.queue, &self.executor, self.jobs, patience);
-        let plans = Arc::new(context.plans_to_add_to()?);
+        let plans = context.plans_to_add_to()?;
         let _metrics = match self.metrics {
             Some(listen) => Some(Metrics::begin(context, listen, Arc::clone(plans.store()))?),
             None => None,
         };
-        let relay = setup::relay(context, &folders, &config, &plans, plans.latest()?)?;
+        let relay = webhooks::start(context, &folders, &config, &plans, plans.latest()?)?;
         self.greet(context, &config);
         let config = Arc::new(config);
         let mut runner =
-            Runner::with(plans, Arc::clone(&config), folders.surroundings(), options).map_err(failed_run)?;
+            Runner::with(plans, Arc::clone(&config), folders.execution_env(), options).map_err(failed_run)?;
         listen(runner.controller(), Signals::CountAll)?;
-        let mut watcher = Counting { inner: report::watcher(context, Scope::Many, &config), counts: [0; 6] };
+        let mut watcher =
+            Counting { inner: progress::watcher(context, Scope::Many, &config), counts: [0; 6] };
         let summary = runner.run(&mut watcher).map_err(failed_run)?;
         let Counting { inner, counts } = watcher;
         drop(inner);
         let unreported: Vec<String> = summary.unreported.iter().cloned().chain(relay.finish()).collect();
-        setup::say_unreported(context, &unreported);
+        webhooks::report_failures(context, &unreported);
         let [done, failed] =
             [Status::Done, Status::Failed].map(|status| Status::ALL.iter().position(|one| *one == status));
         let count = |place: Option<usize>| place.map_or(0, |place| counts[place]);
@@ -131,7 +133,7 @@ impl Worker {
         }
         match summary.asked_to_end {
             Some(Control::Stop) => {
-                let hint = "the tasks that it ran are started again by the next worker";
+                let hint = "the next worker starts its tasks again";
                 Err(Failure::new(Exit::Interrupted, "the worker was stopped", hint))
             }
             Some(Control::Drain) | None => Ok(()),
@@ -141,10 +143,10 @@ impl Worker {
     fn greet(&self, context: &Context, config: &Config) {
         let bound = |queue: &String| {
             let concurrency = config.queues.get(queue).map_or(0, |queue| queue.concurrency);
-            format!("{queue} (at most {concurrency} at the same time)")
+            format!("{queue} (at most {concurrency} concurrent tasks)")
         };
         let queues: Vec<String> = queues(config, &self.queue).iter().map(bound).collect();
-        let ends = if self.until_idle { "ends when nothing is left to do" } else { "Ctrl-C ends it" };
+        let ends = if self.until_idle { "exits when no work is left" } else { "Ctrl-C stops it" };
         context.out.say(format!("working on queue {}; {ends}", queues.join(", ")));
     }
 }

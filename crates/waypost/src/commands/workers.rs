@@ -8,7 +8,7 @@ use waypost_store::{Lease, Plans, WORKERS_PAGE_MAX, Worker, WorkerKind, WorkerSt
 
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::output::Look;
+use crate::style::Look;
 use crate::view::table::{self, Cell};
 use crate::view::text;
 
@@ -22,12 +22,12 @@ const RUNNING_TOLD_MAX: usize = 100;
 const CANDIDATES_MAX: usize = 5;
 
 const EXAMPLES: &str = "\
-Every `worker`, and every `run` while it runs, is listed with what it has leased. Its state:
-  alive     it was heard of in time
-  draining  it takes nothing new, and ends when what it runs has ended
-  silent    it should have been heard of; its leases have not ended yet
-  dead      its time is over: others have its tasks. It is forgotten after a day
-The clock is the store's, so that the clocks of machines may differ.
+Lists every `worker`, and every `run` while it runs, with its leased tasks. States:
+  alive     its heartbeat is on time
+  draining  it starts no further tasks, and exits when its running tasks have ended
+  silent    its heartbeat is overdue; its leases have not expired yet
+  dead      its leases have expired and others take its tasks; removed from the list after a day
+Times are by the store's clock, so clocks of machines may differ.
 
 Examples:
   waypost workers
@@ -43,24 +43,24 @@ pub(crate) struct Workers {
     /// Only workers of this queue
     #[arg(long, value_name = "Q")]
     queue: Option<String>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N", default_value_t = WORKERS_DEFAULT)]
     limit: usize,
-    /// Go on where another page ended
-    #[arg(long, value_name = "CURSOR")]
-    after: Option<String>,
+    /// Continue after the cursor that the previous page printed
+    #[arg(long, alias = "after", value_name = "CURSOR")]
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Let a worker finish what it runs, take nothing new, and end (only a person can)
+    /// Drain a worker: let it finish its running tasks and exit (people only)
     Drain(Drain),
 }
 
 // Which.
 #[derive(Debug, Args)]
 struct Drain {
-    /// Its name, or the beginning of it
+    /// Worker name, or an unambiguous prefix
     name: String,
 }
 
@@ -74,7 +74,7 @@ impl Workers {
             return Err(Failure::usage(format!("--limit {} is out of bounds", self.limit), hint));
         }
         let plans = context.plans()?;
-        let (page, now) = plans.workers(self.after.as_deref(), self.limit)?;
+        let (page, now) = plans.workers(self.cursor.as_deref(), self.limit)?;
         let wanted = |worker: &&Worker| self.queue.as_ref().is_none_or(|queue| worker.queues.contains(queue));
         let mut shown = Vec::new();
         for worker in page.items.iter().filter(wanted) {
@@ -82,12 +82,12 @@ impl Workers {
         }
         if context.out.json {
             let workers: Vec<Value> =
-                shown.iter().map(|(worker, leases)| told(worker, leases, now)).collect();
+                shown.iter().map(|(worker, leases)| worker_json(worker, leases, now)).collect();
             return context.out.value(&json!({ "workers": workers, "total": page.total, "next": page.next }));
         }
         if shown.is_empty() && page.next.is_none() {
             let of = self.queue.as_ref().map(|queue| format!(" of queue {queue}")).unwrap_or_default();
-            context.out.say(format!("no worker{of} is known to this store: `waypost worker` starts one"));
+            context.out.say(format!("no workers{of} in this store: start one with `waypost worker`"));
             return Ok(());
         }
         let rows: Vec<Vec<Cell>> = shown.iter().map(|(worker, leases)| row(worker, leases, now)).collect();
@@ -95,7 +95,7 @@ impl Workers {
         table::print(&mut context.out, &headings, &rows);
         if let Some(next) = page.next {
             let (shown, total) = (page.items.len(), page.total);
-            context.out.say(format!("{shown} of {total} workers; for more, add --after '{next}'"));
+            context.out.say(format!("{shown} of {total} workers; for more, add --cursor '{next}'"));
         }
         Ok(())
     }
@@ -111,23 +111,23 @@ impl Drain {
         let plans = context.plans()?;
         let name = named(&plans, &self.name)?;
         if !plans.drain(&name)? {
-            return Err(nobody(&self.name));
+            return Err(no_such_worker(&self.name));
         }
         let running = plans.leases_of(&name, RUNNING_TOLD_MAX)?.len();
         if context.out.json {
             return context.out.value(&json!({ "worker": name, "draining": true, "running": running }));
         }
         let rest = match running {
-            0 => "it ends now".to_owned(),
-            1 => "it ends when the task that it runs has ended".to_owned(),
-            count => format!("it ends when the {count} tasks that it runs have ended"),
+            0 => "it exits now".to_owned(),
+            1 => "it exits when its running task has ended".to_owned(),
+            count => format!("it exits when its {count} running tasks have ended"),
         };
-        context.out.line(format!("{name} takes nothing new, and {rest}"));
+        context.out.line(format!("{name} is draining: {rest}"));
         Ok(())
     }
 }
 
-fn nobody(name: &str) -> Failure {
+fn no_such_worker(name: &str) -> Failure {
     Failure::not_found(format!("no worker is called {name}"), "`waypost workers` lists them")
 }
 
@@ -146,7 +146,7 @@ fn named(plans: &Plans, name: &str) -> Outcome<String> {
         return Ok(name.to_owned());
     }
     match found.len() {
-        0 => Err(nobody(name)),
+        0 => Err(no_such_worker(name)),
         1 => Ok(found.remove(0)),
         count => {
             found.truncate(CANDIDATES_MAX);
@@ -164,7 +164,7 @@ fn kind(worker: &Worker) -> &'static str {
 }
 
 /// A worker as a program is told.
-fn told(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
+fn worker_json(worker: &Worker, leases: &[Lease], now: Timestamp) -> Value {
     let running = |lease: &Lease| {
         let since = lease.since.map(|since| now.since(since).as_secs_f64());
         json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "queue": lease.queue,

@@ -27,7 +27,7 @@ pub(crate) fn draw(draft: &Draft) -> String {
     push(&mut rest, children.remove(&None).unwrap_or_default(), "");
     while let Some((task, guides, is_last)) = rest.pop() {
         let own = if is_last { "└── " } else { "├── " };
-        drawn.push_str(&format!("{guides}{own}{}\n", words(task)));
+        drawn.push_str(&format!("{guides}{own}{}\n", task_line(task)));
         let deep = guides.chars().count() >= 4 * LEVELS_DRAWN_MAX;
         let below = if deep {
             guides.clone()
@@ -46,7 +46,7 @@ fn push<'a>(rest: &mut Vec<(&'a Task, String, bool)>, tasks: Vec<&'a Task>, guid
     rest.extend(tasks.map(|(place, task)| (task, guides.to_owned(), place == last)));
 }
 
-fn words(task: &Task) -> String {
+fn task_line(task: &Task) -> String {
     let spec = &task.spec;
     let description = text::excerpt(&spec.description, DESCRIPTION_COLUMNS);
     let mut words = format!("[{}] {}  {description}", letter(task), text::one_line(spec.id.as_str()));

@@ -5,7 +5,7 @@ use waypost_core::Difference;
 use waypost_service::{Sign, Texts, difference_lines};
 
 use super::text;
-use crate::output::Look;
+use crate::style::Look;
 
 /// Columns for each value in a message.
 const VALUE_COLUMNS: usize = 40;

@@ -2,26 +2,26 @@
 
 pub(crate) mod ascii;
 pub(crate) mod differences;
-pub(crate) mod graph;
 pub(crate) mod json;
+pub(crate) mod levels;
 pub(crate) mod plan;
 pub(crate) mod table;
 pub(crate) mod task;
 pub(crate) mod text;
 pub(crate) mod tree;
-pub(crate) mod unified;
+pub(crate) mod unified_diff;
 
 use waypost_core::{Counts, Phase};
 use waypost_store::Head;
 use waypost_text::{Role, StatusSign};
 
-use crate::output::Look;
+use crate::style::Look;
 
 /// Cells of a progress bar.
 const BAR_CELLS: usize = 20;
 
 /// How a sign and the word beside it look.
-pub(crate) fn look(sign: StatusSign) -> Look {
+pub(crate) fn sign_look(sign: StatusSign) -> Look {
     match sign.role() {
         Role::You => Look::Magenta,
         Role::Failed => Look::Red,
@@ -60,7 +60,7 @@ pub(crate) fn phase_sign(head: &Head) -> StatusSign {
 
 /// `████████░░░░░░░░░░░░ 2/5 done (40%), 1 running, 1 ready`.
 pub(crate) fn progress(counts: &Counts) -> String {
-    let Counts { total, ready, blocked, running, done, failed, skipped, cancelled } = *counts;
+    let Counts { total, ready, blocked, queued, running, done, failed, skipped, cancelled } = *counts;
     if total == 0 {
         return "no tasks".to_owned();
     }
@@ -75,6 +75,7 @@ pub(crate) fn progress(counts: &Counts) -> String {
         (skipped, "skipped"),
         (cancelled, "cancelled"),
         (running, "running"),
+        (queued, "queued"),
         (ready, "ready"),
         (blocked, "blocked"),
     ];

@@ -3,8 +3,9 @@
 use waypost_core::Plan;
 use waypost_store::Head;
 
-use super::{look, phase_sign, phase_words, progress, text};
-use crate::output::{Look, Output};
+use super::{phase_sign, phase_words, progress, sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Lines of a body that are shown before it is cut.
 const BODY_LINES_MAX: usize = 12;
@@ -23,7 +24,7 @@ pub(crate) fn print_head(plan: &Plan, whole: bool, out: &mut Output) {
     let awaits = head.awaits_approval;
     let sign = phase_sign(&head);
     let phase = format!("{} {}", sign.glyph(), phase_words(head.phase, awaits));
-    let phase = out.paint(&phase, look(sign));
+    let phase = out.paint(&phase, sign_look(sign));
     let mut facts = vec![format!("plan {}", plan.id()), phase, format!("version {}", plan.version())];
     if state.archived {
         facts.push("archived".to_owned());

@@ -1,7 +1,8 @@
 //! Rows in columns, measured as terminals show them. The last column takes what is left.
 
 use super::text;
-use crate::output::{Look, Output};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Spaces between two columns.
 const GAP: usize = 2;

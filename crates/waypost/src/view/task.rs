@@ -2,8 +2,9 @@
 
 use waypost_core::{Json, LockMode, Plan, Standing, Task, TaskState, Timestamp, Waiting, When, Work};
 
-use super::{look, phase_words, text};
-use crate::output::{Look, Output};
+use super::{phase_words, sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Columns of the names on the left.
 const NAME_COLUMNS: usize = 14;
@@ -39,7 +40,8 @@ pub(crate) fn print(plan: &Plan, task: &Task, now: Timestamp, out: &mut Output) 
         out.line(line);
     }
     out.line("");
-    let word = out.paint(&format!("{} {}", standing.sign().glyph(), standing.word()), look(standing.sign()));
+    let word =
+        out.paint(&format!("{} {}", standing.sign().glyph(), standing.word()), sign_look(standing.sign()));
     lines_of(out, "status", &[word]);
     for waiting in plan.waiting(id, now) {
         field(out, "waits for", &waiting_words(&waiting));

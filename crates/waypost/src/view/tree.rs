@@ -2,8 +2,9 @@
 
 use waypost_core::{Dependency, Plan, Standing, Task};
 
-use super::{look, text};
-use crate::output::{Look, Output};
+use super::{sign_look, text};
+use crate::output::Output;
+use crate::style::Look;
 
 /// Levels that are drawn; deeper tasks say how deep they stand.
 const LEVELS_DRAWN_MAX: usize = 10;
@@ -144,7 +145,7 @@ pub(crate) fn print_row(plan: &Plan, task: &Task, frame: &Frame<'_>, out: &mut O
     let behind = text::excerpt(&behind, (room / 2).max(room.saturating_sub(wanted + 2)));
     let room = room - if behind.is_empty() { 0 } else { text::width(&behind) + 2 };
     let description = text::excerpt(&task.spec.description, room);
-    let mut line = format!("{}{}", out.paint(&word, look(standing.sign())), head);
+    let mut line = format!("{}{}", out.paint(&word, sign_look(standing.sign())), head);
     let quiet = matches!(standing, Standing::Skipped | Standing::Cancelled);
     line.push_str(&out.paint(&description, if quiet { Look::Dim } else { Look::Plain }));
     if !behind.is_empty() {
@@ -173,7 +174,7 @@ fn behind(task: &Task, standing: Standing) -> String {
     if let Some(work) = &spec.work {
         parts.push(format!("[{}]", work.executor));
     }
-    if standing == Standing::Running
+    if matches!(standing, Standing::Queued | Standing::Running)
         && let Some(worker) = &task.state.worker
     {
         parts.push(format!("by {worker}"));
@@ -215,7 +216,7 @@ fn below(task: &Task, standing: Standing) -> Vec<String> {
         Standing::Asking => {
             lines.extend(state.question().map(|question| format!("asks: {}", question.text)));
         }
-        Standing::Blocked | Standing::Ready => {
+        Standing::Blocked | Standing::Ready | Standing::Queued => {
             lines.extend(state.error.as_ref().map(|error| format!("last attempt: {error}")));
         }
     }

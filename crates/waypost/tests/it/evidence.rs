@@ -60,7 +60,7 @@ fn the_word_of_an_agent_is_checked_sent_back_and_believed_with_evidence() {
     says(&workspace, &["show", "p"], 0, &["reported", "reported by agent:robin, waits for its check"]);
     says(&workspace, &["why", "p", "a"], 0, &["its check: agent:robin reported it as done"]);
 
-    says(&workspace, &["run", "p"], 1, &["a is sent back: the check: it ended with exit code 1"]);
+    says(&workspace, &["run", "p"], 1, &["a will be retried: the check: it ended with exit code 1"]);
     let shown = says(&workspace, &["show", "p", "--task", "a"], 0, &["check tests failed", "looking for ok"]);
     assert!(shown.contains("ready"), "{shown}");
 
@@ -128,7 +128,7 @@ fn a_claim_is_given_back_and_an_agent_may_ask_too() {
         &workspace,
         &["release", "p", "a", "--reason", "lunch", "--as", "agent:robin"],
         0,
-        &["a is given back"],
+        &["a is released"],
     );
     says(&workspace, &["start", "p", "a", "--as", "agent:wren"], 0, &["started, attempt 2"]);
     says(

@@ -5,6 +5,7 @@
 mod agents_at_once;
 mod evidence;
 mod examples;
+mod front_ends;
 mod mcp_jaato;
 mod model;
 mod performance;
@@ -15,10 +16,12 @@ mod run;
 mod run_crash;
 mod run_reporters;
 mod run_security;
+mod same_effect;
 mod serve;
 #[expect(dead_code, reason = "only the engine's own tests need all that it can do")]
 #[path = "../../../waypost-run/tests/it/server.rs"]
 mod server;
+mod shared_rules;
 mod slurm;
 mod tmux;
 mod traces;

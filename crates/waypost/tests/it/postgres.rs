@@ -232,7 +232,7 @@ fn the_doctor_tells_how_the_server_keeps_its_promises_and_who_is_not_heard_of() 
     worker.signal(Signal::KILL);
     assert_eq!(worker.ends(), None);
     let (out, err) = text(&machine.waypost(&["doctor"]));
-    assert!(err.contains(" is dead: it was last heard of at "), "{out}{err}");
+    assert!(err.contains(" is dead: last heartbeat at "), "{out}{err}");
     assert!(err.contains("notify: heard after") && err.contains("is sound"), "{out}{err}");
 }
 

@@ -91,7 +91,7 @@ fn a_dry_run_runs_and_writes_nothing() {
     let (out, _) = text(&output);
     assert_eq!(
         out,
-        "2 tasks in 2 batches, at most 4 at the same time (queue default)\nbatch 1\n  a  sh -c 'touch ran'\nbatch 2\n  b  sh -c 'touch ran'  [locks x]\n"
+        "2 tasks in 2 batches, at most 4 concurrent (queue default)\nbatch 1\n  a  sh -c 'touch ran'\nbatch 2\n  b  sh -c 'touch ran'  [locks x]\n"
     );
     assert!(!workspace.work().join("ran").exists() && !workspace.work().join(".waypost/waypost.db").exists());
 }
@@ -136,7 +136,7 @@ fn an_agents_plan_runs_only_after_a_person_has_approved() {
         let output = workspace.waypost(words);
         let (_, err) = text(&output);
         assert_eq!(output.status.code(), Some(1), "{err}");
-        assert!(err.contains("runs nothing before a person has approved it"), "{err}");
+        assert!(err.contains("needs approval before it runs"), "{err}");
         assert!(!workspace.work().join("ran").exists());
     }
     let output = workspace.waypost(&["run", "p", "--yes"]);
@@ -178,7 +178,7 @@ fn a_file_that_asks_for_something_else_than_the_stored_plan_is_refused() {
     let output = workspace.waypost(&["run", "p.json"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        text(&output).1.contains("plan p is in the store already, and p.json asks for something else"),
+        text(&output).1.contains("plan p is already in the store, and p.json differs from it"),
         "{output:?}"
     );
 }
@@ -198,7 +198,7 @@ fn ctrl_c_once_waits_for_what_runs_and_twice_stops_it() {
             signal(&child, Signal::INT);
             let line = lines.next().unwrap();
             let expected =
-                if press == 0 { "ending   nothing new starts" } else { "ending   stopping what runs" };
+                if press == 0 { "ending   no further tasks start" } else { "ending   stopping what runs" };
             assert!(line.starts_with(expected), "{line}");
         }
         if finishes {

@@ -1,6 +1,7 @@
 //! A run that is killed at random instants and resumed: every task ends, nothing that was acknowledged as done is done
 //! again, no exclusive lock is ever held by two, and every attempt is counted.
 
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -133,6 +134,39 @@ fn a_run_that_is_killed_again_and_again_comes_to_its_end() {
     assert!(acknowledged.len() > TASKS / 10, "seed {seed}: only {} acknowledged", acknowledged.len());
     let store = format!("sqlite:{}", workspace.work().join(".waypost/waypost.db").display());
     assert_eq!(Plans::new(open(&store, Durability::default()).unwrap()).doctor(false).unwrap(), []);
+}
+
+#[test]
+fn a_run_that_is_killed_by_a_program_that_has_just_begun_does_not_begin_it_again_uncounted() {
+    let workspace = Workspace::new();
+    let line = "echo $WAYPOST_ATTEMPT >> journal; [ $WAYPOST_ATTEMPT = 2 ] || kill -9 $PPID";
+    let line = serde_json::to_string(line).unwrap();
+    configure(
+        &workspace,
+        &format!("[executors.run]\nkind = \"process\"\nshell = true\ncommand = [{line}]\n"),
+    );
+    let task = |name: &str, attempts: u32| json!({ "id": name, "work": { "executor": "run" }, "retry": { "attempts": attempts, "backoff_seconds": 0 } });
+    for (name, attempts, ends, begun) in
+        [("once", 1, Status::Failed, "1\n"), ("twice", 2, Status::Done, "1\n2\n")]
+    {
+        let file = format!("{name}.json");
+        let plan =
+            json!({ "format": "waypost/1", "id": name, "title": name, "tasks": [task("a", attempts)] });
+        fs::write(workspace.work().join(&file), plan.to_string()).unwrap();
+        assert!(workspace.waypost(&["import", &file]).status.success());
+        assert_eq!(workspace.waypost(&["run", &file]).status.code(), None, "it was killed");
+        let state = stored(&workspace, name).task("a").unwrap().state.clone();
+        assert_eq!(
+            (state.status, state.attempt),
+            (Status::Running, 1),
+            "queued, or started: in nobody's hands"
+        );
+        workspace.waypost(&["run", &file]);
+        let state = stored(&workspace, name).task("a").unwrap().state.clone();
+        assert_eq!((state.status, state.attempt, state.tries), (ends, attempts, 1), "{state:?}");
+        assert_eq!(fs::read_to_string(workspace.work().join("journal")).unwrap(), begun);
+        fs::remove_file(workspace.work().join("journal")).unwrap();
+    }
 }
 
 /// What the workers have noted fits what the plan says of them.

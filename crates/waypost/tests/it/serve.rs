@@ -196,7 +196,7 @@ fn a_server_that_is_told_to_end_lets_what_runs_end_starts_nothing_new_and_serves
     site.wait_for_file("first.began");
     let mut said = BufReader::new(site.child.stderr.take().unwrap()).lines();
     site.end();
-    let waits = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("nothing new starts")));
+    let waits = said.find(|line| line.as_ref().is_ok_and(|line| line.contains("no further tasks start")));
     assert!(waits.is_some(), "it says what it waits for");
     let (status, ..) = site.ask("POST", "waypost_none", None, &json!({}));
     assert_eq!(status, 401, "it answers while it waits");
@@ -269,8 +269,8 @@ fn what_is_wrong_with_the_command_line_is_said_before_anything_is_opened() {
         assert!(said.contains(expected), "{said}");
     };
     check(&["serve", "--listen", "everywhere"], "write ADDR:PORT, such as 127.0.0.1:8021, or a port");
-    check(&["serve", "--allow-host", "a b"], "--allow-host \"a b\" is no name of a host");
-    check(&["serve", "--allow-origin", "example.org"], "--allow-origin \"example.org\" is no origin");
+    check(&["serve", "--allow-host", "a b"], "--allow-host \"a b\" is not a host name");
+    check(&["serve", "--allow-origin", "example.org"], "--allow-origin \"example.org\" is not an origin");
     check(&["token", "new", "--agent", "person:ada"], "no colon");
     assert!(!folder.join(".waypost").exists());
     std::fs::remove_dir_all(&folder).unwrap();

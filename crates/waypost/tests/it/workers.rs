@@ -76,7 +76,7 @@ fn a_file_that_is_submitted_twice_is_one_plan_and_another_content_is_a_conflict(
     let (out, err) = text(&first);
     assert_eq!(first.status.code(), Some(0), "{err}");
     assert!(out.contains("submitted") && out.contains("ready next: t0, t1"), "{out}");
-    assert!(err.contains("`waypost worker --queue default` starts one"), "{err}");
+    assert!(err.contains("start one with `waypost worker --queue default`"), "{err}");
     let again = workspace.waypost(&["submit", "p.json", "--json"]);
     let answer: serde_json::Value = serde_json::from_slice(&again.stdout).unwrap();
     assert_eq!(again.status.code(), Some(0));
@@ -294,7 +294,7 @@ fn a_worker_is_listed_with_what_it_runs_and_drained_from_anywhere() {
     assert!(text(&refused).1.contains("only a person can drain a worker"), "{refused:?}");
     assert_eq!(workspace.waypost(&["workers", "drain", "nobody"]).status.code(), Some(5));
     let drained = workspace.waypost(&["workers", "drain", name]);
-    assert!(text(&drained).0.contains("takes nothing new"), "{drained:?}");
+    assert!(text(&drained).0.contains("is draining"), "{drained:?}");
     assert_eq!(listed(&workspace)[0]["state"], "draining");
     assert!(lines.any(|line| line.contains("somebody asked this worker to drain")), "it hears of it");
     put(&workspace, "go", "");
@@ -313,9 +313,9 @@ fn a_second_signal_gives_the_work_back_at_once() {
     let mut lines = worker.lines();
     assert_eq!(lines.next().as_deref(), Some("start    p/t0"));
     worker.signal(Signal::TERM);
-    assert!(lines.next().unwrap().starts_with("ending   nothing new starts"));
+    assert!(lines.next().unwrap().starts_with("ending   no further tasks start"));
     worker.signal(Signal::TERM);
-    assert!(lines.any(|line| line.starts_with("back     t0 is given back")));
+    assert!(lines.any(|line| line.starts_with("back     t0 is released")));
     assert_eq!(worker.ends(), Some(130));
     let (show, _) = text(&workspace.waypost(&["show", "p", "--json"]));
     let shown: serde_json::Value = serde_json::from_str(&show).unwrap();

@@ -11,6 +11,13 @@ use crate::{
 /// all come back together.
 const JITTER_PART: u64 = 4;
 
+/// When whoever takes a task begins to work on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begin {
+    Now,
+    Later,
+}
+
 impl Plan {
     /// Machines' work is for workers; a person may step in, an agent may not pretend.
     fn is_for(&self, by: &Actor, number: u32) -> Result<(), Refusal> {
@@ -44,7 +51,14 @@ impl Plan {
         }
     }
 
-    pub(super) fn decide_start(&self, by: &Actor, at: Timestamp, task: &TaskId, worker: &str) -> Decision {
+    pub(super) fn decide_start(
+        &self,
+        by: &Actor,
+        at: Timestamp,
+        task: &TaskId,
+        worker: &str,
+        begin: Begin,
+    ) -> Decision {
         let number = self.number(task)?;
         let state = &self.at(number).state;
         match state.status {
@@ -64,9 +78,38 @@ impl Plan {
             let waits_for = vec![format!("its next attempt at {not_before}")];
             return Err(Refusal::Blocked { task: self.name(number), waits_for });
         }
-        let attempt = state.attempt.saturating_add(1);
-        events.push(Event::TaskStarted { task: task.clone(), attempt, worker: worker.to_owned() });
+        let (task, attempt, worker) = (task.clone(), state.attempt.saturating_add(1), worker.to_owned());
+        events.push(match begin {
+            Begin::Now => Event::TaskStarted { task, attempt, worker, started_at: None },
+            Begin::Later => Event::TaskQueued { task, attempt, worker },
+        });
         Ok(events)
+    }
+
+    /// A start is recorded once, by the worker that has queued the attempt.
+    pub(super) fn decide_record_start(
+        &self,
+        by: &Actor,
+        at: Timestamp,
+        task: &TaskId,
+        attempt: u32,
+        started_at: Timestamp,
+    ) -> Decision {
+        let number = self.number(task)?;
+        self.is_latest_attempt(number, attempt)?;
+        let state = &self.at(number).state;
+        match state.status {
+            Status::Running => self.speaks_for(by, number, None)?,
+            status => return Err(self.wrong_status(number, status, "started")),
+        }
+        if !state.is_queued() {
+            return Ok(Vec::new());
+        }
+        let worker = state.worker.clone().unwrap_or_default();
+        // The worker's clock may be ahead of the store's, or behind it.
+        let queued_at = state.updated_at.unwrap_or(started_at);
+        let started_at = Some(started_at.max(queued_at).min(at));
+        Ok(vec![Event::TaskStarted { task: task.clone(), attempt, worker, started_at }])
     }
 
     pub(super) fn is_latest_attempt(&self, number: u32, given: u32) -> Result<(), Refusal> {
@@ -230,7 +273,11 @@ impl Plan {
             status => return Err(self.wrong_status(number, status, "lost")),
         }
         let worker = lost.state.worker.as_deref().unwrap_or("its worker");
-        let error = format!("{worker} was lost during attempt {attempt}");
+        let error = if lost.state.is_queued() {
+            format!("{worker} was lost when attempt {attempt} was queued: it may have begun")
+        } else {
+            format!("{worker} was lost during attempt {attempt}")
+        };
         let task = task.clone();
         if lost.spec.work.is_none() && lost.state.reported().is_none() {
             // A task for people and agents goes back on the list: that somebody left says nothing about the task.

@@ -116,3 +116,79 @@ fn an_agent_does_not_pretend_to_have_done_a_machines_work() {
     assert!(matches!(desk.asks(&agent(), ask::start("a")), Err(Refusal::MachineWork { .. })));
     desk.asks(&ada(), ask::finish("a", done())).unwrap();
 }
+
+#[test]
+fn a_queued_task_is_taken_but_does_not_run_until_its_start_is_recorded() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[]), by_machine("b", &[])]));
+    desk.now = at(10);
+    desk.asks(&worker(), ask::queue("a")).unwrap();
+    assert_eq!(desk.standings(), "a:queued b:ready");
+    assert_eq!((desk.plan.counts().queued, desk.plan.counts().running), (1, 0));
+    assert_eq!((desk.plan.in_progress().count(), desk.plan.running().count()), (1, 0));
+    assert_eq!(desk.plan.task("a").unwrap().state.started_at, None);
+    let taken = Refusal::AlreadyRunning { task: "a".into(), worker: "host-1".into() };
+    assert_eq!(desk.refuses(ask::start("a")), taken);
+    assert_eq!(desk.refuses(ask::queue("a")), taken);
+    let record = |started_at| Command::RecordStart { task: id("a"), attempt: 1, started_at };
+    desk.now = at(12);
+    let other = desk.asks(&Actor::worker("host-2"), record(at(11)));
+    assert_eq!(other, Err(taken), "only whoever queued it knows when it began");
+    desk.asks(&worker(), record(at(11))).unwrap();
+    assert_eq!(desk.standings(), "a:running b:ready");
+    assert_eq!((desk.plan.counts().queued, desk.plan.counts().running), (0, 1));
+    assert_eq!(desk.plan.task("a").unwrap().state.started_at, Some(at(11)));
+    let version = desk.plan.version();
+    desk.asks(&worker(), record(at(12))).unwrap();
+    assert_eq!(desk.plan.version(), version, "a start is recorded once");
+}
+
+#[test]
+fn a_start_is_recorded_as_after_its_reservation_and_before_its_record() {
+    for (said, recorded) in [(at(1), at(2)), (at(3), at(3)), (at(9), at(5))] {
+        let mut desk = Desk::with(plan_of([by_machine("a", &[])]));
+        desk.now = at(2);
+        desk.asks(&worker(), ask::queue("a")).unwrap();
+        desk.now = at(5);
+        let record = Command::RecordStart { task: id("a"), attempt: 1, started_at: said };
+        desk.asks(&worker(), record).unwrap();
+        assert_eq!(desk.plan.task("a").unwrap().state.started_at, Some(recorded));
+    }
+}
+
+#[test]
+fn a_worker_that_is_lost_with_a_queued_task_may_have_begun_it() {
+    let mut desk = Desk::with(plan_of([trying(2, "a")]));
+    desk.asks(&worker(), ask::queue("a")).unwrap();
+    desk.asks(&system(), Command::LoseTask { task: id("a"), attempt: 1, retry: None }).unwrap();
+    let state = &desk.plan.task("a").unwrap().state;
+    assert_eq!((state.status, state.attempt, state.tries), (Status::Pending, 1, 1), "the attempt counts");
+    let error = "host-1 was lost when attempt 1 was queued: it may have begun";
+    assert_eq!(state.error.as_deref(), Some(error));
+    let late = Command::RecordStart { task: id("a"), attempt: 1, started_at: at(1) };
+    assert!(matches!(desk.asks(&worker(), late), Err(Refusal::WrongStatus { .. })));
+}
+
+#[test]
+fn a_queued_task_can_be_given_back_cancelled_and_reported_on() {
+    let ends: [(Command, &str); 3] = [
+        (Command::ReleaseTask { task: id("a"), attempt: Some(1), reason: "enough".into() }, "a:ready"),
+        (ask::cancel("a"), "a:cancelled"),
+        (ask::finish("a", failed()), "a:failed"),
+    ];
+    for (command, standing) in ends {
+        let mut desk = Desk::with(plan_of([by_machine("a", &[])]));
+        desk.asks(&worker(), ask::queue("a")).unwrap();
+        desk.does(command);
+        assert_eq!(desk.standings(), standing);
+        assert_eq!(desk.plan.counts().queued, 0);
+    }
+}
+
+#[test]
+fn a_queued_task_is_still_queued_after_a_snapshot() {
+    let mut desk = Desk::with(plan_of([by_machine("a", &[])]));
+    desk.asks(&worker(), ask::queue("a")).unwrap();
+    let again = waypost_core::Plan::from_snapshot(desk.plan.snapshot().to_vec()).unwrap();
+    assert_eq!(again.counts(), desk.plan.counts());
+    assert_eq!(again.standing("a"), Some(Standing::Queued));
+}

@@ -98,6 +98,10 @@ impl World {
         let running =
             |plan: &Plan| -> BTreeSet<String> { plan.running().map(|t| t.spec.id.to_string()).collect() };
         assert_eq!(running(&self.plan), running(&fresh), "what runs {}", what());
+        let held = |plan: &Plan| plan.in_progress().map(|t| t.spec.id.to_string()).collect::<BTreeSet<_>>();
+        assert_eq!(held(&self.plan), held(&fresh), "what somebody has {}", what());
+        assert_eq!(running(&self.plan).len() as u32, self.plan.counts().running, "{}", what());
+        assert_eq!(held(&self.plan).len() as u32, self.plan.counts().in_progress(), "{}", what());
         for task in &after.tasks {
             let id = task.spec.id.as_str();
             assert_eq!(self.plan.standing(id), fresh.standing(id), "the standing of {id} {}", what());

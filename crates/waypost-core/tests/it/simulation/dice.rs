@@ -318,6 +318,10 @@ impl World {
             115..117 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);
+                if self.dice.chance(60) {
+                    let started_at = at(self.seconds.saturating_sub(1));
+                    return (Actor::worker("w"), Command::RecordStart { task, attempt, started_at });
+                }
                 (worker(), Command::ReportProgress { task, attempt: Some(attempt), progress: "half".into() })
             }
             117 if self.dice.chance(30) => {
@@ -401,6 +405,9 @@ impl World {
         } else {
             self.dice.pick(&ready).clone()
         };
+        if self.dice.chance(40) {
+            return Command::QueueTask { task, worker: "w".into() };
+        }
         Command::StartTask { task, worker: "w".into() }
     }
 

@@ -101,7 +101,7 @@ pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
         if let Some(place) = waypost_core::Phase::ALL.iter().position(|phase| phase.word() == word) {
             totals.plans[place] = number(row, 1)?;
         }
-        totals.add_tasks(&Counts {
+        let counts = Counts {
             total: count(row, 2)?,
             ready: count(row, 3)?,
             blocked: count(row, 4)?,
@@ -110,7 +110,9 @@ pub(super) fn totals(answers: &Answers) -> Result<Totals, StoreError> {
             failed: count(row, 7)?,
             skipped: count(row, 8)?,
             cancelled: count(row, 9)?,
-        });
+            ..Counts::default()
+        };
+        totals.add_tasks(&counts.with_queued());
         let since = get::<Option<i64>>(row, 10)?.map(Timestamp::from_micros);
         totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
     }

@@ -83,7 +83,9 @@ pub(super) fn head(row: &Row) -> Result<Head, StoreError> {
             failed: count(row, 17)?,
             skipped: count(row, 18)?,
             cancelled: count(row, 19)?,
-        },
+            ..Counts::default()
+        }
+        .with_queued(),
         urgency: get(row, 20)?,
         asking: count(row, 21)?,
         goals: count(row, 22)?,

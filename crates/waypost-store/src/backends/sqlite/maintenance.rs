@@ -107,7 +107,7 @@ pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, 
             totals.plans[place] = row.get::<_, i64>(1)? as u64;
         }
         let sum = |column: usize| row.get::<_, i64>(column).map(|sum| u32::try_from(sum).unwrap_or(u32::MAX));
-        totals.add_tasks(&Counts {
+        let counts = Counts {
             total: sum(2)?,
             ready: sum(3)?,
             blocked: sum(4)?,
@@ -116,7 +116,9 @@ pub(super) fn totals(connection: &Connection, now: Timestamp) -> Result<Totals, 
             failed: sum(7)?,
             skipped: sum(8)?,
             cancelled: sum(9)?,
-        });
+            ..Counts::default()
+        };
+        totals.add_tasks(&counts.with_queued());
         let since = row.get::<_, Option<i64>>(10)?.map(Timestamp::from_micros);
         totals.ready_since = [totals.ready_since, since].into_iter().flatten().min();
     }

@@ -54,7 +54,9 @@ pub(super) fn head(row: &Row<'_>) -> Result<Head, StoreError> {
             failed: row.get(17)?,
             skipped: row.get(18)?,
             cancelled: row.get(19)?,
-        },
+            ..Counts::default()
+        }
+        .with_queued(),
         urgency: row.get(20)?,
         asking: row.get(21)?,
         goals: row.get(22)?,

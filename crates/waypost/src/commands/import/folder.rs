@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use waypost_formats::{Dialect, Unreadable, read as read_text, read_backlog, sniff};
 
-use super::Found;
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
 use crate::files;
-use crate::source::Source;
+use crate::plan_input::Source;
 
 /// Files that one folder may give.
 const FILES_MAX: usize = 100_000;
@@ -18,12 +17,21 @@ const INNER: [&str; 4] = ["plans", "tasks", "backlog/tasks", "sessions"];
 /// Files beside plans that are none.
 const NOT_PLANS: [&str; 3] = ["_state.json", "todo.json", "config.json"];
 
+/// The texts that were read.
+#[derive(Default)]
+pub(super) struct Sources {
+    /// Those that hold plans.
+    pub(super) sources: Vec<Source>,
+    /// Why files are left out.
+    pub(super) left: Vec<Failure>,
+}
+
 /// Reads all plans of a folder, and says what was found and what could not be read: one bad file keeps nobody from the rest.
 pub(super) fn read(
     context: &mut Context,
     folder: &Path,
     dialect: Option<Dialect>,
-    found: &mut Found,
+    found: &mut Sources,
 ) -> Outcome {
     let before = found.sources.len() + found.left.len();
     let inner = INNER.iter().map(|name| folder.join(name)).filter(|inner| inner.is_dir());
@@ -71,7 +79,12 @@ fn may_be_plan(path: &Path) -> bool {
     known && !name.starts_with('.') && !NOT_PLANS.contains(&name.as_str()) && path.is_file()
 }
 
-fn read_files(context: &mut Context, folder: &Path, dialect: Option<Dialect>, found: &mut Found) -> Outcome {
+fn read_files(
+    context: &mut Context,
+    folder: &Path,
+    dialect: Option<Dialect>,
+    found: &mut Sources,
+) -> Outcome {
     let mut backlog = Vec::new();
     for path in entries(folder)?.into_iter().filter(|path| may_be_plan(path)) {
         let shown = path.display().to_string();
@@ -89,11 +102,11 @@ fn read_files(context: &mut Context, folder: &Path, dialect: Option<Dialect>, fo
         }
         match read_text(&text, looks, Some(&shown)) {
             Ok(reading) if is_index(&path, &reading.drafts) => {
-                context.out.note(format!("{shown} is an index of the plans beside it, and was passed over"));
+                context.out.note(format!("{shown} is an index of the plans beside it; skipped"));
             }
             Ok(reading) => found.sources.push(Source { name: shown, reading }),
             Err(Unreadable::UnknownFormat | Unreadable::NoPlan(_)) => {
-                context.out.note(format!("{shown} is no plan, and was passed over"));
+                context.out.note(format!("{shown} is not a plan; skipped"));
             }
             Err(error) => found.left.push(Failure::unreadable(&shown, &error)),
         }

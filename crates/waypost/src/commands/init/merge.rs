@@ -105,13 +105,15 @@ fn plain_json(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
     }
     let value: Value =
         serde_json::from_str(old).map_err(|error| unmergeable(not_json(old, &plain, &error)))?;
-    let Some(fields) = value.as_object() else { return Err(unmergeable("it is no JSON object".to_owned())) };
+    let Some(fields) = value.as_object() else {
+        return Err(unmergeable("it is not a JSON object".to_owned()));
+    };
     let unit = indent(old);
     let text = if let Some(at) = span(old, &[servers, NAME, "command"]) {
         replaced(old, at, &Value::from(entry.command.as_str()).to_string())
     } else if let Some(at) = span(old, &[servers]) {
         if !fields[servers].is_object() {
-            return Err(unmergeable(format!("its {servers:?} is no JSON object")));
+            return Err(unmergeable(format!("its {servers:?} is not a JSON object")));
         }
         with_field(old, at, unit, 2, &format!("\"{NAME}\": {}", entry.json(unit, 2)))
     } else {
@@ -134,7 +136,7 @@ fn not_json(old: &str, plain: &str, error: &serde_json::Error) -> String {
     let first = old.lines().nth(line.saturating_sub(1)).unwrap_or_default().trim();
     let shown = waypost_text::truncate(first, LINE_SHOWN_MAX);
     format!(
-        "line {line}, column {column} ({shown:?}): {end}; it is left as it is: mend it there and run this again, or mend it"
+        "line {line}, column {column} ({shown:?}): {end}; the file is unchanged: fix it there and run this again, or fix it"
     )
 }
 
@@ -152,7 +154,7 @@ fn kept_json(plain: &str, servers: &str, entry: &Entry) -> Option<Merged> {
 }
 
 fn own_entry() -> String {
-    format!("it has an entry {NAME:?} that says something else")
+    format!("it has a different entry {NAME:?}")
 }
 
 /// A TOML file with our entry among its `servers`.
@@ -169,7 +171,7 @@ fn plain_toml(old: Option<&str>, servers: &str, entry: &Entry) -> Result<Merged,
         let line = old.get(..at).unwrap_or_default().matches('\n').count() + 1;
         let what = error.message();
         unmergeable(format!(
-            "line {line}: it is not TOML: {what}; it is left as it is: mend it there and run this again, or put this into it yourself"
+            "line {line}: it is not TOML: {what}; the file is unchanged: fix it there and run this again, or add this yourself"
         ))
     })?;
     let ours = match parsed.get_ref().get(servers).map(|one| one.get_ref()) {

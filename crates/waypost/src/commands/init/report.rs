@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::step::{Step, What};
+use super::file_change::{FileChange, What};
 use crate::context::Context;
 use crate::error::{Failure, Outcome};
-use crate::view::{text, unified};
+use crate::view::{text, unified_diff};
 
 /// What came of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum ChangeResult {
     /// It says what it should.
     Same,
     /// It says something else on purpose.
@@ -34,9 +34,9 @@ pub(super) enum Fate {
     Refused,
 }
 
-impl Fate {
+impl ChangeResult {
     /// The word for programs.
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Self::Same => "unchanged",
             Self::Kept => "kept",
@@ -75,7 +75,7 @@ impl Fate {
 pub(super) struct Report {
     workspace: String,
     clients: Vec<&'static str>,
-    files: Vec<(Step, Fate)>,
+    files: Vec<(FileChange, ChangeResult)>,
 }
 
 impl Report {
@@ -83,7 +83,7 @@ impl Report {
         Self { workspace: workspace.display().to_string(), clients, files: Vec::new() }
     }
 
-    pub(super) fn add(&mut self, step: Step, fate: Fate) {
+    pub(super) fn add(&mut self, step: FileChange, fate: ChangeResult) {
         self.files.push((step, fate));
     }
 
@@ -94,7 +94,8 @@ impl Report {
 
     /// Says it all. What should have been written and was not is a failure.
     pub(super) fn end(self, context: &mut Context, only_print: bool) -> Outcome {
-        let missing: Vec<&(Step, Fate)> = self.files.iter().filter(|(_, fate)| fate.is_missing()).collect();
+        let missing: Vec<&(FileChange, ChangeResult)> =
+            self.files.iter().filter(|(_, fate)| fate.is_missing()).collect();
         if context.out.json {
             let answer = json!({
                 "workspace": self.workspace,
@@ -115,9 +116,10 @@ impl Report {
         if !missing.is_empty() {
             return Err(failure(&missing));
         }
-        let is_as_it_was = self.files.iter().all(|(_, fate)| matches!(fate, Fate::Same | Fate::Kept));
+        let is_as_it_was =
+            self.files.iter().all(|(_, fate)| matches!(fate, ChangeResult::Same | ChangeResult::Kept));
         if is_as_it_was {
-            context.out.say("nothing to change: all is set up");
+            context.out.say("nothing to change: everything is set up");
         } else if only_print {
             context.out.say("nothing was written");
         }
@@ -125,13 +127,13 @@ impl Report {
     }
 }
 
-fn say(context: &mut Context, step: &Step, fate: Fate) {
+fn say(context: &mut Context, step: &FileChange, fate: ChangeResult) {
     let name = &step.name;
     match (fate, &step.what) {
-        (Fate::Same, _) => context.out.line(format!("as it was  {name}")),
-        (Fate::Created, _) => context.out.line(format!("made       {name}")),
-        (Fate::Changed, _) => context.out.line(format!("changed    {name}")),
-        (Fate::Declined, _) => context.out.line(format!("left       {name}")),
+        (ChangeResult::Same, _) => context.out.line(format!("as it was  {name}")),
+        (ChangeResult::Created, _) => context.out.line(format!("made       {name}")),
+        (ChangeResult::Changed, _) => context.out.line(format!("changed    {name}")),
+        (ChangeResult::Declined, _) => context.out.line(format!("left       {name}")),
         (_, What::Kept(why)) => {
             context.out.line(format!("left       {name}"));
             context.out.note(format!("{name}: {why}"));
@@ -141,12 +143,12 @@ fn say(context: &mut Context, step: &Step, fate: Fate) {
             context.out.line(unmergeable.paste.trim_end());
         }
         (
-            Fate::WouldCreate
-            | Fate::WouldChange
-            | Fate::NeedsYes
-            | Fate::NeedsPerson
-            | Fate::Kept
-            | Fate::Refused,
+            ChangeResult::WouldCreate
+            | ChangeResult::WouldChange
+            | ChangeResult::NeedsYes
+            | ChangeResult::NeedsPerson
+            | ChangeResult::Kept
+            | ChangeResult::Refused,
             _,
         ) => {
             for line in shown(step) {
@@ -157,7 +159,7 @@ fn say(context: &mut Context, step: &Step, fate: Fate) {
 }
 
 /// What is to be written: a difference, or all of a new file.
-pub(super) fn shown(step: &Step) -> Vec<String> {
+pub(super) fn shown(step: &FileChange) -> Vec<String> {
     match &step.what {
         What::Same | What::Kept(_) | What::Refused(_) => Vec::new(),
         What::New(text) => {
@@ -165,14 +167,14 @@ pub(super) fn shown(step: &Step) -> Vec<String> {
             lines.extend(text.lines().map(str::to_owned));
             lines
         }
-        What::Change { old, new } => unified::lines(&step.name, old, new),
+        What::Change { old, new } => unified_diff::lines(&step.name, old, new),
     }
 }
 
-fn file_json(step: &Step, fate: Fate) -> Value {
+fn file_json(step: &FileChange, fate: ChangeResult) -> Value {
     let mut file = Map::new();
     file.insert("file".to_owned(), step.name.clone().into());
-    file.insert("action".to_owned(), fate.word().into());
+    file.insert("action".to_owned(), fate.as_str().into());
     let is_done = fate.is_written();
     match &step.what {
         What::New(text) if !is_done => {
@@ -193,17 +195,17 @@ fn file_json(step: &Step, fate: Fate) -> Value {
     Value::Object(file)
 }
 
-fn failure(missing: &[&(Step, Fate)]) -> Failure {
+fn failure(missing: &[&(FileChange, ChangeResult)]) -> Failure {
     let names: Vec<&str> = missing.iter().map(|(step, _)| step.name.as_str()).collect();
-    let has = |wanted: Fate| missing.iter().any(|(_, fate)| *fate == wanted);
+    let has = |wanted: ChangeResult| missing.iter().any(|(_, fate)| *fate == wanted);
     let count = text::count(names.len(), "file");
     let message = format!("{count} not written: {}", names.join(", "));
-    let hint = if has(Fate::NeedsPerson) {
-        "an agent changes no file that is there: a person can run this with --yes in a terminal of theirs"
-    } else if has(Fate::NeedsYes) {
-        "look at what would be written, then say --yes"
+    let hint = if has(ChangeResult::NeedsPerson) {
+        "agents cannot change existing files: a person can run this with --yes in their own terminal"
+    } else if has(ChangeResult::NeedsYes) {
+        "review what would be written, then use --yes"
     } else {
-        "put what is shown into it yourself"
+        "add the shown content yourself"
     };
     Failure { code: "not_written".to_owned(), ..Failure::failed(message, hint) }
 }

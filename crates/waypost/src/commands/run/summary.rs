@@ -7,11 +7,11 @@ use serde_json::json;
 use waypost_core::{Phase, Plan, Status, Task, TaskId};
 use waypost_run::{Rest, Summary};
 
-use super::report::evidence_words;
+use super::progress::evidence_words;
 use crate::context::Context;
 use crate::error::{Exit, Failure, Outcome};
 use crate::view::table::{self, Cell};
-use crate::view::{look, text};
+use crate::view::{sign_look, text};
 
 /// Tasks that the table lists; of more, those that did not end well and those that took longest.
 const ROWS_MAX: usize = 20;
@@ -61,13 +61,13 @@ pub(crate) fn print(context: &mut Context, plan: &Plan, summary: &Summary) -> Ou
             "plan {id} is {} after {}: {}",
             phase.word(),
             text::duration(took),
-            words(plan)
+            describe_counts(plan)
         ));
     }
     ended(plan, summary)
 }
 
-fn words(plan: &Plan) -> String {
+fn describe_counts(plan: &Plan) -> String {
     let counts = plan.counts();
     let all = [
         (counts.done, "done"),
@@ -75,6 +75,7 @@ fn words(plan: &Plan) -> String {
         (counts.skipped, "skipped"),
         (counts.cancelled, "cancelled"),
         (counts.running, "running"),
+        (counts.queued, "queued"),
         (counts.ready, "ready"),
         (counts.blocked, "blocked"),
     ];
@@ -108,8 +109,10 @@ fn tasks(context: &mut Context, plan: &Plan) {
             let why = why(task);
             vec![
                 Cell::plain(text::excerpt(task.spec.id.as_str(), 30)),
-                standing
-                    .map_or_else(|| Cell::plain(word), |standing| Cell::looking(word, look(standing.sign()))),
+                standing.map_or_else(
+                    || Cell::plain(word),
+                    |standing| Cell::looking(word, sign_look(standing.sign())),
+                ),
                 Cell::plain(duration(task).map(text::duration).unwrap_or_default()),
                 Cell::plain(format!("{again}{}", text::one_line(&why))),
             ]
@@ -177,24 +180,24 @@ fn ended(plan: &Plan, summary: &Summary) -> Outcome {
         return Ok(());
     }
     if summary.asked_to_end.is_some() && !phase.is_finished() {
-        let hint = format!("`waypost run {id}` goes on where it was");
+        let hint = format!("`waypost run {id}` continues it");
         return Err(Failure::new(Exit::Interrupted, format!("the run of plan {id} was interrupted"), hint));
     }
     let failed =
         plan.tasks().find(|(task, _)| task.state.status == Status::Failed).map(|(task, _)| &task.spec.id);
     let hint = match (phase, failed) {
         (_, Some(task)) => {
-            format!("`waypost log {id} {task}` shows what it said; `waypost retry {id}`, then run it again")
+            format!("`waypost log {id} {task}` shows its output; `waypost retry {id}`, then run it again")
         }
         (Phase::Active, None) if plan.asking().next().is_some() => {
-            format!("`waypost answer {id}` shows what is asked; answer, then run it again")
+            format!("`waypost answer {id}` lists the questions; answer, then run it again")
         }
         (Phase::Active, None) => match summary.rest {
             Rest::Over | Rest::Waiting | Rest::Busy => {
                 format!("what is left is not for machines here: `waypost next {id}` shows it")
             }
         },
-        (_, None) => format!("`waypost show {id}` shows where it stands"),
+        (_, None) => format!("`waypost show {id}` shows its status"),
     };
     Err(Failure::failed(format!("plan {id} is not completed"), hint))
 }

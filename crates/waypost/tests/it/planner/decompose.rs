@@ -140,7 +140,7 @@ fn one_task_that_is_broken_down_leaves_the_rest_of_the_plan_unfinished() {
     assert_eq!((answer["ending"].as_str(), answer["goals"]["open"].as_u64()), (Some("over"), Some(0)));
     assert_eq!(stage.plan(&id).len(), 10);
     stage.tokens_are_true(&id);
-    assert_eq!(stage.fails(5, &["continue"])["message"], "no thinking is unfinished");
+    assert_eq!(stage.fails(5, &["continue"])["message"], "no planning is unfinished");
 }
 
 #[test]

@@ -6,7 +6,7 @@ fn entry() -> Entry {
     Entry { command: NAME.to_owned(), command_said: false, arguments: vec!["mcp".to_owned()], more: &[] }
 }
 
-fn said(command: &str) -> Entry {
+fn named(command: &str) -> Entry {
     Entry { command: command.to_owned(), command_said: true, ..entry() }
 }
 
@@ -80,11 +80,11 @@ fn an_entry_of_ours_is_kept_unless_another_program_is_asked_for() {
         r#"{"mcpServers": {"waypost": {"args": ["mcp", "--toolset", "jaato"], "command": "/opt/waypost"}}}"#;
     assert_eq!(json(Some(own), "mcpServers", &entry()), Ok(Merged::Kept(own_entry())));
     let changed = own.replace("/opt/waypost", "/usr/bin/waypost");
-    let merged = json(Some(own), "mcpServers", &said("/usr/bin/waypost"));
+    let merged = json(Some(own), "mcpServers", &named("/usr/bin/waypost"));
     assert_eq!(merged, Ok(Merged::Text(changed.clone())), "only the program changes");
-    assert_eq!(json(Some(&changed), "mcpServers", &said("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+    assert_eq!(json(Some(&changed), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
     let remote = r#"{"mcpServers": {"waypost": {"url": "http://localhost:7777/mcp"}}}"#;
-    assert_eq!(json(Some(remote), "mcpServers", &said("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
+    assert_eq!(json(Some(remote), "mcpServers", &named("/usr/bin/waypost")), Ok(Merged::Kept(own_entry())));
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn an_entry_in_toml_is_seen_however_it_is_written() {
     let own = "mcp_servers.\"waypost\" = { command = '/opt/w', args = [\"mcp\"] } # mine\n";
     assert_eq!(toml(Some(own), "mcp_servers", &entry()), Ok(Merged::Kept(own_entry())));
     let changed = "mcp_servers.\"waypost\" = { command = \"/usr/w\", args = [\"mcp\"] } # mine\n";
-    assert_eq!(toml(Some(own), "mcp_servers", &said("/usr/w")), Ok(Merged::Text(changed.to_owned())));
+    assert_eq!(toml(Some(own), "mcp_servers", &named("/usr/w")), Ok(Merged::Text(changed.to_owned())));
 }
 
 #[test]

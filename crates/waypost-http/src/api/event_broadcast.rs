@@ -1,0 +1,235 @@
+//! The broadcast of events: one thread reads the log and sends each page to every listener. A listener that starts in the past or
+//! falls behind reads pages itself until it has caught up; a few do so at a time, and pages that several need are read once.
+//!
+//! Frames are rendered here, once for each page, and shared by all listeners: axum's SSE events would be copied for each of them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::broadcast::{Receiver, Sender, WeakSender, channel};
+use waypost_store::{Cursor, EVENTS_MAX, EventFilter, Occurrence, Plans};
+
+use super::response::Problem;
+
+/// Time without an event after which a comment keeps the connection alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Pages that wait for a listener; one that is further behind reads the log itself.
+const PAGES_KEPT: usize = 64;
+/// Listeners that read the log themselves at the same time; the others wait.
+const READERS_MAX: usize = 4;
+/// Past pages that are cached for listeners that need the same.
+const PAGES_SHARED: usize = 32;
+/// How long the reader waits for new events before it checks whether any listener is left.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Events, rendered for listeners.
+struct Page {
+    from: Cursor,
+    to: Cursor,
+    /// Each with the position of its frame.
+    events: Vec<(Occurrence, Range<usize>)>,
+    /// All frames.
+    whole: Bytes,
+}
+
+impl Page {
+    fn of(from: Cursor, to: Cursor, events: Vec<Occurrence>) -> Self {
+        let mut whole = String::new();
+        let place = |event: Occurrence| {
+            let begin = whole.len();
+            whole.push_str(&format!("id: {}\ndata: {}\n\n", event.cursor(), json!(event)));
+            (event, begin..whole.len())
+        };
+        let events = events.into_iter().map(place).collect();
+        Self { from, to, events, whole: Bytes::from(whole) }
+    }
+
+    /// The frames for a listener that has received everything before `cursor`.
+    fn after(&self, cursor: Cursor, filter: &EventFilter) -> Bytes {
+        if self.from == cursor && *filter == EventFilter::default() {
+            return self.whole.clone();
+        }
+        let fresh = self.events.iter().filter(|(event, _)| event.cursor() > cursor && filter.admits(event));
+        Bytes::from(fresh.flat_map(|(_, place)| &self.whole[place.clone()]).copied().collect::<Vec<u8>>())
+    }
+}
+
+/// Listeners that are behind the reader.
+struct CatchUp {
+    turns: Semaphore,
+    /// Unfiltered pages that are full and so never change.
+    pages: Mutex<VecDeque<Arc<Page>>>,
+}
+
+impl CatchUp {
+    fn known(&self, from: Cursor) -> Option<Arc<Page>> {
+        let pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        pages.iter().find(|page| page.from == from).cloned()
+    }
+
+    fn keep(&self, page: &Arc<Page>) {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if pages.len() >= PAGES_SHARED {
+            pages.pop_front();
+        }
+        pages.push_back(Arc::clone(page));
+    }
+}
+
+/// The channel of the reader thread, while one runs.
+type Reader = Arc<Mutex<Option<Sender<Arc<Page>>>>>;
+
+/// The reader that all listeners share.
+pub(crate) struct EventBroadcast {
+    plans: Arc<Plans>,
+    reader: Reader,
+    behind: Arc<CatchUp>,
+}
+
+impl EventBroadcast {
+    pub(crate) fn new(plans: Arc<Plans>) -> Self {
+        let behind = CatchUp { turns: Semaphore::new(READERS_MAX), pages: Mutex::default() };
+        Self { plans, reader: Reader::default(), behind: Arc::new(behind) }
+    }
+
+    /// Listens after a cursor, or from now on. Waits for the store.
+    pub(crate) fn listen(&self, after: Option<Cursor>, filter: EventFilter) -> Result<Listener, Problem> {
+        let heard = self.subscribe()?;
+        let cursor = match after {
+            Some(after) => after,
+            None => Cursor::after(self.plans.latest()?),
+        };
+        let (plans, others) = (Arc::clone(&self.plans), Arc::clone(&self.behind));
+        Ok(Listener { plans, filter, cursor, heard, others, behind: true, greeted: false })
+    }
+
+    fn subscribe(&self) -> Result<Receiver<Arc<Page>>, Problem> {
+        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        // A reader without listeners is about to end.
+        if let Some(sender) = reader.as_ref().filter(|sender| sender.receiver_count() > 0) {
+            return Ok(sender.subscribe());
+        }
+        // Read here, not by the thread: no event may fall between the first pages of the listener and of the reader.
+        let begin = Cursor::after(self.plans.latest()?);
+        let (sender, heard) = channel(PAGES_KEPT);
+        let (plans, to) = (Arc::clone(&self.plans), sender.downgrade());
+        let own = Arc::clone(&self.reader);
+        let work = move || {
+            read(&plans, begin, &to);
+            end(&own, &to);
+        };
+        let thread = std::thread::Builder::new().name("feed".to_owned()).spawn(work);
+        thread.map_err(|error| Problem::new(StatusCode::SERVICE_UNAVAILABLE, error.to_string(), "retry"))?;
+        *reader = Some(sender);
+        Ok(heard)
+    }
+
+    /// Ends all streams. Clients that may still read reconnect and resume where they were.
+    pub(crate) fn end_all(&self) {
+        self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// Ends the streams of this reader: clients reconnect, which starts another.
+fn end(reader: &Reader, own: &WeakSender<Arc<Page>>) {
+    let Some(own) = own.upgrade() else { return };
+    let mut reader = reader.lock().unwrap_or_else(PoisonError::into_inner);
+    if reader.as_ref().is_some_and(|sender| sender.same_channel(&own)) {
+        *reader = None;
+    }
+}
+
+/// Reads until no listener is left or the store fails.
+fn read(plans: &Plans, begin: Cursor, to: &WeakSender<Arc<Page>>) {
+    let everything = EventFilter::default();
+    let mut cursor = begin;
+    loop {
+        let page = plans.wait_for_events(cursor, &everything, EVENTS_MAX, LOOK);
+        let Some(sender) = to.upgrade().filter(|sender| sender.receiver_count() > 0) else { return };
+        let Ok(page) = page else { return };
+        if !page.events.is_empty() {
+            let _nobody_listens = sender.send(Arc::new(Page::of(cursor, page.cursor, page.events)));
+        }
+        cursor = page.cursor;
+    }
+}
+
+/// One stream.
+pub(crate) struct Listener {
+    plans: Arc<Plans>,
+    filter: EventFilter,
+    /// Everything wanted before it was sent.
+    cursor: Cursor,
+    heard: Receiver<Arc<Page>>,
+    others: Arc<CatchUp>,
+    /// Whether there may be events before what the reader sends next.
+    behind: bool,
+    greeted: bool,
+}
+
+impl Listener {
+    /// Waits for the next frames; nothing at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        if !self.greeted {
+            // The head of the response goes out at once, so that the client knows that it is connected.
+            self.greeted = true;
+            return Some(Bytes::from_static(b": waypost\n\n"));
+        }
+        loop {
+            if self.behind {
+                let said = self.catch_up().await?;
+                if !said.is_empty() {
+                    return Some(said);
+                }
+                continue;
+            }
+            match tokio::time::timeout(KEEP_ALIVE, self.heard.recv()).await {
+                Err(_) => return Some(Bytes::from_static(b": still there\n\n")),
+                Ok(Err(RecvError::Closed)) => return None,
+                Ok(Err(RecvError::Lagged(_))) => self.behind = true,
+                Ok(Ok(page)) => {
+                    let said = self.take(&page);
+                    if !said.is_empty() {
+                        return Some(said);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One past page, from the cache or read from the log.
+    async fn catch_up(&mut self) -> Option<Bytes> {
+        let hears_all = self.filter == EventFilter::default();
+        let known = |listener: &Self| listener.others.known(listener.cursor).filter(|_| hears_all);
+        if let Some(page) = known(self) {
+            return Some(self.take(&page));
+        }
+        let others = Arc::clone(&self.others);
+        let _turn = others.turns.acquire().await.ok()?;
+        if let Some(page) = known(self) {
+            return Some(self.take(&page));
+        }
+        let (plans, filter, cursor) = (Arc::clone(&self.plans), self.filter.clone(), self.cursor);
+        let read = move || plans.events(cursor, &filter, EVENTS_MAX);
+        let found = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
+        self.behind = found.more;
+        let page = Arc::new(Page::of(self.cursor, found.cursor, found.events));
+        if found.more && hears_all {
+            others.keep(&page);
+        }
+        Some(self.take(&page))
+    }
+
+    fn take(&mut self, page: &Page) -> Bytes {
+        let said = page.after(self.cursor, &self.filter);
+        self.cursor = self.cursor.max(page.to);
+        said
+    }
+}

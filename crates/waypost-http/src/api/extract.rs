@@ -1,0 +1,182 @@
+//! Extractors: the caller, the body as JSON, the parameters, and the version that the caller has read.
+
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
+use axum::http::header::{CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use waypost_core::{Actor, PlanId, TaskId};
+use waypost_service::{Caller, Guard, ServiceError};
+
+use super::response::Problem;
+use crate::tokens::{Role, Token};
+
+/// Who calls, as the token says.
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) actor: Actor,
+    pub(crate) role: Role,
+}
+
+impl<S: Sync> FromRequestParts<S> for Identity {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let token = parts.extensions.get::<Token>();
+        let token = token.ok_or_else(|| Problem::new(StatusCode::UNAUTHORIZED, "no token", ""))?;
+        Ok(Self { actor: token.actor(), role: token.role })
+    }
+}
+
+/// A caller who may write.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer(pub(crate) Caller);
+
+impl<S: Sync> FromRequestParts<S> for Writer {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Identity { actor, role } = Identity::from_request_parts(parts, state).await?;
+        match role {
+            Role::Person | Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
+            Role::Reader => Err(Problem::forbidden(
+                format!("{actor} may only read"),
+                "use a token with the role person, agent or worker",
+            )),
+        }
+    }
+}
+
+/// The body as JSON. An empty one is an empty object.
+#[derive(Clone, Debug)]
+pub(crate) struct Body<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequest<S> for Body<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let kind = kind.unwrap_or_default().to_owned();
+        let is_json =
+            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"));
+        let whole = request.into_body().collect().await;
+        let bytes = whole.map_err(|error| Problem::bad(error.to_string(), "retry"))?.to_bytes();
+        if bytes.is_empty() {
+            return read(b"{}");
+        }
+        if !is_json {
+            return Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                format!("the body is {kind:?}, not application/json"),
+                "send JSON with that content type",
+            ));
+        }
+        read(&bytes)
+    }
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<Body<T>, Problem> {
+    let read = serde_json::from_slice(bytes);
+    read.map(Body).map_err(|error| Problem::bad(format!("the body: {error}"), "see /api/v1/openapi.json"))
+}
+
+/// The query parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Parameters<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Sync> FromRequestParts<S> for Parameters<T> {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        read.map(|found| Self(found.0))
+            .map_err(|error| Problem::bad(error.to_string(), "see /api/v1/openapi.json for the parameters"))
+    }
+}
+
+/// The plan that the path names.
+#[derive(Clone, Debug)]
+pub(crate) struct PlanPath(pub(crate) PlanId);
+
+/// The plan and the task that the path names.
+#[derive(Clone, Debug)]
+pub(crate) struct TaskPath(pub(crate) PlanId, pub(crate) TaskId);
+
+/// The parameters of the path.
+async fn path_parameters<S: Send + Sync>(
+    parts: &mut Parts,
+    state: &S,
+) -> Result<Vec<(String, String)>, Problem> {
+    let path = Path::<Vec<(String, String)>>::from_request_parts(parts, state).await;
+    Ok(path.map_err(|error| Problem::bad(error.to_string(), ""))?.0)
+}
+
+/// One of them.
+pub(crate) fn parameter<'a>(path: &'a [(String, String)], name: &str) -> &'a str {
+    path.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for PlanPath {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = path_parameters(parts, state).await?;
+        let plan = parameter(&path, "plan");
+        Ok(Self(PlanId::new(plan).map_err(|_| ServiceError::NoSuchPlan(plan.to_owned()))?))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for TaskPath {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let PlanPath(plan) = PlanPath::from_request_parts(parts, state).await?;
+        let path = path_parameters(parts, state).await?;
+        let task = TaskId::new(parameter(&path, "task")).map_err(|error| {
+            Problem::not_found(error.to_string(), format!("GET /api/v1/plans/{plan}/tasks lists the tasks"))
+        })?;
+        Ok(Self(plan, task))
+    }
+}
+
+/// The version that the caller has read (`If-Match`), if it matters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IfMatch(pub(crate) Guard);
+
+impl<S: Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Problem;
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let Some(tag) = parts.headers.get(IF_MATCH) else { return Ok(Self(Guard::NONE)) };
+        let tag = tag.to_str().unwrap_or_default().trim();
+        if tag == "*" {
+            return Ok(Self(Guard::NONE));
+        }
+        let version = tag.trim_start_matches("W/").trim_matches('"').parse();
+        let version = version.map_err(|_| {
+            Problem::bad(format!("If-Match: {tag} is not a version"), "send the ETag that came with the plan")
+        })?;
+        Ok(Self(Guard::at(version)))
+    }
+}
+
+/// How many rows the caller wants.
+pub(crate) fn page_size(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
+    let wanted = limit.unwrap_or(default);
+    if (1..=most).contains(&wanted) {
+        Ok(wanted)
+    } else {
+        Err(Problem::bad(
+            format!("limit is a number from 1 to {most}, not {wanted}"),
+            "use `after` for the next page",
+        ))
+    }
+}
+
+/// Tells a field that is null from one that is absent.
+pub(crate) fn nullable<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    input: D,
+) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(input).map(Some)
+}
+
+/// Whether the caller has this version already.
+pub(crate) fn is_unchanged(headers: &HeaderMap, version: u64) -> bool {
+    let said = headers.get(IF_NONE_MATCH).and_then(|said| said.to_str().ok()).unwrap_or_default();
+    said.split(',').any(|one| one.trim().trim_start_matches("W/").trim_matches('"') == version.to_string())
+}

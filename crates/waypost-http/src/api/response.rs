@@ -1,0 +1,245 @@
+//! Replies: JSON with the version as its ETag, or a problem document (RFC 9457). The HTTP words of the service's hints stand here.
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, ETAG, RETRY_AFTER};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use waypost_core::{Place, Problem as PlanProblem, Refusal};
+use waypost_service::{Hint, ServiceError, WriteReply};
+use waypost_store::{StoreError, WriteError};
+
+/// Seconds after which a caller may try again when the store is busy.
+const RETRY_SECONDS: &str = "2";
+
+/// The media type of a problem.
+const KIND: &str = "application/problem+json";
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    status: StatusCode,
+    code: String,
+    detail: String,
+    hint: String,
+    more: Box<Map<String, Value>>,
+}
+
+impl Problem {
+    /// A problem of the request itself, with the code of its status.
+    pub(crate) fn new(status: StatusCode, detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        let code = status.canonical_reason().unwrap_or("error").to_lowercase().replace(' ', "_");
+        Self { status, code, detail: detail.into(), hint: hint.into(), more: Box::default() }
+    }
+
+    pub(crate) fn bad(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, detail, hint)
+    }
+
+    pub(crate) fn not_found(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail, hint)
+    }
+
+    pub(crate) fn forbidden(detail: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, detail, hint)
+    }
+
+    /// The same response; an error without a body becomes a problem document.
+    pub(crate) fn from_error_response(response: Response) -> Response {
+        let status = response.status();
+        let is_problem = response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == KIND);
+        if is_problem || !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        let (detail, hint) = match status {
+            StatusCode::UNAUTHORIZED => {
+                ("missing or unknown token", "send Authorization: Bearer TOKEN, or sign in")
+            }
+            StatusCode::FORBIDDEN => (
+                "not allowed for this host, origin, session or token",
+                "call the server by its own name; a page sends x-waypost-csrf with each write",
+            ),
+            StatusCode::PAYLOAD_TOO_LARGE => ("the body is too large", "send less at a time"),
+            StatusCode::REQUEST_TIMEOUT => ("the body took too long", "retry"),
+            StatusCode::SERVICE_UNAVAILABLE => ("server is at capacity", "retry"),
+            _ => ("request failed", "see /api/v1/openapi.json"),
+        };
+        let mut problem = Self::new(status, detail, hint).into_response();
+        for (name, value) in response.headers() {
+            if *name != CONTENT_TYPE && *name != CONTENT_LENGTH {
+                problem.headers_mut().insert(name, value.clone());
+            }
+        }
+        problem
+    }
+}
+
+impl From<ServiceError> for Problem {
+    fn from(error: ServiceError) -> Self {
+        let mut more = Map::new();
+        let mut facts = error.facts();
+        if let ServiceError::Conflict(conflict) = &error {
+            let conflict = json!({
+                "known": conflict.known,
+                "current": conflict.current,
+                "differences": conflict.differences,
+                "differences_total": conflict.differences_total,
+                "writers": conflict.writers,
+            });
+            more.insert("conflict".to_owned(), conflict);
+        }
+        if let ServiceError::Invalid { problems, .. } = &error {
+            facts.shift_remove("problems");
+            more.insert("problems".to_owned(), problems.iter().map(problem_entry).collect());
+        }
+        if !facts.is_empty() {
+            // Not beside `status` and `detail`: facts have such names, too.
+            more.insert("facts".to_owned(), Value::Object(facts));
+        }
+        let (status, code, hint) = (status_of(&error), error.code(), hint_of(&error));
+        Self { status, code, detail: error.to_string(), hint, more: Box::new(more) }
+    }
+}
+
+impl From<WriteError> for Problem {
+    fn from(error: WriteError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
+fn status_of(error: &ServiceError) -> StatusCode {
+    match error {
+        ServiceError::Refused(Refusal::NoSuchTask { .. })
+        | ServiceError::NoSuchPlan(_)
+        | ServiceError::NoSuchVersion { .. } => StatusCode::NOT_FOUND,
+        ServiceError::Refused(Refusal::OnlyAPerson { .. }) => StatusCode::FORBIDDEN,
+        ServiceError::Refused(_)
+        | ServiceError::Ambiguous { .. }
+        | ServiceError::IdUsed(_)
+        | ServiceError::HeldByOtherSession { .. } => StatusCode::CONFLICT,
+        ServiceError::Conflict(_) => StatusCode::PRECONDITION_FAILED,
+        ServiceError::Invalid { .. } | ServiceError::Unreadable { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+        ServiceError::NotOnePlan { .. } => StatusCode::BAD_REQUEST,
+        ServiceError::Store(StoreError::Busy) => StatusCode::SERVICE_UNAVAILABLE,
+        ServiceError::Store(_) | ServiceError::Configuration { .. } => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What to do next, in paths and fields of the API.
+fn hint_of(error: &ServiceError) -> String {
+    match error {
+        // The store's own hints are commands for the operator of the server.
+        ServiceError::Store(StoreError::Busy) => return "retry".to_owned(),
+        ServiceError::Store(StoreError::Pruned { plan, .. }) => {
+            return format!("GET /api/v1/plans/{plan} returns its latest state");
+        }
+        ServiceError::Store(_) => return "ask the operator of this server to check its store".to_owned(),
+        _ => {}
+    }
+    match error.hint() {
+        Hint::None => String::new(),
+        Hint::ListPlans => "GET /api/v1/plans lists the plans".to_owned(),
+        Hint::ListVersions(plan) => format!("GET /api/v1/plans/{plan}/history lists the versions"),
+        Hint::LongerId => "send the whole id".to_owned(),
+        Hint::OtherId => "choose another id, or omit it to get a new one".to_owned(),
+        Hint::ReadChanges { current, .. } => {
+            format!("read the changes in `conflict`, then write again with If-Match: \"{current}\"")
+        }
+        Hint::FixProblems => "fix the listed problems and retry".to_owned(),
+        Hint::NameFormat => "name the format in `format`".to_owned(),
+        Hint::OtherFormat => "choose another `format`".to_owned(),
+        Hint::FixText => "fix the text at that position".to_owned(),
+        Hint::RightText => "check that `text` is a plan of this format".to_owned(),
+        Hint::OnePlan => "send one plan at a time".to_owned(),
+        Hint::TakeOver => {
+            "claim another task, or if that session is gone, claim this one with \"take_over\": true"
+                .to_owned()
+        }
+        Hint::Text(text) => text,
+    }
+}
+
+fn problem_entry(problem: &PlanProblem) -> Value {
+    let mut value = json!({ "message": problem.to_string(), "hint": problem.hint() });
+    if let Place::Task(task) = &problem.place {
+        value["task"] = json!(task);
+    }
+    value
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.status.canonical_reason().unwrap_or("error"),
+            "status": self.status.as_u16(),
+            "code": self.code,
+            "detail": self.detail,
+        });
+        if !self.hint.is_empty() {
+            body["hint"] = json!(self.hint);
+        }
+        if let Value::Object(fields) = &mut body {
+            fields.extend(*self.more);
+        }
+        let mut response = (self.status, Body::from(body.to_string())).into_response();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
+        if self.status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS));
+        }
+        response
+    }
+}
+
+/// JSON, with the version of the plan that it describes.
+pub(crate) struct Versioned<T> {
+    pub(crate) status: StatusCode,
+    pub(crate) body: T,
+    pub(crate) version: Option<u64>,
+}
+
+impl<T> Versioned<T> {
+    pub(crate) fn of(body: T) -> Self {
+        Self { status: StatusCode::OK, body, version: None }
+    }
+
+    pub(crate) fn at(body: T, version: u64) -> Self {
+        Self { version: Some(version), ..Self::of(body) }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Versioned<T> {
+    fn into_response(self) -> Response {
+        let bytes = match serde_json::to_vec(&self.body) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                return Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string(), "")
+                    .into_response();
+            }
+        };
+        let mut response = (self.status, Body::from(bytes)).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if let Some(tag) = self.version.and_then(|version| HeaderValue::from_str(&tag(version)).ok()) {
+            headers.insert(ETAG, tag);
+        }
+        response
+    }
+}
+
+/// A write, with what its author should know although it is not wrong.
+pub(crate) fn written(reply: &WriteReply) -> Value {
+    json!({ "id": reply.plan, "version": reply.version, "warnings": reply.warnings, "notes": reply.notes() })
+}
+
+/// A version as a tag.
+pub(crate) fn tag(version: u64) -> String {
+    format!("\"{version}\"")
+}

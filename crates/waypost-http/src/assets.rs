@@ -1,0 +1,82 @@
+//! The dashboard: files built from `web/` and embedded in the binary. They contain no data; they fetch it from the API with the
+//! session of the browser.
+
+use axum::body::Body;
+use axum::http::header::{
+    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ring::digest::{SHA256, digest};
+
+/// Scripts and styles come from here and from nowhere else, and nothing stands inline: text of a plan can run nothing.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
+     connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+
+/// A file: its path, its kind, and what is in it.
+type File = (&'static str, &'static str, &'static [u8]);
+
+const INDEX: File =
+    ("/index.html", "text/html; charset=utf-8", include_bytes!("../../../web/dist/index.html"));
+const FILES: [File; 7] = [
+    INDEX,
+    ("/icon.svg", "image/svg+xml", include_bytes!("../../../web/dist/icon.svg")),
+    ("/theme.js", "text/javascript", include_bytes!("../../../web/dist/theme.js")),
+    ("/licences.txt", "text/plain; charset=utf-8", include_bytes!("../../../web/dist/licences.txt")),
+    ("/assets/app.css", "text/css", include_bytes!("../../../web/dist/assets/app.css")),
+    ("/assets/app.js", "text/javascript", include_bytes!("../../../web/dist/assets/app.js")),
+    ("/assets/markdown.js", "text/javascript", include_bytes!("../../../web/dist/assets/markdown.js")),
+];
+
+/// Whether a path is one of the dashboard's: a file of it, or a view that has an address.
+pub(crate) fn is_page(path: &str) -> bool {
+    let outside = ["/api/", "/mcp", "/metrics"];
+    FILES.iter().any(|(known, ..)| *known == path) || !outside.iter().any(|place| path.starts_with(place))
+}
+
+/// The file at a path; for a view, the page that draws it.
+pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Response {
+    if method != Method::GET && method != Method::HEAD {
+        return StatusCode::METHOD_NOT_ALLOWED.into_response();
+    }
+    let named = FILES.iter().find(|(known, ..)| *known == path);
+    let wants_page = headers
+        .get(ACCEPT)
+        .and_then(|kinds| kinds.to_str().ok())
+        .is_some_and(|kinds| kinds.contains("text/html"));
+    let (_, kind, bytes) = match named {
+        Some(file) => *file,
+        None if wants_page => INDEX,
+        None => return (StatusCode::NOT_FOUND, "not found\n").into_response(),
+    };
+    let tag = tag(bytes);
+    let unchanged = headers.get(IF_NONE_MATCH).is_some_and(|known| known.as_bytes() == tag.as_bytes());
+    let mut response = match unchanged {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => Body::from(bytes).into_response(),
+    };
+    let all = response.headers_mut();
+    all.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // Asked for each time, sent only when it is another one.
+    all.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        all.insert(ETAG, tag);
+    }
+    response
+}
+
+fn tag(bytes: &[u8]) -> String {
+    let sum = digest(&SHA256, bytes);
+    let hex: String = sum.as_ref().iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+    format!("\"{hex}\"")
+}
+
+/// What every answer says to browsers.
+pub(crate) fn guard(response: &mut Response) {
+    let all = response.headers_mut();
+    all.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    all.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    all.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+    all.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+}

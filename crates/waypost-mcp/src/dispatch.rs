@@ -1,0 +1,263 @@
+//! One call of a tool, from the request to its answer: the tool runs on a thread that may wait, and what it wants to ask a
+//! person goes to the client meanwhile, or between two rounds of the call.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, InputRequest,
+    InputRequests, InputRequiredResult,
+};
+use rmcp::service::RequestContext;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio::task::JoinError;
+use waypost_core::nearest;
+use waypost_store::meters;
+
+use crate::cancellation::CancelFlag;
+use crate::elicitation::input_required::{CallKey, RunningCall, verdict};
+use crate::elicitation::push::ElicitationTarget;
+use crate::elicitation::question::{QuestionSender, Settled, settle_blocking};
+use crate::identity::NOBODY;
+use crate::reply_text;
+use crate::sampling::Sampler;
+use crate::server::{CALLS_MAX, Server, client_info, client_name};
+use crate::tool::Answer;
+use crate::tool_call::{Call, Client};
+use crate::tool_error::ToolError;
+use crate::workspace::Workspace;
+use crate::workspace_resolver::uris;
+
+/// Bytes of the name of an unknown tool that are said again.
+const TOOL_BYTES: usize = 80;
+/// The name of the roots in a client's answer.
+const ROOTS: &str = "roots";
+
+/// Sets that nobody waits any more when the request is dropped.
+struct CancelOnDrop(Option<Arc<CancelFlag>>);
+
+impl CancelOnDrop {
+    /// The call goes on although this request ends.
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(gone) = &self.0 {
+            gone.cancel();
+        }
+    }
+}
+
+impl Server {
+    pub(crate) async fn call(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let Some(&place) = self.shared.by_name.get(&*request.name) else {
+            return Err(ErrorData::invalid_params(self.no_tool(&request.name), None));
+        };
+        let client_info = client_info(&context);
+        if let Some(roots) = roots_in(request.input_responses.as_ref()) {
+            self.shared.workspaces.set_roots(&uris(&roots)).await;
+        } else if self.shared.workspaces.needs_roots(&client_info).await {
+            return Ok(CallToolResponse::InputRequired(roots_required()));
+        }
+        let workspace = match self.shared.workspaces.workspace(&client_info).await {
+            Ok(workspace) => workspace,
+            Err(refused) => return Ok(CallToolResponse::Complete(result(Err(refused)))),
+        };
+        let key = CallKey {
+            by: self.caller(&context),
+            tool: request.name.to_string(),
+            arguments: request.arguments.unwrap_or_default(),
+        };
+        if let Some(handle) = request.request_state.as_deref().filter(|state| *state != ROOTS) {
+            let answers = request.input_responses.as_ref();
+            return self.resume_round(handle, key, answers, &context).await.or_else(complete_with_error);
+        }
+        let worker = self.worker(&key.by, &client_info);
+        let rounds = client_info.answers_input_required();
+        let can_ask = client_info.can_ask() && workspace.config.elicitation;
+        let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
+        let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
+        match self.begin(place, &key, worker, workspace, (can_ask.then_some(rounds), model)) {
+            Ok(running) if rounds => self.round(running, key, &context).await.or_else(complete_with_error),
+            Ok(running) => {
+                Ok(CallToolResponse::Complete(result(self.run_with_elicitation(running, &context).await)))
+            }
+            Err(refused) => complete_with_error(refused),
+        }
+    }
+
+    /// There is no tool of this name: the protocol wants an error of its own for that.
+    fn no_tool(&self, name: &str) -> String {
+        let known = || self.shared.by_name.keys().copied();
+        let hint = match nearest(name, known()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+        };
+        format!("there is no tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
+    }
+
+    /// Starts the tool on a thread. `asks` says whether somebody can be asked, and whether only in rounds.
+    fn begin(
+        &self,
+        place: usize,
+        key: &CallKey,
+        worker: String,
+        workspace: Arc<Workspace>,
+        (asks, model): (Option<bool>, Option<Sampler>),
+    ) -> Result<RunningCall, ToolError> {
+        let Ok(permit) = Arc::clone(&self.shared.calls).try_acquire_owned() else {
+            let message = format!("{CALLS_MAX} calls are worked on already");
+            return Err(ToolError::new(message, "wait for one of them, then try again"));
+        };
+        let (sender, questions) = mpsc::unbounded_channel();
+        let gone = Arc::new(CancelFlag::default());
+        let seen = Arc::clone(&gone);
+        let client = Client {
+            question_sender: asks
+                .map(|only_while_waiting| QuestionSender { questions: sender, only_while_waiting }),
+            model,
+            gone: Box::new(move || seen.is_cancelled()),
+        };
+        let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
+        let (by, arguments, tool) = (key.by.clone(), key.arguments.clone(), key.tool.clone());
+        let recent = Arc::clone(&self.session.plan);
+        let answer = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let (toolset, found) = &shared.tools[place];
+            let call = Call { workspace: at, by, worker, arguments, client, recent };
+            let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
+            let outcome = if answer.is_ok() { "answered" } else { "refused" };
+            meters().calls.with([&tool, outcome], |calls| calls.add(1));
+            answer
+        });
+        Ok(RunningCall { answer, questions, gone, workspace })
+    }
+
+    /// Waits for the tool, and asks the person at the client what it wants to know meanwhile.
+    async fn run_with_elicitation(
+        &self,
+        mut running: RunningCall,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Answer, ToolError> {
+        let _cancel = CancelOnDrop(Some(Arc::clone(&running.gone)));
+        let mut open = None;
+        loop {
+            tokio::select! {
+                biased;
+                Some(pending) = running.questions.recv(), if open.is_none() => {
+                    let asker = ElicitationTarget {
+                        peer: context.peer.clone(),
+                        workspace: Arc::clone(&running.workspace),
+                        client: client_name(context).unwrap_or_else(|| NOBODY.to_owned()),
+                    };
+                    let asked = Arc::clone(&self.shared.elicitations).ask(asker, pending);
+                    open = asked.map(Box::pin);
+                }
+                () = async { if let Some(open) = &mut open { open.await } }, if open.is_some() => {
+                    open = None;
+                }
+                answered = &mut running.answer => {
+                    // The call did not wait for the person, who may still answer.
+                    if let Some(open) = open {
+                        tokio::spawn(open);
+                    }
+                    return flat(answered);
+                }
+                () = context.ct.cancelled(), if !running.gone.is_cancelled() => running.gone.cancel(),
+            }
+        }
+    }
+
+    /// Waits for the tool, or for a question of it, which ends this round.
+    async fn round(
+        &self,
+        mut running: RunningCall,
+        key: CallKey,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ToolError> {
+        let cancel = CancelOnDrop(Some(Arc::clone(&running.gone)));
+        let pending = loop {
+            tokio::select! {
+                biased;
+                answered = &mut running.answer => return Ok(CallToolResponse::Complete(result(flat(answered)))),
+                Some(pending) = running.questions.recv() => break pending,
+                () = context.ct.cancelled(), if !running.gone.is_cancelled() => running.gone.cancel(),
+            }
+        };
+        cancel.disarm();
+        Ok(CallToolResponse::InputRequired(self.shared.pending_calls.suspend(key, running, pending)?))
+    }
+
+    /// Goes on with a call whose client has asked the person.
+    async fn resume_round(
+        &self,
+        handle: &str,
+        key: CallKey,
+        answers: Option<&BTreeMap<String, Value>>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ToolError> {
+        let mut suspended = self.shared.pending_calls.resume(handle, &key)?;
+        let client = client_name(context).unwrap_or_else(|| NOBODY.to_owned());
+        let said = verdict(answers);
+        match settle_blocking(&suspended.running.workspace, suspended.question(), &client, said).await? {
+            Settled::Decided => {}
+            Settled::Changed(question) => {
+                suspended.pending.question = question;
+                let asked = self.shared.pending_calls.suspend(key, suspended.running, suspended.pending)?;
+                return Ok(CallToolResponse::InputRequired(asked));
+            }
+            // They let it be: the call ends, and the plan waits for whoever answers elsewhere.
+            Settled::Open => suspended.running.gone.cancel(),
+        }
+        self.round(suspended.running, key, context).await
+    }
+}
+
+fn flat(answered: Result<Result<Answer, ToolError>, JoinError>) -> Result<Answer, ToolError> {
+    answered.unwrap_or_else(|error| {
+        Err(ToolError::new(format!("the tool broke off: {error}"), "look at the plan, then try again"))
+    })
+}
+
+fn complete_with_error(refused: ToolError) -> Result<CallToolResponse, ErrorData> {
+    Ok(CallToolResponse::Complete(result(Err(refused))))
+}
+
+/// An answer as the protocol has it.
+fn result(answer: Result<Answer, ToolError>) -> CallToolResult {
+    match answer {
+        Ok(Answer { value, text }) => {
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(value);
+            result
+        }
+        Err(refused) => {
+            let mut result = CallToolResult::error(vec![ContentBlock::text(refused.text())]);
+            if !refused.facts.is_empty() {
+                result.structured_content = Some(Value::Object(*refused.facts));
+            }
+            result
+        }
+    }
+}
+
+#[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
+fn roots_required() -> InputRequiredResult {
+    let asked = InputRequest::ListRoots(rmcp::model::ListRootsRequest::default());
+    InputRequiredResult::new(Some(InputRequests::from([(ROOTS.to_owned(), asked)])), Some(ROOTS.to_owned()))
+}
+
+#[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
+fn roots_in(responses: Option<&BTreeMap<String, Value>>) -> Option<rmcp::model::ListRootsResult> {
+    let roots = responses?.get(ROOTS)?;
+    serde_json::from_value(roots.clone()).ok()
+}

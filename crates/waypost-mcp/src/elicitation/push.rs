@@ -1,0 +1,104 @@
+//! Asking the person at a client while their agent's call goes on, by requests of the server. Clients of the newest protocol
+//! are asked in rounds instead.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{ClientResult, ElicitRequest, ServerRequest};
+use rmcp::service::PeerRequestOptions;
+use rmcp::{Peer, RoleServer};
+use tokio::sync::oneshot;
+use waypost_core::PlanId;
+
+use crate::approval::APPROVAL_SECONDS_MAX;
+use crate::elicitation::question::{PendingQuestion, Question, Settled, Verdict, settle_blocking};
+use crate::workspace::Workspace;
+
+/// How often a person is asked again because the plan changed while they looked at it.
+const ASKED_AGAIN_MAX: usize = 3;
+
+/// Somebody at the other end who can be asked.
+pub(crate) struct ElicitationTarget {
+    pub(crate) peer: Peer<RoleServer>,
+    pub(crate) workspace: Arc<Workspace>,
+    /// The name of the client.
+    pub(crate) client: String,
+}
+
+/// The plans about which somebody is being asked: nobody is asked the same twice at once.
+#[derive(Default)]
+pub(crate) struct OpenElicitations {
+    about: Mutex<BTreeSet<PlanId>>,
+}
+
+/// Held while somebody is being asked.
+struct OpenGuard {
+    open: Arc<OpenElicitations>,
+    plan: PlanId,
+}
+
+impl Drop for OpenGuard {
+    fn drop(&mut self) {
+        self.open.about.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.plan);
+    }
+}
+
+impl OpenElicitations {
+    /// Asks what was put, unless that is being asked already: then whoever waits hears the answer through the store.
+    pub(crate) fn ask(
+        self: Arc<Self>,
+        asker: ElicitationTarget,
+        pending: PendingQuestion,
+    ) -> Option<impl Future<Output = ()> + Send> {
+        let plan = pending.question.plan.clone();
+        if !self.about.lock().unwrap_or_else(PoisonError::into_inner).insert(plan.clone()) {
+            return None;
+        }
+        let guard = OpenGuard { open: self, plan };
+        Some(async move {
+            let _guard = guard;
+            elicit(asker, pending).await;
+        })
+    }
+}
+
+/// Asks until there is an answer, here or elsewhere, or the person lets it be. Whatever goes wrong leaves the plan waiting:
+/// it can still be approved at every other door.
+async fn elicit(asker: ElicitationTarget, pending: PendingQuestion) {
+    let PendingQuestion { mut question, mut settled } = pending;
+    for _ in 0..=ASKED_AGAIN_MAX {
+        let verdict = ask(&asker.peer, &question, &mut settled).await;
+        match settle_blocking(&asker.workspace, &question, &asker.client, verdict).await {
+            Ok(Settled::Changed(next)) => question = next,
+            Ok(Settled::Decided | Settled::Open) | Err(_) => return,
+        }
+    }
+}
+
+async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot::Receiver<()>) -> Verdict {
+    let Ok(form) = question.form() else { return Verdict::Nothing };
+    let request = ServerRequest::ElicitRequest(ElicitRequest::new(form));
+    let sent = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await;
+    let Ok(mut handle) = sent else { return Verdict::Nothing };
+    let answer = tokio::select! {
+        answer = &mut handle.rx => Some(answer),
+        () = settled_by_others(settled) => None,
+        () = tokio::time::sleep(Duration::from_secs(APPROVAL_SECONDS_MAX)) => None,
+    };
+    match answer {
+        Some(Ok(Ok(ClientResult::ElicitResult(answer)))) => Verdict::of(&answer),
+        Some(_) => Verdict::Nothing,
+        None => {
+            let _gone = handle.cancel(Some("no answer is needed any more".to_owned())).await;
+            Verdict::Nothing
+        }
+    }
+}
+
+/// Ends when somebody has answered elsewhere; never, when the call that asked has merely stopped waiting.
+async fn settled_by_others(settled: &mut oneshot::Receiver<()>) {
+    if settled.is_terminated() || settled.await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}

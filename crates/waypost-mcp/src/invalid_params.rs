@@ -1,0 +1,49 @@
+//! Why a request of the protocol is not understood, in words that tell what would be. Knows no tool.
+
+use rmcp::model::{
+    CallToolRequestMethod, CallToolRequestParams, CompleteRequestMethod, CompleteRequestParams, ConstString,
+    CustomRequest, ErrorCode, ErrorData, GetPromptRequestMethod, GetPromptRequestParams,
+    ReadResourceRequestMethod, ReadResourceRequestParams, SubscribeRequestMethod, SubscribeRequestParams,
+    UnsubscribeRequestMethod,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::reply_text::cut;
+
+/// Bytes of the name of an unknown method that are said again.
+const METHOD_BYTES: usize = 80;
+
+/// Its method is unknown, or its parameters do not fit.
+pub(crate) fn invalid_params(request: &CustomRequest) -> ErrorData {
+    let method = request.method.as_str();
+    let given = request.params.clone().unwrap_or_default();
+    let (takes, why) = match method {
+        CallToolRequestMethod::VALUE => {
+            ("name (text) and arguments (an object)", mismatch::<CallToolRequestParams>(given))
+        }
+        GetPromptRequestMethod::VALUE => {
+            ("name (text) and arguments (an object of texts)", mismatch::<GetPromptRequestParams>(given))
+        }
+        ReadResourceRequestMethod::VALUE => ("uri (text)", mismatch::<ReadResourceRequestParams>(given)),
+        SubscribeRequestMethod::VALUE | UnsubscribeRequestMethod::VALUE => {
+            ("uri (text)", mismatch::<SubscribeRequestParams>(given))
+        }
+        CompleteRequestMethod::VALUE => {
+            ("ref and argument (objects)", mismatch::<CompleteRequestParams>(given))
+        }
+        unknown => {
+            let words = format!("there is no method {}", cut(unknown, METHOD_BYTES));
+            return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None);
+        }
+    };
+    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+    ErrorData::invalid_params(format!("the parameters of {method} do not fit{why}; it takes {takes}"), None)
+}
+
+fn mismatch<T: DeserializeOwned>(given: Value) -> Option<String> {
+    if given.is_null() {
+        return Some("there are none".to_owned());
+    }
+    serde_json::from_value::<T>(given).err().map(|error| error.to_string())
+}

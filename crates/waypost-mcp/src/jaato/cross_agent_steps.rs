@@ -1,0 +1,258 @@
+//! Steps that wait for steps of other agents: make them, and show what they wait for.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{
+    Command, Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
+};
+use waypost_formats::jaato::answers;
+use waypost_service::give_back_lost;
+use waypost_store::Whereabouts;
+
+use super::active_plan::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
+use super::arguments;
+use super::reply::{Reply, STEPS_MAX, error};
+use super::step::{add_step, added};
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+
+/// Things that one step waits for that an answer names.
+pub(super) const WAITS_NAMED_MAX: usize = 20;
+
+/// The step that is to wait.
+enum Target {
+    New(String),
+    Existing(String),
+}
+
+pub(super) fn add(call: &Call) -> Reply {
+    let target = match (arguments::text(call, "step_id")?, arguments::text(call, "description")?) {
+        (Some(_), Some(_)) => {
+            return Err(error("Give step_id (one of your steps) or description (a new step), not both."));
+        }
+        (Some(step), None) => Target::Existing(step),
+        (None, Some(description)) => Target::New(description),
+        (None, None) => return Err(error("step_id is required, or description for a new step")),
+    };
+    let references = references(call)?;
+    let after = arguments::text(call, "after_step_id")?;
+    let provides = arguments::text(call, "provides")?;
+    let plan = started(call, NO_ACTIVE_PLAN)?;
+    let (id, said) = match target {
+        Target::New(description) => {
+            let make = |plan: &Plan| {
+                let mut spec = TaskSpec::new(free_step_id(plan)?, description.as_str());
+                spec.provides.clone_from(&provides);
+                depend(call, plan, &mut spec, &references)?;
+                Ok(spec)
+            };
+            let id = add_step(call, &plan, after.as_deref(), make)?;
+            (id, format!("Step added with {} dependencies", references.len()))
+        }
+        Target::Existing(step) => {
+            let id = link(call, &plan, &step, provides, &references)?;
+            (id, format!("Added {} dependencies to existing step", references.len()))
+        }
+    };
+    let missing = missing(call, &plan, &id)?;
+    let mut answer = call.workspace.plans.look(&plan, |plan| linked(plan, &id, &said))?;
+    if !missing.is_empty() {
+        let warning = format!("{}. See that the names are right.", missing.join("; "));
+        answer.insert("warning".to_owned(), warning.into());
+    }
+    Ok(answer)
+}
+
+/// The references as they were given, each with an agent and a step.
+fn references(call: &Call) -> Result<Vec<Map<String, Value>>, ToolError> {
+    let list = match call.arguments.get("depends_on") {
+        Some(Value::Array(list)) if !list.is_empty() => list,
+        _ => return Err(error("depends_on is required and must not be empty")),
+    };
+    let has = |reference: &Map<String, Value>, name: &str| {
+        reference.get(name).and_then(Value::as_str).is_some_and(|text| !text.trim().is_empty())
+    };
+    let whole = |reference: &Value| {
+        let reference = reference.as_object()?;
+        (has(reference, "agent_id") && has(reference, "step_id")).then(|| reference.clone())
+    };
+    let read: Option<Vec<_>> = list.iter().map(whole).collect();
+    read.ok_or_else(|| error("Each dependency must have agent_id and step_id"))
+}
+
+/// Makes `spec` wait for the references besides what it waits for.
+fn depend(
+    call: &Call,
+    plan: &Plan,
+    spec: &mut TaskSpec,
+    references: &[Map<String, Value>],
+) -> Result<Vec<Dependency>, ToolError> {
+    let list = references.iter().map(|reference| {
+        let mut reference = reference.clone();
+        let is_mine = reference["agent_id"] == *call.by.name
+            && reference["step_id"].as_str().is_some_and(|step| plan.task(step).is_some());
+        // A step of one's own plan is told from one of another plan by the plan.
+        if is_mine && reference.get("plan_id").is_none_or(Value::is_null) {
+            reference.insert("plan_id".to_owned(), plan.id().as_str().into());
+        }
+        Value::Object(reference)
+    });
+    answers::depend(plan, spec, list.collect()).map_err(|problems| ToolError::invalid(&problems))
+}
+
+/// Lets an existing step wait.
+fn link(
+    call: &Call,
+    plan: &PlanId,
+    step: &str,
+    provides: Option<String>,
+    references: &[Map<String, Value>],
+) -> Result<TaskId, ToolError> {
+    let found = call.workspace.plans.look(plan, |plan| {
+        let task = plan.task(step)?;
+        let mut spec = task.spec.clone();
+        let added = depend(call, plan, &mut spec, references);
+        Some(added.map(|added| (spec, added, task.state.status)))
+    })?;
+    let (spec, added, status) = found.ok_or_else(|| error(format!("Step '{step}' not found in plan.")))??;
+    let mut commands = Vec::new();
+    if status == Status::Running {
+        // Nobody can work on what waits; who linked it takes it up again when it is unblocked.
+        let reason = "waits for other agents".to_owned();
+        commands.push(Command::ReleaseTask { task: spec.id.clone(), attempt: None, reason });
+    }
+    let changes = TaskChanges {
+        depends_also_on: added,
+        provides: provides.map(Some),
+        foreign: Some(spec.foreign),
+        ..TaskChanges::default()
+    };
+    commands.push(Command::ReviseTask { task: spec.id.clone(), changes: Box::new(changes) });
+    call.write(plan, commands)?;
+    Ok(spec.id)
+}
+
+/// A step that waits now, or would, had not what it waits for happened already.
+fn linked(plan: &Plan, id: &TaskId, said: &str) -> Map<String, Value> {
+    let Some((task, sequence)) = step(plan, id.as_str()) else { return Map::new() };
+    let mut answer = added(plan, id);
+    let written = answers::step(plan, task, sequence);
+    let blocked_by = answers::blocked_by(plan, task);
+    let came = match (task.state.status, blocked_by.is_empty()) {
+        (Status::Skipped | Status::Cancelled, _) => {
+            let why = written.get("result").and_then(Value::as_str).unwrap_or("it cannot happen");
+            format!("{said} (SKIPPED: {why})")
+        }
+        (_, true) => format!("{said} (already completed: READY)"),
+        (_, false) => format!("{said} (BLOCKED)"),
+    };
+    answer.insert("blocked_by".to_owned(), blocked_by.into());
+    for name in ["result", "received_outputs"] {
+        if let Some(value) = written.get(name) {
+            answer.insert(name.to_owned(), value.clone());
+        }
+    }
+    answer.insert("message".to_owned(), came.into());
+    answer
+}
+
+pub(super) fn blocked(call: &Call) -> Reply {
+    let plan = match named(call)? {
+        Some(plan) => plan,
+        None => current(call)?.ok_or_else(|| error("No plan found. Create a plan first with createPlan."))?,
+    };
+    let plans = &call.workspace.plans;
+    // Whoever was not heard of for too long works on nothing: that is a reason, too.
+    give_back_lost(plans, None)?;
+    let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.look(&plan, |plan| {
+        let all = plan.tasks().map(|(task, _)| task).zip(1..);
+        let blocked = all.filter(|(task, _)| plan.standing(task.spec.id.as_str()) == Some(Standing::Blocked));
+        let named = blocked.filter(|(task, _)| !answers::blocked_by(plan, task).is_empty());
+        named
+            .take(STEPS_MAX)
+            .map(|(task, sequence)| (entry(plan, task, sequence), waits(plan, task)))
+            .collect()
+    })?;
+    let mut steps = Vec::with_capacity(found.len());
+    for (mut entry, waits) in found {
+        let mut why = Vec::new();
+        let left_out = waits.len().saturating_sub(WAITS_NAMED_MAX);
+        for waits in waits.into_iter().take(WAITS_NAMED_MAX) {
+            why.push(match waits {
+                Waits::Here(words) => words,
+                Waits::There(there) => target_sentence(call, &plan, &there)?,
+            });
+        }
+        if left_out > 0 {
+            why.push(format!("{left_out} more; getPlanStatus has them all"));
+        }
+        entry.insert("why".to_owned(), why.into());
+        steps.push(Value::Object(entry));
+    }
+    let mut answer = Map::new();
+    if steps.is_empty() {
+        answer.insert("blocked_steps".to_owned(), json!([]));
+        answer.insert("message".to_owned(), "No blocked steps".into());
+    } else {
+        answer.insert("count".to_owned(), steps.len().into());
+        answer.insert("blocked_steps".to_owned(), steps.into());
+    }
+    Ok(answer)
+}
+
+fn entry(plan: &Plan, task: &Task, sequence: usize) -> Map<String, Value> {
+    let mut entry = answers::step(plan, task, sequence);
+    entry.entry("received_outputs").or_insert_with(|| json!({}));
+    let shown = ["id", "step_id", "sequence", "description", "blocked_by", "depends_on", "received_outputs"];
+    entry.retain(|name, _| shown.contains(&name.as_str()));
+    for name in ["blocked_by", "depends_on"] {
+        if let Some(Value::Array(list)) = entry.get_mut(name) {
+            list.truncate(WAITS_NAMED_MAX);
+        }
+    }
+    entry
+}
+
+/// Something that a step waits for.
+enum Waits {
+    Here(String),
+    There(Elsewhere),
+}
+
+fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
+    let open = task.spec.depends_on.iter().filter_map(|on| match on {
+        Dependency::Task(on) => {
+            let found = plan.task(on.as_str()).filter(|task| !task.state.satisfies())?;
+            let word = plan.standing(found.spec.id.as_str()).map_or("gone", Standing::word);
+            Some(Waits::Here(format!("{on} is {word}")))
+        }
+        Dependency::Elsewhere(there) => {
+            let heard = task.state.received.get(&there.key());
+            let is_open = heard.is_none_or(|heard| heard.status != Status::Done);
+            is_open.then(|| Waits::There((**there).clone()))
+        }
+    });
+    open.collect()
+}
+
+/// What is known of a step elsewhere, in a sentence.
+fn target_sentence(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, ToolError> {
+    let found = call.workspace.plans.whereabouts(of, there)?;
+    Ok(sentence(there, &found))
+}
+
+fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
+    match found {
+        Whereabouts::There { plan, .. } if there.plan.is_none() => {
+            format!("{} (plan {plan}) is {}", there.key(), found.words(there))
+        }
+        Whereabouts::There { .. } => format!("{} is {}", there.key(), found.words(there)),
+        missing => missing.named(there),
+    }
+}
+
+/// What a step waits for that is not there so far.
+fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, ToolError> {
+    let waits = call.workspace.plans.waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
+    let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());
+    Ok(missing.map(|(wait, found)| sentence(&wait.on, &found)).collect())
+}

@@ -1,0 +1,299 @@
+//! Events in the plugin's words: its twelve types, and what each of them carries. Knows no subscription.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
+use waypost_formats::jaato::answers;
+use waypost_store::{EventFilter, Happening, Occurrence, WriteError};
+
+use super::active_plan::step;
+use super::reply::error;
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+
+/// Bytes of what an event carries: an output as a whole comes with the step that it was for.
+const PAYLOAD_BYTES_MAX: usize = 4 * 1024;
+/// Bytes of the words of its plan and of its step.
+const WORDS_BYTES: usize = 500;
+/// Steps that the event of a new plan names.
+const STEPS_TOLD_MAX: usize = 100;
+/// What a task that is stopped along with its plan is told as its reason: the end of the plan says that already.
+const ENDED_ALONG: &str = "the plan was ended";
+
+/// The plugin's types of events, each with the words for what it is made of; the first word is its own.
+const TYPES: [(&str, &[&str]); 12] = [
+    ("plan_created", &["plan_created"]),
+    ("plan_started", &["plan_started"]),
+    ("plan_completed", &["plan_completed", "plan_finished"]),
+    ("plan_failed", &["plan_failed", "plan_finished"]),
+    ("plan_cancelled", &["plan_cancelled", "plan_finished"]),
+    ("step_added", &["tasks_added"]),
+    ("step_started", &["task_started"]),
+    ("step_completed", &["task_done"]),
+    ("step_failed", &["task_failed"]),
+    ("step_skipped", &["task_skipped", "task_cancelled", "tasks_cancelled"]),
+    ("step_blocked", &["task_blocked"]),
+    ("step_unblocked", &["task_unblocked"]),
+];
+
+/// The types that these words name.
+pub(super) fn types(words: &[String]) -> Result<Vec<&'static str>, ToolError> {
+    let known = |word: &String| {
+        let found = TYPES.iter().find(|(name, _)| name == word).map(|(name, _)| *name);
+        found.ok_or_else(|| error(format!("Invalid event type: {word}")))
+    };
+    words.iter().map(known).collect()
+}
+
+/// All of them.
+pub(super) fn all_types() -> Vec<&'static str> {
+    TYPES.iter().map(|(name, _)| *name).collect()
+}
+
+/// The types that a filter was made for.
+pub(super) fn types_of(filter: &EventFilter) -> Vec<&'static str> {
+    let has = |kind: &str| filter.kinds.iter().any(|wanted| wanted == kind);
+    TYPES.iter().filter(|(_, kinds)| has(kinds[0])).map(|(name, _)| *name).collect()
+}
+
+/// The filter for events of these types; an agent called `*` is any.
+pub(super) fn filter(
+    agent: Option<&str>,
+    types: &[&str],
+    plan: Option<PlanId>,
+    step: Option<TaskId>,
+) -> EventFilter {
+    let wanted = TYPES.iter().filter(|(name, _)| types.contains(name));
+    let mut kinds: Vec<String> =
+        wanted.flat_map(|(_, kinds)| kinds.iter()).map(|&kind| kind.to_owned()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    EventFilter {
+        agents: agent.filter(|agent| *agent != "*").map(str::to_owned).into_iter().collect(),
+        kinds,
+        plans: plan.into_iter().collect(),
+        tasks: step.into_iter().collect(),
+    }
+}
+
+/// An event before its plan was looked at.
+struct MappedEvent {
+    kind: &'static str,
+    step: Option<TaskId>,
+    payload: Map<String, Value>,
+}
+
+impl MappedEvent {
+    fn of_plan(kind: &'static str, payload: Value) -> Self {
+        Self { kind, step: None, payload: fields(payload) }
+    }
+
+    fn of_step(kind: &'static str, step: &TaskId, payload: Value) -> Self {
+        Self { kind, step: Some(step.clone()), payload: fields(payload) }
+    }
+}
+
+fn fields(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Those of some events in a row that say something in these types.
+pub(super) fn mappable(mut occurrences: Vec<Occurrence>, types: &[&str]) -> Vec<Occurrence> {
+    let tells: Vec<bool> =
+        occurrences.iter().map(|one| !mapped(one, &occurrences, types).is_empty()).collect();
+    let mut tells = tells.into_iter();
+    occurrences.retain(|_| tells.next().unwrap_or(false));
+    occurrences
+}
+
+/// What an event says in these types; `around` are those that stand beside it.
+fn mapped(occurrence: &Occurrence, around: &[Occurrence], types: &[&str]) -> Vec<MappedEvent> {
+    let mut events: Vec<MappedEvent> = match &occurrence.event {
+        Happening::Decided(event) => decided(event),
+        Happening::Followed(event) => {
+            let same = |other: &&Occurrence| other.sequence == occurrence.sequence;
+            // Only the end of a plan can be said twice, and it comes last in its version.
+            let is_end = occurrence.task.is_none();
+            let by_word = is_end && around.iter().filter(same).any(|other| other.kind == "plan_finished");
+            followed(event, by_word).into_iter().collect()
+        }
+    };
+    events.retain(|events| types.contains(&events.kind));
+    events
+}
+
+/// The events of these types, in their order.
+pub(super) fn translate(
+    call: &Call,
+    occurrences: &[Occurrence],
+    types: &[&str],
+) -> Result<Vec<Value>, ToolError> {
+    let mut told = Vec::new();
+    for occurrence in occurrences {
+        let events = mapped(occurrence, occurrences, types);
+        if events.is_empty() {
+            continue;
+        }
+        let many = events.len() > 1;
+        let tell = |plan: &Plan| -> Vec<Value> {
+            let number = |at: usize| if many { format!("/{at}") } else { String::new() };
+            events.iter().zip(1..).map(|(events, at)| record(plan, occurrence, events, &number(at))).collect()
+        };
+        match call.workspace.plans.look(&occurrence.plan, tell) {
+            Ok(records) => told.extend(records),
+            // Of a plan that is gone there is nothing to tell.
+            Err(WriteError::NotFound(_)) => {}
+            Err(other) => return Err(other.into()),
+        }
+    }
+    Ok(told)
+}
+
+fn decided(event: &Event) -> Vec<MappedEvent> {
+    let step = |kind, task: &TaskId, payload| vec![MappedEvent::of_step(kind, task, payload)];
+    match event {
+        Event::PlanCreated { draft, .. } => {
+            let steps = draft.tasks.iter().zip(1..).take(STEPS_TOLD_MAX).map(|(task, sequence)| {
+                json!({ "step_id": task.spec.id, "sequence": sequence, "description": task.spec.description })
+            });
+            vec![MappedEvent::of_plan("plan_created", json!({ "steps": steps.collect::<Vec<_>>() }))]
+        }
+        Event::PlanFinished { phase, summary } => {
+            let kind = match phase {
+                Phase::Completed => "plan_completed",
+                Phase::Cancelled => "plan_cancelled",
+                Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused | Phase::Failed => {
+                    "plan_failed"
+                }
+            };
+            vec![MappedEvent::of_plan(kind, json!({ "summary": summary }))]
+        }
+        Event::TasksAdded { tasks, .. } => {
+            tasks.iter().map(|task| MappedEvent::of_step("step_added", &task.id, json!({}))).collect()
+        }
+        Event::TaskStarted { task, .. } => step("step_started", task, json!({})),
+        Event::TaskDone { task, result, output, .. } => {
+            let mut payload = Map::from_iter([("result".to_owned(), json!(result))]);
+            payload.extend(output.as_ref().map(|output| ("output".to_owned(), output.value())));
+            step("step_completed", task, payload.into())
+        }
+        // One that is tried again has not failed yet.
+        Event::TaskFailed { task, error, again_at: None, .. } => {
+            step("step_failed", task, json!({ "error": error }))
+        }
+        Event::TaskSkipped { task, reason } => step("step_skipped", task, json!({ "result": reason })),
+        Event::TasksCancelled { tasks, reason } => match tasks.as_slice() {
+            [task] => step("step_skipped", task, json!({ "result": reason })),
+            // Each of several is told for itself.
+            _ => Vec::new(),
+        },
+        Event::TaskFailed { again_at: Some(_), .. }
+        | Event::PlanRevised { .. }
+        | Event::TaskRevised { .. }
+        | Event::TasksRemoved { .. }
+        | Event::TaskMoved { .. }
+        | Event::TasksReordered { .. }
+        | Event::TasksReset { .. }
+        | Event::ApprovalRequested { .. }
+        | Event::PlanApproved { .. }
+        | Event::PlanRejected { .. }
+        | Event::ApprovalVoided {}
+        | Event::PlanActivated {}
+        | Event::PlanPaused { .. }
+        | Event::PlanResumed { .. }
+        | Event::PlanArchived {}
+        | Event::PlanUnarchived {}
+        | Event::TaskQueued { .. }
+        | Event::TaskProgressed { .. }
+        | Event::TaskReported { .. }
+        | Event::TaskReleased { .. }
+        | Event::QuestionAsked { .. }
+        | Event::QuestionAnswered { .. }
+        | Event::TasksRetried { .. }
+        | Event::TaskRefined { .. }
+        | Event::DigestAttached { .. }
+        | Event::TokensCharged { .. }
+        | Event::TaskRolledBack { .. }
+        | Event::OutputReceived { .. }
+        | Event::OutputWithdrawn { .. } => Vec::new(),
+    }
+}
+
+/// What followed by the graph. The end of a plan that somebody said in words is told by those.
+fn followed(event: &Consequence, by_word: bool) -> Option<MappedEvent> {
+    Some(match event {
+        Consequence::TaskDone { task } => {
+            MappedEvent::of_step("step_completed", task, json!({ "result": null }))
+        }
+        Consequence::TaskFailed { task, error } => {
+            MappedEvent::of_step("step_failed", task, json!({ "error": error }))
+        }
+        Consequence::TaskSkipped { task, reason, .. } => {
+            MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
+        }
+        Consequence::TaskCancelled { reason: Some(reason), .. } if reason == ENDED_ALONG => return None,
+        Consequence::TaskCancelled { task, reason } => {
+            MappedEvent::of_step("step_skipped", task, json!({ "result": reason }))
+        }
+        Consequence::TaskBlocked { task } => MappedEvent::of_step("step_blocked", task, json!({})),
+        Consequence::TaskUnblocked { task } => MappedEvent::of_step("step_unblocked", task, json!({})),
+        Consequence::PlanStarted {} => MappedEvent::of_plan("plan_started", json!({})),
+        Consequence::PlanCompleted {} if !by_word => {
+            MappedEvent::of_plan("plan_completed", json!({ "summary": null }))
+        }
+        Consequence::PlanFailed {} if !by_word => {
+            MappedEvent::of_plan("plan_failed", json!({ "summary": null }))
+        }
+        Consequence::PlanCancelled {} if !by_word => {
+            MappedEvent::of_plan("plan_cancelled", json!({ "summary": null }))
+        }
+        Consequence::PlanCompleted {}
+        | Consequence::PlanFailed {}
+        | Consequence::PlanCancelled {}
+        | Consequence::TaskReopened { .. }
+        | Consequence::PlanReopened {} => return None,
+    })
+}
+
+/// An event as it is told, with what its plan says of it now.
+fn record(plan: &Plan, occurrence: &Occurrence, events: &MappedEvent, number: &str) -> Value {
+    let mut record = Map::new();
+    let mut put = |name: &str, value: Value| {
+        record.insert(name.to_owned(), value);
+    };
+    put("event_id", format!("{}{number}", occurrence.cursor()).into());
+    put("event_type", events.kind.into());
+    put("timestamp", json!(occurrence.at));
+    put("source_agent", plan.spec().owner.as_str().into());
+    put("source_plan_id", plan.id().as_str().into());
+    put("source_plan_title", reply_text::cut_text(&plan.spec().title, WORDS_BYTES).into());
+    let mut payload = events.payload.clone();
+    match &events.step {
+        Some(id) => {
+            put("source_step_id", id.as_str().into());
+            if let Some((task, sequence)) = step(plan, id.as_str()) {
+                put(
+                    "source_step_description",
+                    reply_text::cut_text(&task.spec.description, WORDS_BYTES).into(),
+                );
+                put("source_step_sequence", sequence.into());
+                let written = answers::step(plan, task, sequence);
+                let beside = match events.kind {
+                    "step_blocked" => "blocked_by",
+                    "step_unblocked" => "received_outputs",
+                    _ => "provides",
+                };
+                payload.extend(written.get(beside).map(|value| (beside.to_owned(), value.clone())));
+            }
+        }
+        None if events.kind != "plan_created" && events.kind != "plan_started" => {
+            payload.insert("progress".to_owned(), answers::progress(&plan.counts()));
+        }
+        None => {}
+    }
+    put("payload", reply_text::shortened(&payload.into(), PAYLOAD_BYTES_MAX).0);
+    Value::Object(record)
+}

@@ -1,0 +1,125 @@
+//! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
+//! file pays for the difference.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+use waypost_core::{DiffStat, differences, set_back};
+use waypost_formats::{Dialect, Form, Loss, NoUpdate, Written};
+
+use super::arguments::Arguments;
+use super::create::{format, unreadable};
+use super::plan_ref;
+use crate::approval;
+use crate::reply_text;
+use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+use crate::workspace::Write;
+use crate::workspace_files;
+
+/// Bytes of the names of tasks that are to be done again.
+const AGAIN_BYTES: usize = 200;
+/// Fields that a format could not hold that are told.
+const LOSSES_MAX: usize = 10;
+
+pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "overwrite"], "")?;
+    let file = arguments.needed("file")?;
+    let plan = plan_ref::plan(call, &arguments)?;
+    let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
+    let draft = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
+    let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
+        .map_err(|error| unreadable("plan_export", &error))?;
+    let write =
+        if arguments.flag("overwrite")? { workspace_files::write } else { workspace_files::write_new };
+    let bytes = write(&call.workspace, file, &writing.text)?;
+    let version = draft.version;
+    let mut value =
+        json!({ "plan": plan, "version": version, "file": file, "format": dialect.name(), "bytes": bytes });
+    let mut text = format!("wrote {file}: v{version} as {dialect}, {bytes} bytes");
+    let lost = lost(&writing.losses);
+    if !lost.is_empty() {
+        text.push_str(&format!("; {dialect} cannot hold {}", lost.join(", ")));
+        value["lost"] = json!(lost);
+    }
+    Ok(Answer { value, text })
+}
+
+/// The format that a file's name speaks of.
+fn by_name(file: &str) -> Dialect {
+    match Path::new(file).extension().and_then(|ending| ending.to_str()) {
+        Some("md" | "markdown") => Dialect::Markdown,
+        Some("mmd" | "mermaid") => Dialect::Mermaid,
+        Some("dot" | "gv") => Dialect::Dot,
+        Some("graphml") => Dialect::Graphml,
+        Some("svg") => Dialect::Svg,
+        Some(_) | None => Dialect::Native,
+    }
+}
+
+/// What was lost, by field: `notes of 3 tasks`.
+fn lost(losses: &[Loss]) -> Vec<String> {
+    let mut fields: BTreeMap<&str, (usize, bool)> = BTreeMap::new();
+    for loss in losses {
+        let (tasks, of_plan) = fields.entry(&loss.field).or_default();
+        *tasks += usize::from(loss.task.is_some());
+        *of_plan |= loss.task.is_none();
+    }
+    let words = fields.iter().take(LOSSES_MAX).map(|(field, (tasks, of_plan))| match (tasks, of_plan) {
+        (0, _) => format!("the plan's {field}"),
+        (1, _) => format!("{field} of a task"),
+        (tasks, _) => format!("{field} of {tasks} tasks"),
+    });
+    words.collect()
+}
+
+pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "known_version"], "")?;
+    let file = arguments.needed("file")?;
+    let plan = plan_ref::plan(call, &arguments)?;
+    let dialect = format(&arguments)?;
+    let known_version = arguments.number("known_version")?;
+    let text = workspace_files::read(&call.workspace, file)?;
+    let before = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
+    let written = Written { text: &text, dialect, file_name: Some(file), name: file };
+    let update = waypost_formats::update(written, &before).map_err(|error| no_update(file, &error))?;
+    let committed = call.workspace.write(Write {
+        plan: plan.clone(),
+        by: call.by.clone(),
+        commands: vec![update.command],
+        known_version,
+        lease_seconds: None,
+    })?;
+    let (after, needs_approval) =
+        plan_ref::read(call, &plan, |plan| (plan.to_draft(), approval::needs_approval(plan)))?;
+    let stat = DiffStat::of(&differences(&before, &after)).words();
+    let (version, bytes) = (committed.version, text.len());
+    let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
+    let mut said = format!("v{version} from {bytes} bytes: {stat}");
+    if needs_approval {
+        said.push_str("; needs approval: plan_start asks");
+        value["approval"] = json!("needed");
+    }
+    let again: Vec<String> = set_back(&before, &after).iter().map(ToString::to_string).collect();
+    if !again.is_empty() {
+        let named = reply_text::ranges(&again, AGAIN_BYTES);
+        said.push_str(&format!("; to be done again: {named}"));
+        value["again"] = json!(named);
+    }
+    let notes = reply_text::notes(&[committed.warnings(), update.notes].concat());
+    if !notes.is_empty() {
+        said.push_str(&format!("; note: {}", notes.join("; ")));
+        value["notes"] = json!(notes);
+    }
+    Ok(Answer { value, text: said })
+}
+
+fn no_update(file: &str, error: &NoUpdate) -> ToolError {
+    match error {
+        NoUpdate::Unreadable(error) => unreadable(file, error),
+        NoUpdate::Invalid(problems) => ToolError::invalid(problems),
+        NoUpdate::NotOne(_) => ToolError::new(format!("{file}: {error}"), "name a file with one plan"),
+    }
+}

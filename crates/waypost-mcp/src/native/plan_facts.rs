@@ -1,0 +1,54 @@
+//! Facts about a plan that several tools tell: what it is called, which tasks are ready, what waits for tasks elsewhere.
+
+use waypost_core::{Phase, Plan, PlanId};
+use waypost_store::{Wait, Whereabouts};
+
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+
+/// Seconds that whoever took a task is believed to work on it without a word.
+pub(super) const LEASE_SECONDS: u32 = 15 * 60;
+/// Names of tasks that an answer says are ready.
+pub(super) const NEXT_MAX: usize = 3;
+/// Bytes of them in all.
+const NEXT_BYTES: usize = 60;
+/// The same in answers of which there are many: to reports, and overviews.
+pub(super) const REPORT_NEXT_MAX: usize = 2;
+pub(super) const REPORT_NEXT_BYTES: usize = 16;
+
+/// Things elsewhere that tasks of a plan wait for and that are looked for.
+const ELSEWHERE_MAX: usize = 20;
+/// Bytes of what is said of each.
+const ELSEWHERE_BYTES: usize = 120;
+
+/// What a plan is called.
+pub(super) fn title(plan: &Plan) -> String {
+    let spec = plan.spec();
+    if spec.title.is_empty() { spec.goal.clone() } else { spec.title.clone() }
+}
+
+/// Tasks that an agent could take now.
+pub(super) fn next_of(plan: &Plan) -> impl Iterator<Item = &str> {
+    let offered = match plan.state().phase {
+        Phase::Draft | Phase::Active => usize::MAX,
+        Phase::AwaitingApproval | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => 0,
+    };
+    plan.on_offer().take(offered).filter(|task| task.spec.work.is_none()).map(|task| task.spec.id.as_str())
+}
+
+/// The first of them.
+pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
+    reply_text::few(next_of(plan), NEXT_MAX, NEXT_BYTES)
+}
+
+/// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
+pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, ToolError> {
+    let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
+    waits.sort_by_key(|(_, found)| found.is_there());
+    let words = |(wait, found): &(Wait, Whereabouts)| {
+        let said = format!("{} waits for {}", wait.task, found.named(&wait.on));
+        reply_text::cut(&said, ELSEWHERE_BYTES)
+    };
+    Ok(waits.iter().take(limit).map(words).collect())
+}

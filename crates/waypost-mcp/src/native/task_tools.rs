@@ -1,0 +1,419 @@
+//! `task_next` and `task_report`: taking a task, leased to the caller, and saying what came of it.
+
+use serde_json::{Map, Value, json};
+use waypost_core::{
+    Ask, Command, Json, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp,
+};
+use waypost_service::{Claim, Claimed, claim};
+use waypost_store::WriteError;
+
+use super::arguments::Arguments;
+use super::edit::check_false_done;
+use super::lease_owner::{self, LeaseOwner, attempt_of};
+use super::{plan_facts, plan_ref};
+use crate::approval;
+use crate::reply_text;
+use crate::tool::Answer;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+
+/// Bytes of a description or of notes that are handed over with a task.
+pub(super) const TEXT_BYTES_MAX: usize = 32 * 1024;
+/// Bytes of all outputs of what a task depended on.
+pub(super) const OUTPUTS_BYTES_MAX: usize = 8 * 1024;
+/// Answers of persons that are handed over, the latest.
+const ANSWERS_MAX: usize = 5;
+/// Bytes of a reason why there is nothing to do.
+const REASON_BYTES: usize = 160;
+
+pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
+    let arguments = Arguments::of(&call.arguments, &["plan", "any", "queue", "task", "take_over"], "")?;
+    let queue = arguments.name("queue")?;
+    if arguments.name("task")?.is_some() {
+        return this_one(call, &arguments, queue.is_some() || arguments.flag("any")?);
+    }
+    let any = arguments.flag("any")? || queue.is_some();
+    let plan = match (any, arguments.name("plan")?) {
+        (true, Some(_)) => return Err(arguments.bad("plan", "plan excludes any and queue")),
+        (true, None) => None,
+        (false, _) => Some(plan_ref::plan(call, &arguments)?),
+    };
+    if let Some(plan) = &plan
+        && let Some(why) = plan_ref::read(call, plan, stopped)?
+    {
+        return Ok(nothing(&why));
+    }
+    let lease_seconds = Some(plan_facts::LEASE_SECONDS);
+    let wanted = Claim { by: &call.by, worker: &call.worker, plan: plan.as_ref(), queue, lease_seconds };
+    match claim(&call.workspace.plans, &wanted)? {
+        Claimed::Taken { committed, task } => {
+            call.remember(&committed.plan)?;
+            plan_ref::read(call, &committed.plan, |plan| taken(plan, &task))?
+        }
+        Claimed::Nothing { reasons } => {
+            let mut why = match &plan {
+                Some(plan) => {
+                    let elsewhere = plan_facts::external_waits(call, plan, plan_facts::NEXT_MAX)?;
+                    plan_ref::read(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                }
+                None => "nothing is ready in any plan that runs".to_owned(),
+            };
+            for reason in reasons {
+                why.push_str(&format!("; {}", reply_text::cut(&reason, REASON_BYTES)));
+            }
+            Ok(nothing(&why))
+        }
+    }
+}
+
+/// Takes the task that is named; one that the caller has already it has for longer.
+fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<Answer, ToolError> {
+    if elsewhere {
+        return Err(arguments.bad("task", "task excludes any and queue"));
+    }
+    let task = task_named(arguments)?;
+    let plan = plan_of(call, arguments, &task)?;
+    if let Some(why) = plan_ref::read(call, &plan, stopped)? {
+        return Ok(nothing(&why));
+    }
+    lease_owner::from_other_session(call, &plan, &task, arguments.flag("take_over")?)?;
+    let (worker, attempt) =
+        plan_ref::read(call, &plan, |plan| (lease_owner::worker_of(plan, &task), attempt_of(plan, &task)))?;
+    match worker.map(|worker| lease_owner::lease_owner(call, &worker)) {
+        Some(LeaseOwner::Mine) => call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?,
+        Some(LeaseOwner::OtherSession | LeaseOwner::Theirs) | None => {
+            lease_owner::start(call, &plan, &task, Vec::new())?
+        }
+    }
+    call.remember(&plan)?;
+    plan_ref::read(call, &plan, |plan| taken(plan, &task))?
+}
+
+fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
+    TaskId::new(arguments.needed("task")?).map_err(|bad| arguments.bad("task", bad))
+}
+
+/// Why nobody gets a task of this plan at all.
+fn stopped(plan: &Plan) -> Option<String> {
+    let (phase, counts) = (plan.state().phase, plan.counts());
+    if phase.is_finished() {
+        return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
+    }
+    if approval::needs_approval(plan) {
+        return Some("a person has to approve first: plan_start asks".to_owned());
+    }
+    (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
+}
+
+fn nothing(why: &str) -> Answer {
+    Answer { value: json!({ "task": Value::Null, "why": why }), text: format!("nothing: {why}") }
+}
+
+/// A task that is the caller's now.
+fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
+    let missing = || WriteError::Refused(Refusal::NoSuchTask { task: id.to_string(), nearest: None });
+    let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
+    let mut value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
+    let mut text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
+    for (name, said) in [("description", &spec.description), ("notes", &spec.notes)] {
+        if said.is_empty() {
+            continue;
+        }
+        let shown = reply_text::cut_text(said, TEXT_BYTES_MAX);
+        let label = if name == "notes" { "\nnotes: " } else { "" };
+        text.push_str(&format!("{label}{shown}"));
+        value[name] = json!(shown);
+    }
+    if let Some(tools) = spec.tools.as_ref().filter(|tools| !tools.is_empty()) {
+        let tools = reply_text::cut(&tools.join(", "), TEXT_BYTES_MAX);
+        text.push_str(&format!("\ntools: {tools}"));
+        value["tools"] = json!(tools);
+    }
+    if spec.check.is_some() {
+        text.push_str("\na check decides whether it is done");
+        value["check"] = json!(true);
+    }
+    answered(state, &mut value, &mut text);
+    inputs(plan, id, &mut value, &mut text);
+    Ok(Answer { value, text })
+}
+
+/// What persons have answered.
+fn answered(state: &TaskState, value: &mut Value, text: &mut String) {
+    let answers = state.answers();
+    let latest = &answers[answers.len().saturating_sub(ANSWERS_MAX)..];
+    if latest.is_empty() {
+        return;
+    }
+    let mut told = Vec::new();
+    for answer in latest {
+        let (question, said) = (reply_text::cut(&answer.question, REASON_BYTES), &answer.answer);
+        text.push_str(&format!("\n{question} -> {said}"));
+        told.push(json!({ "question": question, "answer": said }));
+    }
+    value["answers"] = json!(told);
+}
+
+/// The outputs of what it depended on, as far as there is room; of the others, how to get them.
+fn inputs(plan: &Plan, id: &TaskId, value: &mut Value, text: &mut String) {
+    let mut room = OUTPUTS_BYTES_MAX;
+    let mut given = Map::new();
+    let mut left: Vec<String> = Vec::new();
+    for (name, output) in plan.outputs_for(id.as_str()) {
+        let bytes = output.as_str().len();
+        if bytes > room {
+            left.push(name);
+            continue;
+        }
+        room -= bytes;
+        text.push_str(&format!("\nfrom {name}: {output}"));
+        given.insert(name, output.value());
+    }
+    if !given.is_empty() {
+        value["inputs"] = Value::Object(given);
+    }
+    if !left.is_empty() {
+        let names = reply_text::few(left.iter().map(String::as_str), 10, REASON_BYTES).join(", ");
+        let more = format!("{names} ({} too large): plan_get task {id}", left.len());
+        text.push_str(&format!("\nfrom {more}"));
+        value["more_inputs"] = json!(more);
+    }
+}
+
+/// What keeps a plan from going on.
+fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
+    let counts = plan.counts();
+    let mut parts = Vec::new();
+    let mut is_elsewhere = false;
+    let running: Vec<String> = plan
+        .running()
+        .take(plan_facts::NEXT_MAX)
+        .map(|task| {
+            let worker = task.state.worker.as_deref().unwrap_or_default();
+            let lease_owner = lease_owner::lease_owner(call, worker);
+            is_elsewhere |= lease_owner == LeaseOwner::OtherSession;
+            let who = match lease_owner {
+                LeaseOwner::Mine => "you",
+                LeaseOwner::OtherSession => "you in another session",
+                LeaseOwner::Theirs => worker.split('#').next().unwrap_or_default(),
+            };
+            format!("{} by {}", task.spec.id, reply_text::cut(who, 40))
+        })
+        .collect();
+    if !running.is_empty() {
+        parts.push(format!("{} running ({})", counts.running, running.join(", ")));
+    }
+    if counts.queued > 0 {
+        parts.push(format!("{} queued", counts.queued));
+    }
+    let asking: Vec<&str> =
+        plan.asking().take(plan_facts::NEXT_MAX).map(|task| task.spec.id.as_str()).collect();
+    if !asking.is_empty() {
+        parts.push(format!("a person has to answer {}", asking.join(", ")));
+    }
+    if counts.ready > 0 {
+        parts.push(format!("{} ready for machines or checks", counts.ready));
+    }
+    if counts.blocked > 0 {
+        parts.push(format!("{} blocked", counts.blocked));
+    }
+    if is_elsewhere {
+        parts.push("if that session is gone, task_next with task and take_over: true".to_owned());
+    }
+    parts.extend(elsewhere.iter().cloned());
+    if parts.is_empty() { "the plan has no tasks".to_owned() } else { parts.join(", ") }
+}
+
+/// What is reported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ReportStatus {
+    Progress,
+    Done,
+    Failed,
+    Skipped,
+    Release,
+    Question,
+}
+
+const WORDS: [(&str, ReportStatus); 6] = [
+    ("progress", ReportStatus::Progress),
+    ("done", ReportStatus::Done),
+    ("failed", ReportStatus::Failed),
+    ("skipped", ReportStatus::Skipped),
+    ("release", ReportStatus::Release),
+    ("question", ReportStatus::Question),
+];
+
+const KNOWN: [&str; 12] = [
+    "plan",
+    "task",
+    "status",
+    "text",
+    "result",
+    "output",
+    "error",
+    "reason",
+    "choices",
+    "attempt",
+    "sure",
+    "take_over",
+];
+
+pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
+    let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
+    let task = task_named(&arguments)?;
+    let status = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
+    let attempt = arguments.small("attempt")?;
+    let plan = plan_of(call, &arguments, &task)?;
+    let take_over = arguments.flag("take_over")?;
+    // Whoever names the attempt has been told of it when the task was taken.
+    if attempt.is_none() {
+        lease_owner::from_other_session(call, &plan, &task, take_over)?;
+    }
+    let skipped_before = plan_ref::read(call, &plan, |plan| plan.counts().skipped)?;
+    let command = match status {
+        ReportStatus::Progress => progress(call, &plan, &task, attempt, &arguments)?,
+        ReportStatus::Done | ReportStatus::Failed | ReportStatus::Skipped => {
+            let outcome = outcome(status, &arguments)?;
+            Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
+        }
+        ReportStatus::Release => {
+            let reason = text_or(&arguments, "reason")?.unwrap_or_default();
+            Command::ReleaseTask { task: task.clone(), attempt, reason }
+        }
+        ReportStatus::Question => {
+            let text = text_or(&arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+            let ask = Ask { text, choices: arguments.texts("choices")?, state: None };
+            Command::AskQuestion { task: task.clone(), attempt, ask: Box::new(ask) }
+        }
+    };
+    call.write(&plan, vec![command])?;
+    if status == ReportStatus::Progress {
+        let attempt = plan_ref::read(call, &plan, |plan| attempt_of(plan, &task))?;
+        call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?;
+    }
+    plan_ref::read(call, &plan, |plan| reported(plan, &task, status, skipped_before))
+}
+
+/// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
+/// caller's own.
+fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
+    if arguments.name("plan")?.is_none() {
+        let mut leases = call.workspace.leases_of(&call.by)?;
+        leases.retain(|lease| lease.task == *task);
+        if leases.iter().any(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine) {
+            leases.retain(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine);
+        }
+        match leases.as_slice() {
+            [one] => return Ok(one.plan.clone()),
+            [] => {}
+            several => {
+                let plans: Vec<&str> = several.iter().map(|lease| lease.plan.as_str()).collect();
+                let message = format!("you work on a task {task} in several plans");
+                return Err(ToolError::new(message, format!("name the plan: {}", plans.join(", "))));
+            }
+        }
+    }
+    plan_ref::plan(call, arguments)
+}
+
+/// What is said under a name, or as `text`.
+fn text_or(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, ToolError> {
+    let named = arguments.text(name)?;
+    Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
+}
+
+fn progress(
+    call: &Call,
+    plan: &PlanId,
+    task: &TaskId,
+    attempt: Option<u32>,
+    arguments: &Arguments<'_>,
+) -> Result<Command, ToolError> {
+    let progress = text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
+    let (current, worker) =
+        plan_ref::read(call, plan, |plan| (attempt_of(plan, task), lease_owner::worker_of(plan, task)))?;
+    // Whoever names no attempt speaks only for what it works on itself.
+    if let (None, Some(worker)) = (attempt, worker.filter(|worker| !call.by.is_worker(worker))) {
+        let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
+        return Err(WriteError::Refused(refusal).into());
+    }
+    Ok(Command::ReportProgress { task: task.clone(), attempt: Some(attempt.unwrap_or(current)), progress })
+}
+
+fn outcome(status: ReportStatus, arguments: &Arguments<'_>) -> Result<Outcome, ToolError> {
+    Ok(match status {
+        ReportStatus::Failed => {
+            let error = text_or(arguments, "error")?.filter(|error| !error.is_empty());
+            let error = error.ok_or_else(|| {
+                ToolError::new("a task that failed needs a reason", "give text: what went wrong")
+            })?;
+            Outcome::Failed { error, evidence: None }
+        }
+        ReportStatus::Skipped => Outcome::Skipped { reason: text_or(arguments, "reason")? },
+        ReportStatus::Done | ReportStatus::Progress | ReportStatus::Release | ReportStatus::Question => {
+            let result = text_or(arguments, "result")?;
+            check_false_done(result.as_deref(), arguments)?;
+            Outcome::Done { result, output: arguments.value("output").map(Json::of), evidence: None }
+        }
+    })
+}
+
+/// What came of a report, and what is ready next.
+fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u32) -> Answer {
+    let state = plan.task(task.as_str()).map(|task| &task.state);
+    let mut value = json!({});
+    let mut text = match status {
+        ReportStatus::Progress => return short_answer(task, "lease renewed"),
+        ReportStatus::Question => {
+            return short_answer(task, "asks; it is ready again when a person has answered");
+        }
+        ReportStatus::Release => format!("{task} released"),
+        ReportStatus::Skipped => format!("{task} skipped"),
+        ReportStatus::Done if state.is_some_and(|state| state.reported().is_some()) => {
+            value["status"] = json!("reported");
+            format!("{task} reported; the check decides")
+        }
+        ReportStatus::Done => format!("{task} done"),
+        ReportStatus::Failed => {
+            let again =
+                state.filter(|state| state.status == Status::Pending).and_then(|state| state.not_before);
+            failed(task, again, plan.counts().skipped.saturating_sub(skipped_before), &mut value)
+        }
+    };
+    let phase = plan.state().phase;
+    let next = reply_text::few(
+        plan_facts::next_of(plan),
+        plan_facts::REPORT_NEXT_MAX,
+        plan_facts::REPORT_NEXT_BYTES,
+    );
+    if phase.is_finished() {
+        text.push_str(&format!("; plan {}", phase.word()));
+        value["plan"] = json!(phase.word());
+    } else if next.is_empty() {
+        text.push_str("; none ready");
+        value["next"] = json!([]);
+    } else {
+        text.push_str(&format!("; next {}", next.join(", ")));
+        value["next"] = json!(next);
+    }
+    Answer { value, text }
+}
+
+fn short_answer(task: &TaskId, words: &str) -> Answer {
+    Answer { value: json!({ "status": words }), text: format!("{task}: {words}") }
+}
+
+fn failed(task: &TaskId, again: Option<Timestamp>, skipped: u32, value: &mut Value) -> String {
+    match again {
+        Some(again) => {
+            value["again_at"] = json!(again);
+            format!("{task} failed; it can be tried again at {again}")
+        }
+        None if skipped > 0 => {
+            value["skipped"] = json!(skipped);
+            format!("{task} failed; {skipped} skipped because of it")
+        }
+        None => format!("{task} failed"),
+    }
+}

@@ -1,0 +1,88 @@
+//! The plans and tasks that arguments name, and who is there to run them.
+
+use waypost_config::Config;
+use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
+use waypost_service::no_worker;
+use waypost_store::WriteError;
+
+use crate::reply_text;
+use crate::tool_call::Call;
+use crate::tool_error::ToolError;
+
+/// Bytes of an error, a question or a reason that are shown.
+const EXCERPT_BYTES: usize = 200;
+
+/// The task that an id or its beginning names.
+pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
+    let candidates = match call.workspace.plans.look(plan, |plan| plan.resolve(word))? {
+        Ok(task) => return Ok(task),
+        Err(candidates) => candidates,
+    };
+    if candidates.is_empty() {
+        let near = call.workspace.plans.look(plan, |plan| {
+            waypost_core::nearest(word, plan.tasks().map(|(task, _)| task.spec.id.as_str()))
+        })?;
+        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: near };
+        return Err(WriteError::Refused(refusal).into());
+    }
+    let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
+    let message = format!("{word} could be any of the tasks {}", names.join(", "));
+    Err(ToolError::new(message, "write more of the id"))
+}
+
+/// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
+pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
+    let plans = &call.workspace.plans;
+    let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
+    Ok(waypost_service::workers_of(plans, &queue)?.len())
+}
+
+/// What has to happen before anything runs, if it is not up to the agent.
+pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
+    let id = plan.id();
+    let state = plan.state();
+    match state.phase {
+        Phase::Draft if state.approval_required && state.approval.is_none() => {
+            let why =
+                if state.reason.is_empty() { String::new() } else { format!(": {}", excerpt(&state.reason)) };
+            Some(format!(
+                "a person did not approve it{why}; change what they object to, then submit it again"
+            ))
+        }
+        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
+            "a person has to approve it before anything runs, for example a person runs `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
+        )),
+        Phase::Active if !has_machine_work(plan) => Some(
+            "none of the tasks that are left is work for machines: agents and people do them, and nothing runs by itself"
+                .to_owned(),
+        ),
+        Phase::Active if workers == 0 && !has_worker(plan) => {
+            let queue = Config::queue_name(&plan.spec().queue);
+            Some(format!(
+                "{}: a person runs `waypost worker --queue {queue}`, or for this plan alone a person runs `waypost run {id}`",
+                no_worker(queue)
+            ))
+        }
+        Phase::Paused => Some(format!("it is paused; to let it go on a person runs `waypost resume {id}`")),
+        Phase::Failed | Phase::Cancelled => {
+            Some(format!("it has ended; to set back what did not succeed a person runs `waypost retry {id}`"))
+        }
+        Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
+    }
+}
+
+/// The beginning of a text that somebody else wrote, on one line.
+pub(super) fn excerpt(text: &str) -> String {
+    reply_text::cut(text, EXCERPT_BYTES)
+}
+
+/// Whether there is anything left that machines do, or a check that they run.
+fn has_machine_work(plan: &Plan) -> bool {
+    let mut left = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
+    left.any(|task| task.spec.work.is_some() || task.spec.check.is_some())
+}
+
+/// Whether somebody works on it, be it on another machine.
+fn has_worker(plan: &Plan) -> bool {
+    plan.in_progress().next().is_some()
+}

@@ -1,0 +1,286 @@
+//! The files of a workspace that no tool touches: what decides what is allowed here, and what others run. Who may change
+//! these could let a plan do what nobody has allowed it.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use waypost_config::FileRole;
+
+use crate::tool_error::ToolError;
+use crate::workspace::Workspace;
+
+/// Folders and files of these names are neither read nor written, wherever they are.
+const CLOSED: [&str; 2] = [".waypost", ".git"];
+/// Folders in which people keep what git runs for them: not written to.
+const HOOKS: [&str; 2] = [".husky", ".githooks"];
+/// Folders in which hosts of agents and editors are told what they run: not written to, but for plans of theirs.
+const HOSTS: [&str; 5] = [".claude", ".codex", ".cursor", ".gemini", ".vscode"];
+/// The folder of such plans.
+const HOST_PLANS: &str = "plans";
+/// Files of the same kind.
+const HOST_FILES: [&str; 1] = [".mcp.json"];
+/// Bytes of a file of git's that are looked at.
+const GIT_BYTES_MAX: u64 = 1024 * 1024;
+
+/// What to do about a path that is closed.
+const ELSEWHERE: &str = "name another file of the workspace";
+
+/// What is to be done with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+/// Refuses what is closed. `names` leads from the workspace to the file, as `said`.
+pub(crate) fn refuse(
+    workspace: &Workspace,
+    said: &str,
+    names: &[String],
+    access: Access,
+) -> Result<(), ToolError> {
+    // Whatever the case: some file systems do not tell them apart.
+    let is_one = |name: &&String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
+    if let Some(closed) = names.iter().find(|name| is_one(name, &CLOSED)) {
+        let message = format!("{said}: what is in {closed} is neither read nor written by tools");
+        return Err(ToolError::new(message, ELSEWHERE));
+    }
+    let wanted = names.iter().fold(workspace.folder.clone(), |path, name| path.join(name));
+    not_the_store(workspace, said, &wanted)?;
+    not_named(workspace, said, &wanted, access)?;
+    if access == Access::Write {
+        not_of_a_host(said, names)?;
+        not_run_by_git(workspace, said, names)?;
+    }
+    Ok(())
+}
+
+/// Refuses settings of hosts: they say which programs run.
+fn not_of_a_host(said: &str, names: &[String]) -> Result<(), ToolError> {
+    let is_one = |name: &String, of: &[&str]| of.iter().any(|closed| name.eq_ignore_ascii_case(closed));
+    let folder = names.iter().position(|name| is_one(name, &HOSTS));
+    let is_a_plan = |at: usize| {
+        names.len() > at + 2 && names.get(at + 1).is_some_and(|name| name.eq_ignore_ascii_case(HOST_PLANS))
+    };
+    if folder.is_none_or(is_a_plan) && !names.last().is_some_and(|name| is_one(name, &HOST_FILES)) {
+        return Ok(());
+    }
+    let message =
+        format!("{said} is not written by tools: it tells a host of agents or an editor what to run");
+    Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
+}
+
+/// As far as there is one; what is not there yet is compared as it is written.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    match (path.parent(), path.file_name()) {
+        (Some(folder), Some(name)) if folder != path => real(folder).join(name),
+        _ => path.to_owned(),
+    }
+}
+
+/// The same for two ways to write a name where case does not count.
+fn folded(path: &Path) -> PathBuf {
+    PathBuf::from(path.to_string_lossy().to_lowercase())
+}
+
+/// A path without `.` and `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::Normal(_) | Component::RootDir | Component::Prefix(_) => plain.push(component),
+        }
+    }
+    plain
+}
+
+/// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
+fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(), ToolError> {
+    let location = workspace.plans.store().location();
+    let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
+    let (store, wanted) = (folded(&real(Path::new(store))), folded(&real(wanted)));
+    // A database has files beside it that begin with its name.
+    let beside = store
+        .file_name()
+        .zip(wanted.file_name())
+        .is_some_and(|(store, wanted)| wanted.as_encoded_bytes().starts_with(store.as_encoded_bytes()));
+    if wanted.starts_with(&store) || beside && wanted.parent() == store.parent() {
+        return Err(ToolError::new(format!("{said} belongs to the store of the plans"), ELSEWHERE));
+    }
+    Ok(())
+}
+
+/// Refuses to write what the configuration names, and to read its secrets.
+fn not_named(workspace: &Workspace, said: &str, wanted: &Path, access: Access) -> Result<(), ToolError> {
+    let wanted = [folded(wanted), folded(&real(wanted))];
+    for named in workspace.config.named_files() {
+        let is_closed = match named.role {
+            FileRole::Secret => true,
+            FileRole::Read | FileRole::Run | FileRole::Told => access == Access::Write,
+        };
+        let path = plain(&workspace.folder.join(&named.path));
+        if is_closed && (wanted.contains(&folded(&path)) || wanted.contains(&folded(&real(&path)))) {
+            let verb = if access == Access::Write { "written" } else { "read" };
+            let message = format!("{said} is not {verb} by tools: {}", named.role.words());
+            return Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what git runs or is led by: folders of hooks, and repositories without a folder of files.
+fn not_run_by_git(workspace: &Workspace, said: &str, names: &[String]) -> Result<(), ToolError> {
+    let refused = |why: &str| {
+        let message = format!("{said} is not written by tools: {why}");
+        Err(ToolError::new(message, format!("{ELSEWHERE}; a person can change this one")))
+    };
+    if names.iter().any(|name| HOOKS.iter().any(|hooks| name.eq_ignore_ascii_case(hooks))) {
+        return refused("git runs what is there");
+    }
+    let mut folder = workspace.folder.clone();
+    for name in names {
+        if is_repository(&folder) {
+            return refused("it is inside of a git repository's own folder");
+        }
+        folder.push(name);
+    }
+    let wanted = folded(&real(&folder));
+    let hooks = workspace.folder.ancestors().find(|folder| folder.join(".git").exists()).and_then(hooks_of);
+    match hooks {
+        Some(hooks) if wanted.starts_with(folded(&real(&hooks))) => {
+            refused("git runs what is there (core.hooksPath)")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_repository(folder: &Path) -> bool {
+    folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
+}
+
+/// The folder from which a repository's configuration lets git run programs, where it names one.
+fn hooks_of(root: &Path) -> Option<PathBuf> {
+    let text = |path: &Path| -> Option<String> {
+        let size = fs::metadata(path).ok()?.len();
+        if size > GIT_BYTES_MAX { None } else { fs::read_to_string(path).ok() }
+    };
+    let git = root.join(".git");
+    // A worktree's is a file that says where its own folder is, and that says where the repository's is.
+    let own = match text(&git) {
+        Some(said) => root.join(said.trim().strip_prefix("gitdir:")?.trim()),
+        None => git,
+    };
+    let common = text(&own.join("commondir")).map_or_else(|| own.clone(), |said| own.join(said.trim()));
+    let config = text(&common.join("config"))?;
+    let keys = config.lines().filter_map(|line| line.split_once('='));
+    let mut hooks = keys.filter(|(key, _)| key.trim().eq_ignore_ascii_case("hookspath"));
+    let (_, path) = hooks.next_back()?;
+    Some(root.join(path.trim().trim_matches('"')))
+}
+
+#[cfg(test)]
+mod tests {
+    use waypost_config::{Config, Layer, Origin};
+    use waypost_store::{MemoryStore, Plans};
+
+    use super::*;
+
+    const CONFIG: &str = r#"
+        [executors.build]
+        kind = "process"
+        command = ["./scripts/build.sh", "ci.toml"]
+        [executors.build.secrets]
+        TOKEN = { file = "keys/token" }
+    "#;
+
+    struct Place(Workspace);
+
+    impl Place {
+        fn new(name: &str) -> Self {
+            let folder = std::env::temp_dir().join(format!("waypost-closed-{name}-{}", std::process::id()));
+            let _old = fs::remove_dir_all(&folder);
+            fs::create_dir_all(&folder).unwrap();
+            let layer =
+                Layer { origin: Origin::User, name: "waypost.toml".to_owned(), text: CONFIG.to_owned() };
+            let config = Config::load(&[layer], []).unwrap();
+            let plans = Plans::new(std::sync::Arc::new(MemoryStore::new()));
+            let own = folder.join(".waypost");
+            Self(Workspace { plans, config, folder, own })
+        }
+
+        fn ask(&self, path: &str, access: Access) -> Option<String> {
+            let names: Vec<String> = path.split('/').map(str::to_owned).collect();
+            refuse(&self.0, path, &names, access).err().map(|refused| refused.message)
+        }
+
+        #[track_caller]
+        fn is_closed(&self, path: &str, access: Access, why: &str) {
+            let found = self.ask(path, access).unwrap_or_default();
+            assert!(found.contains(why), "{path}: {found:?}");
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _gone = fs::remove_dir_all(&self.0.folder);
+        }
+    }
+
+    #[test]
+    fn what_the_configuration_names_is_not_written_and_its_secrets_are_not_read() {
+        let place = Place::new("named");
+        place.is_closed("scripts/build.sh", Access::Write, "runs it");
+        place.is_closed("Scripts/BUILD.sh", Access::Write, "runs it");
+        place.is_closed("ci.toml", Access::Write, "gives it to a program");
+        place.is_closed("waypost.toml", Access::Write, "is read from it");
+        place.is_closed("keys/token", Access::Write, "a secret");
+        place.is_closed("keys/token", Access::Read, "not read by tools: the configuration takes a secret");
+        for (path, access) in [("scripts/build.sh", Access::Read), ("plan.md", Access::Write)] {
+            assert_eq!(place.ask(path, access), None);
+        }
+        fs::create_dir(place.0.folder.join("real")).unwrap();
+        std::os::unix::fs::symlink("real", place.0.folder.join("scripts")).unwrap();
+        place.is_closed("real/build.sh", Access::Write, "runs it");
+    }
+
+    #[test]
+    fn what_tells_a_host_what_to_run_is_not_written_but_plans_of_it_are() {
+        let place = Place::new("hosts");
+        for path in
+            [".mcp.json", "sub/.MCP.json", ".claude/settings.json", ".vscode/plans", "a/.Cursor/mcp.json"]
+        {
+            place.is_closed(path, Access::Write, "what to run");
+            assert_eq!(place.ask(path, Access::Read), None);
+        }
+        for path in [".claude/plans/a.md", ".cursor/plans/b/c.plan.md", "mcp.json", "AGENTS.md"] {
+            assert_eq!(place.ask(path, Access::Write), None);
+        }
+    }
+
+    #[test]
+    fn what_git_runs_is_not_written() {
+        let place = Place::new("git");
+        let folder = &place.0.folder;
+        place.is_closed(".husky/pre-commit", Access::Write, "git runs");
+        assert_eq!(place.ask("hooks/pre-commit", Access::Write), None);
+        for inner in ["bare/objects", "bare/refs", "bare/hooks", "main/.git/worktrees/here"] {
+            fs::create_dir_all(folder.join(inner)).unwrap();
+        }
+        fs::write(folder.join("bare/HEAD"), "ref: refs/heads/main\n").unwrap();
+        place.is_closed("bare/hooks/post-receive", Access::Write, "own folder");
+        place.is_closed("notes/.git", Access::Write, "neither read nor written");
+        // A worktree, whose repository says where hooks are.
+        fs::write(folder.join(".git"), "gitdir: main/.git/worktrees/here\n").unwrap();
+        fs::write(folder.join("main/.git/worktrees/here/commondir"), "../..\n").unwrap();
+        fs::write(folder.join("main/.git/config"), "[core]\n\tbare = false\n\thooksPath = hooks\n").unwrap();
+        place.is_closed("hooks/pre-commit", Access::Write, "core.hooksPath");
+        assert_eq!(place.ask("plan.md", Access::Write), None);
+    }
+}

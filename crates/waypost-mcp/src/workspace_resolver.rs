@@ -1,0 +1,156 @@
+//! The workspace of a client: found when it is first needed, and again when the client works elsewhere. Saying hello
+//! touches no file.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rmcp::model::{ClientCapabilities, ProtocolVersion};
+use rmcp::{Peer, RoleServer};
+
+use crate::roots::{Roots, choose};
+use crate::tool_error::ToolError;
+use crate::workspace::{Opener, Workspace};
+
+/// How long a client may take to say where it works.
+const ROOTS_SECONDS_MAX: u64 = 10;
+
+/// Who asks for the workspace.
+pub(crate) struct ClientInfo {
+    pub(crate) peer: Peer<RoleServer>,
+    pub(crate) can: Option<ClientCapabilities>,
+    pub(crate) protocol: Option<ProtocolVersion>,
+}
+
+/// Where a client works.
+type ClientFolder = Result<Option<PathBuf>, ToolError>;
+
+/// Finds the workspace of a client.
+pub(crate) struct WorkspaceResolver {
+    open: Opener,
+    roots: Roots,
+    /// Where the client said that it works, once it said so.
+    told: tokio::sync::Mutex<Option<ClientFolder>>,
+    opened: Mutex<Option<(Option<PathBuf>, Arc<Workspace>)>>,
+}
+
+impl WorkspaceResolver {
+    pub(crate) fn new(open: Opener, roots: Roots) -> Self {
+        Self { open, roots, told: tokio::sync::Mutex::new(None), opened: Mutex::new(None) }
+    }
+
+    /// Whether this visitor has yet to say where it works, and can say so only in an answer.
+    pub(crate) async fn needs_roots(&self, client_info: &ClientInfo) -> bool {
+        let follows = matches!(self.roots, Roots::Follow { .. });
+        follows
+            && client_info.has_roots()
+            && client_info.answers_input_required()
+            && self.told.lock().await.is_none()
+    }
+
+    /// What such a visitor said.
+    pub(crate) async fn set_roots(&self, roots: &[String]) {
+        if let Roots::Follow { here } = &self.roots {
+            *self.told.lock().await = Some(chosen(roots, here));
+        }
+    }
+
+    /// The client's roots are others now; whoever comes next asks.
+    pub(crate) async fn forget_roots(&self) {
+        *self.told.lock().await = None;
+    }
+
+    /// The folder that a visitor works in; nothing for the one that the server was started in.
+    pub(crate) async fn folder(&self, client_info: &ClientInfo) -> ClientFolder {
+        let Roots::Follow { here } = &self.roots else { return Ok(None) };
+        let mut told = self.told.lock().await;
+        if let Some(known) = &*told {
+            return known.clone();
+        }
+        if !client_info.has_roots() || client_info.answers_input_required() {
+            return Ok(None);
+        }
+        let roots = match ask(&client_info.peer).await {
+            Ok(roots) => roots,
+            // Not kept: the next call asks again.
+            Err(refused) => return Err(refused),
+        };
+        let chosen = chosen(&roots, here);
+        *told = Some(chosen.clone());
+        chosen
+    }
+
+    /// The workspace of that folder.
+    pub(crate) async fn workspace(
+        self: &Arc<Self>,
+        client_info: &ClientInfo,
+    ) -> Result<Arc<Workspace>, ToolError> {
+        let folder = self.folder(client_info).await?;
+        let resolver = Arc::clone(self);
+        let opened = tokio::task::spawn_blocking(move || resolver.open_in(folder)).await;
+        opened
+            .map_err(|error| ToolError::new(format!("the workspace was not opened: {error}"), "try again"))?
+    }
+
+    fn open_in(&self, folder: Option<PathBuf>) -> Result<Arc<Workspace>, ToolError> {
+        // Held while it is opened: two calls at once open one workspace.
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, workspace)) = &*opened
+            && *known == folder
+        {
+            return Ok(Arc::clone(workspace));
+        }
+        let workspace = Arc::new((self.open)(folder.as_deref())?);
+        *opened = Some((folder, Arc::clone(&workspace)));
+        Ok(workspace)
+    }
+}
+
+impl ClientInfo {
+    fn has_roots(&self) -> bool {
+        self.can.as_ref().is_some_and(|can| can.roots.is_some())
+    }
+
+    /// Whether it speaks the protocol in which servers send no requests.
+    pub(crate) fn answers_input_required(&self) -> bool {
+        self.protocol
+            .as_ref()
+            .is_some_and(|version| version.as_str() >= ProtocolVersion::V_2026_07_28.as_str())
+    }
+
+    /// Whether it lets its model be asked.
+    pub(crate) fn can_sample(&self) -> bool {
+        !self.answers_input_required() && self.can.as_ref().is_some_and(|can| can.sampling.is_some())
+    }
+
+    /// Whether it can ask the person who sits there.
+    pub(crate) fn can_ask(&self) -> bool {
+        let elicitation = self.can.as_ref().and_then(|can| can.elicitation.as_ref());
+        // One that names no way means the form: it is older than the other ways.
+        elicitation.is_some_and(|can| can.form.is_some() || can.url.is_none())
+    }
+}
+
+fn chosen(roots: &[String], here: &std::path::Path) -> ClientFolder {
+    choose(roots, here).map_err(|bad| ToolError::new(bad.to_string(), bad.hint()))
+}
+
+#[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
+async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, ToolError> {
+    let asked = tokio::time::timeout(Duration::from_secs(ROOTS_SECONDS_MAX), peer.list_roots()).await;
+    match asked {
+        Ok(Ok(told)) => Ok(uris(&told)),
+        // It says that it has roots and then does not: it works where it started the server.
+        Ok(Err(_)) => Ok(Vec::new()),
+        Err(_) => Err(ToolError::new(
+            format!("the client did not say within {ROOTS_SECONDS_MAX} s which folder it works in"),
+            "try again, or start the server with -C DIR",
+        )),
+    }
+}
+
+/// The addresses of roots.
+#[expect(deprecated, reason = "the newest protocol has other ways; hosts still tell their folder by roots")]
+pub(crate) fn uris(told: &rmcp::model::ListRootsResult) -> Vec<String> {
+    told.roots.iter().map(|root| root.uri.clone()).collect()
+}

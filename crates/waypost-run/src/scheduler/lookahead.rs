@@ -1,0 +1,163 @@
+//! Where tasks are short, more of them are queued than there are slots, so that the next program starts the moment the one
+//! before it ends, and several ends and reservations become one write.
+//!
+//! Only where tasks take less time than a few writes do.
+
+use std::collections::VecDeque;
+
+use waypost_core::{PlanId, Timestamp};
+
+use super::attempts::Stage;
+use super::{Action, Scheduler, earlier};
+use waypost_exec::{AttemptKey, Ending};
+
+/// Attempts that may wait for a slot.
+pub(super) const AHEAD_MAX: usize = 96;
+/// When so few are left that wait for a slot, more are to be queued.
+pub(crate) const AHEAD_FEW: usize = AHEAD_MAX / 6;
+/// Microseconds that attempts take on average where queueing ahead is worth its while.
+const SHORT_MICROS: i64 = 20_000;
+/// Attempts that have to end before anything is known about the average.
+const KNOWN_MIN: u32 = 8;
+/// Microseconds for which the end of an attempt may wait for others to be written with it.
+const LINGER_MICROS: i64 = 20_000;
+
+/// How long attempts take on average, the latest counting most.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    count: u32,
+    average_micros: i64,
+}
+
+impl Pace {
+    fn note(&mut self, micros: i64) {
+        self.count = self.count.saturating_add(1);
+        let weight = i64::from(self.count.min(8));
+        self.average_micros += (micros.max(0) - self.average_micros) / weight;
+    }
+
+    fn is_short(&self) -> bool {
+        self.count >= KNOWN_MIN && self.average_micros < SHORT_MICROS
+    }
+}
+
+impl Scheduler {
+    /// How many more attempts may be queued without a slot now.
+    pub(super) fn ahead_left(&self) -> usize {
+        let worthwhile = self.pace.is_short() && !self.slots.counts_starts();
+        if worthwhile { AHEAD_MAX.saturating_sub(self.waiting_count()) } else { 0 }
+    }
+
+    /// A reservation is durable: its work begins if it has a slot, or waits for one.
+    pub(super) fn begin_or_wait(&mut self, now: Timestamp, key: AttemptKey) {
+        self.look_at_live |= self.stopping;
+        let Some(live) = self.live.get_mut(&key) else { return };
+        if live.has_slot {
+            live.begin(now);
+            self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+            self.told.push(Action::Start(key));
+        } else {
+            live.stage = Stage::Queued;
+            self.told.push(Action::Prepare(key.clone()));
+            self.waiting.entry(live.queue.clone()).or_default().push_back(key);
+            self.fill_slots(now);
+        }
+    }
+
+    /// The work of an attempt has begun: it was told to, or stood in line for the slot of `predecessor`, which has ended.
+    pub(super) fn began(&mut self, now: Timestamp, key: &AttemptKey, predecessor: Option<&AttemptKey>) {
+        let Some(live) = self.live.get_mut(key) else { return };
+        live.started_at = Some(now);
+        // It may have been given a slot of its own in the same moment.
+        if live.stage != Stage::Queued {
+            return;
+        }
+        live.has_slot = true;
+        live.begin(now);
+        self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+        let queue = live.queue.clone();
+        self.leaves_line(key, &queue);
+        match predecessor.and_then(|ended| self.live.get_mut(ended)).filter(|ended| ended.has_slot) {
+            Some(ended) => {
+                ended.has_slot = false;
+                self.slots.passed_on(&queue);
+            }
+            None => self.slots.take_anyway(&queue),
+        }
+    }
+
+    /// The program of an attempt has ended, and its slot is free at once.
+    pub(super) fn ended(&mut self, now: Timestamp, key: &AttemptKey, ending: Ending) {
+        let Some(live) = self.live.get_mut(key) else { return };
+        if let Some(started_at) = live.started_at {
+            self.pace.note(now.as_micros() - started_at.as_micros());
+        }
+        let was = std::mem::replace(&mut live.stage, Stage::Ended);
+        live.ended_at = Some(now);
+        live.ending = Some(ending);
+        let queue = live.queue.clone();
+        if std::mem::take(&mut live.has_slot) {
+            self.slots.give(&queue);
+        } else if was == Stage::Queued {
+            self.leaves_line(key, &queue);
+        }
+        self.fill_slots(now);
+    }
+
+    fn leaves_line(&mut self, key: &AttemptKey, queue: &str) {
+        let Some(waiting) = self.waiting.get_mut(queue) else { return };
+        if waiting.front() == Some(key) {
+            waiting.pop_front();
+        } else {
+            waiting.retain(|waiting| waiting != key);
+        }
+    }
+
+    /// Gives free slots to those who wait for one.
+    pub(super) fn fill_slots(&mut self, now: Timestamp) {
+        for (queue, waiting) in &mut self.waiting {
+            let concurrency = self.config.queues.get(&**queue).map_or(0, |queue| queue.concurrency);
+            while let Some(key) = waiting.front() {
+                let live = self.live.get_mut(key);
+                // One that is being stopped never begins.
+                let Some(live) = live.filter(|live| live.stage == Stage::Queued && live.stop.is_none())
+                else {
+                    waiting.pop_front();
+                    continue;
+                };
+                if !self.slots.take(queue, concurrency) {
+                    break;
+                }
+                live.has_slot = true;
+                let Some(key) = waiting.pop_front() else { break };
+                live.begin(now);
+                self.live_wake_at = earlier(self.live_wake_at, live.deadline);
+                self.told.push(Action::Start(key));
+            }
+        }
+    }
+
+    /// How many wait for a slot.
+    fn waiting_count(&self) -> usize {
+        self.waiting.values().map(VecDeque::len).sum()
+    }
+
+    /// Whether what has ended in a plan may wait for more to be written with it: while enough attempts wait for a slot,
+    /// nothing that depends on it could start anyway.
+    pub(super) fn may_linger(&mut self, now: Timestamp, id: &PlanId) -> bool {
+        if self.waiting_count() <= AHEAD_FEW || self.stopping {
+            return false;
+        }
+        let ended =
+            self.live.iter().filter(|(key, _)| key.plan == *id).filter_map(|(_, live)| live.ended_at).min();
+        let Some(until) = ended.map(|at| Timestamp::from_micros(at.as_micros() + LINGER_MICROS)) else {
+            return false;
+        };
+        if until <= now {
+            return false;
+        }
+        self.wake_at = earlier(self.wake_at, Some(until));
+        self.lingers = true;
+        true
+    }
+}

@@ -1,0 +1,108 @@
+//! Leaving the program: it does not end without a word about edits that nobody saved, and about what this process runs.
+
+use super::{App, Effect, Event, Note, NoteKind, PlanKey, Screen};
+use crate::dialog::{Button, Choice, Dialog};
+use crate::run_view::{RunReply, Started};
+use crate::text;
+
+impl App {
+    /// Edits that nobody saved, by their plans, in all screens but the one at a place.
+    fn unsaved(&self, besides: usize) -> Vec<(PlanKey, usize)> {
+        let others = self.screens.iter().enumerate().filter(|(at, _)| *at != besides);
+        let edits = others.filter_map(|(_, screen)| match screen {
+            Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved())),
+            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Help(_) => None,
+        });
+        edits.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The plans with edits that nobody saved, as texts that a person can go on with.
+    pub fn unsaved_texts(&self) -> Vec<(PlanKey, String)> {
+        let texts = self.screens.iter().filter_map(|screen| match screen {
+            Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved_text()?)),
+            Screen::PlanList(_) | Screen::Run(_) | Screen::History(_) | Screen::Help(_) => None,
+        });
+        texts.collect()
+    }
+
+    /// Leaves, unless something would be lost: then a person says what becomes of it. The screen at `asked` has asked about
+    /// its own.
+    pub(super) fn quit(&mut self, asked: usize, effects: &mut Vec<Effect>) {
+        let unsaved = self.unsaved(asked);
+        if unsaved.is_empty() {
+            return self.quit_after_edits(effects);
+        }
+        let lines = unsaved.iter().map(|(plan, count)| {
+            format!("{} of plan {} would be lost.", text::count(*count, "unsaved edit"), plan.id)
+        });
+        let buttons = vec![
+            Button::new('g', "go there", Choice::GoToEdits),
+            Button::new('d', "discard and leave", Choice::DiscardAndLeave),
+            Button::close('b', "back"),
+        ];
+        self.dialog = Some(Dialog::new("Leave Waypost", lines.collect(), buttons));
+    }
+
+    /// Goes to the topmost editor with edits that nobody saved. What stands above it is left as it is.
+    pub(super) fn go_to_edits(&mut self) -> Vec<Effect> {
+        let has_edits = |screen: &Screen| matches!(screen, Screen::Editor(editor) if editor.unsaved() > 0);
+        let Some(at) = self.screens.iter().rposition(has_edits) else { return Vec::new() };
+        let editor = self.screens.remove(at);
+        self.screens.push(editor);
+        self.dispatch_top(Event::Shown)
+    }
+
+    /// Leaves, unless this process runs something: then a person says what becomes of it.
+    pub(super) fn quit_after_edits(&mut self, effects: &mut Vec<Effect>) {
+        if self.runs.is_empty() {
+            return effects.push(Effect::Quit);
+        }
+        let lines = vec![
+            format!("This process runs {}.", text::count(self.runs.len(), "plan")),
+            "It ends with this program; the plan can always go on later.".to_owned(),
+        ];
+        let buttons = vec![
+            Button::new('w', "wait, then leave", Choice::QuitAfterRuns),
+            Button::new('s', "stop it and leave", Choice::StopAndLeave),
+            Button::close('b', "back"),
+        ];
+        self.dialog = Some(Dialog::new("Leave Waypost", lines, buttons));
+    }
+
+    /// Keeps account of the runs of this process.
+    pub(super) fn track_run(&mut self, answer: &RunReply) -> Vec<Effect> {
+        match answer {
+            RunReply::Started(plan, Ok(Started::Runs)) => {
+                self.runs.insert(plan.clone());
+            }
+            RunReply::Ended(plan, ended) => {
+                self.runs.remove(plan);
+                self.show(match ended {
+                    Ok(text) => Note { kind: NoteKind::Good, text: text.clone() },
+                    Err(error) => error.note(),
+                });
+                if std::mem::take(&mut self.quit_after_runs) {
+                    self.quit_after_runs = !self.runs.is_empty();
+                    // Whoever types is not asked: the next key would be an answer.
+                    let unsaved: usize =
+                        self.unsaved(self.screens.len()).iter().map(|(_, count)| count).sum();
+                    match (self.quit_after_runs, unsaved) {
+                        (true, _) => {}
+                        (false, 0) => return vec![Effect::Quit],
+                        (false, count) => {
+                            let edits = text::count(count, "unsaved edit");
+                            let text = format!("the run has ended; still here because of {edits}");
+                            self.show(Note { kind: NoteKind::Warning, text });
+                        }
+                    }
+                }
+            }
+            RunReply::Started(..)
+            | RunReply::Snapshot(..)
+            | RunReply::TaskDetail(..)
+            | RunReply::Preview(..)
+            | RunReply::Approved(..) => {}
+        }
+        Vec::new()
+    }
+}

@@ -1,0 +1,312 @@
+//! The same edits on another state of the plan: what one changed stays changed, what others changed is taken over. Where both
+//! changed the same, mine stands and is named: nothing that either wrote goes without a word.
+
+use std::collections::{HashMap, HashSet};
+
+use waypost_core::{Dependency, Draft, PlanSpec, Task, TaskId, TaskSpec};
+
+use super::EditBuffer;
+use crate::app::LoadedPlan;
+use crate::text;
+
+/// Columns of a text that is quoted where both changed it.
+const QUOTED_MAX: usize = 120;
+
+/// Edits that were made on another version of the plan.
+#[derive(Debug)]
+pub struct Rebased {
+    /// The plan with the edits.
+    pub buffer: EditBuffer,
+    /// Where mine and theirs met, and what became of it, one sentence each.
+    pub overlaps: Vec<String>,
+}
+
+impl EditBuffer {
+    /// The plan as others have left it, with the edits of this buffer made on it. They can be taken back as one.
+    pub fn rebased(&self, loaded: LoadedPlan) -> Rebased {
+        let mut buffer = Self::new(loaded);
+        let mut overlaps = Vec::new();
+        let merged = self.merged(&buffer.base, &mut overlaps);
+        let label = format!("your edits, on version {}", buffer.base.version);
+        buffer.replace(&merged, &label);
+        Rebased { buffer, overlaps }
+    }
+
+    fn merged(&self, theirs: &Draft, overlaps: &mut Vec<String>) -> Draft {
+        let base = by_id(&self.base.tasks);
+        let names = self.other_names(&base, theirs, overlaps);
+        let mine: Vec<TaskSpec> = self.rows.iter().map(|row| renamed(row.spec(), &names)).collect();
+        let places: HashMap<&TaskId, usize> =
+            mine.iter().enumerate().map(|(at, spec)| (&spec.id, at)).collect();
+        let sides = Sides { base, mine: &mine, places };
+        let spec = merged_plan(&self.base.spec, &self.spec, &theirs.spec, overlaps);
+        let mut tasks = Vec::with_capacity(theirs.tasks.len());
+        for task in &theirs.tasks {
+            tasks.extend(sides.merged(task, overlaps));
+        }
+        sides.put_mine(&mut tasks, overlaps);
+        sides.reorder(&self.base.tasks, &theirs.tasks, &mut tasks, overlaps);
+        sides.tie_up(&by_id(&theirs.tasks), &mut tasks, overlaps);
+        Draft { spec, tasks, ..theirs.clone() }
+    }
+
+    /// Names for my new tasks whose own others gave to another task meanwhile.
+    fn other_names(
+        &self,
+        base: &HashMap<&TaskId, &TaskSpec>,
+        theirs: &Draft,
+        overlaps: &mut Vec<String>,
+    ) -> HashMap<TaskId, TaskId> {
+        let others = by_id(&theirs.tasks);
+        let mut names: HashMap<TaskId, TaskId> = HashMap::new();
+        let mut number = self.rows.len().max(theirs.tasks.len());
+        for row in self.rows.iter().filter(|row| !base.contains_key(row.id())) {
+            if others.get(row.id()).is_none_or(|other| *other == row.spec()) {
+                continue;
+            }
+            let name = loop {
+                number += 1;
+                let Ok(name) = TaskId::new(format!("t{number}")) else { break None };
+                let taken =
+                    others.contains_key(&name) || base.contains_key(&name) || self.places.contains_key(&name);
+                if !taken {
+                    break Some(name);
+                }
+            };
+            let Some(name) = name else { continue };
+            overlaps.push(format!("your new task {} is {name} now: they made a {} too", row.id(), row.id()));
+            names.insert(row.id().clone(), name);
+        }
+        names
+    }
+}
+
+fn by_id(tasks: &[Task]) -> HashMap<&TaskId, &TaskSpec> {
+    tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect()
+}
+
+/// A task of mine under the names that hold now.
+fn renamed(spec: &TaskSpec, names: &HashMap<TaskId, TaskId>) -> TaskSpec {
+    let mut spec = spec.clone();
+    if names.is_empty() {
+        return spec;
+    }
+    for id in std::iter::once(&mut spec.id).chain(&mut spec.parent) {
+        if let Some(name) = names.get(id) {
+            id.clone_from(name);
+        }
+    }
+    for on in &mut spec.depends_on {
+        if let Some(name) = on.here().and_then(|id| names.get(id)) {
+            *on = Dependency::Task(name.clone());
+        }
+    }
+    spec
+}
+
+/// What the plan was when I began, and what I made of it.
+struct Sides<'a> {
+    base: HashMap<&'a TaskId, &'a TaskSpec>,
+    mine: &'a [TaskSpec],
+    /// Where each of mine stands.
+    places: HashMap<&'a TaskId, usize>,
+}
+
+impl Sides<'_> {
+    fn mine(&self, id: &TaskId) -> Option<&TaskSpec> {
+        self.places.get(id).map(|&at| &self.mine[at])
+    }
+
+    /// A task of theirs with my edits; nothing if I took it out.
+    fn merged(&self, theirs: &Task, overlaps: &mut Vec<String>) -> Option<Task> {
+        let id = &theirs.spec.id;
+        let spec = match (self.base.get(id), self.mine(id)) {
+            (Some(base), Some(mine)) => merged_task(base, mine, &theirs.spec, overlaps),
+            (Some(base), None) => {
+                if **base != theirs.spec {
+                    overlaps.push(format!("{id} stays deleted, though they changed it; the history has it"));
+                }
+                return None;
+            }
+            (None, _) => theirs.spec.clone(),
+        };
+        Some(Task { spec, state: theirs.state.clone() })
+    }
+
+    /// Whether I changed a task, other than that it forgot one that I took out.
+    fn is_edited(&self, base: &TaskSpec, mine: &TaskSpec) -> bool {
+        let mut base = base.clone();
+        let stands = |on: &Dependency| on.here().is_none_or(|on| self.places.contains_key(on));
+        base.depends_on.retain(|on| stands(on) || mine.depends_on.contains(on));
+        base != *mine
+    }
+
+    /// My new tasks, and those that I edited and others took out: each behind the row that it stands behind on my buffer, as
+    /// far as that is still there.
+    fn put_mine(&self, tasks: &mut Vec<Task>, overlaps: &mut Vec<String>) {
+        let mut here: HashSet<TaskId> = tasks.iter().map(|task| task.spec.id.clone()).collect();
+        for (at, mine) in self.mine.iter().enumerate() {
+            if here.contains(&mine.id) {
+                continue;
+            }
+            if let Some(base) = self.base.get(&mine.id) {
+                if !self.is_edited(base, mine) {
+                    continue;
+                }
+                overlaps.push(format!("{} is back with your edits: they had deleted it", mine.id));
+            }
+            let before = self.mine[..at].iter().rev().find(|before| here.contains(&before.id));
+            let behind = before.and_then(|before| tasks.iter().position(|task| task.spec.id == before.id));
+            tasks.insert(behind.map_or(0, |behind| behind + 1), Task::new(mine.clone()));
+            here.insert(mine.id.clone());
+        }
+    }
+
+    /// My order, if I moved anything: tasks that others added stay behind those that they stood behind.
+    fn reorder(&self, base: &[Task], theirs: &[Task], tasks: &mut Vec<Task>, overlaps: &mut Vec<String>) {
+        let others = by_id(theirs);
+        let stayed = |id: &&TaskId| {
+            self.base.contains_key(*id) && self.places.contains_key(*id) && others.contains_key(*id)
+        };
+        let ids = |tasks: &[Task]| -> Vec<TaskId> {
+            tasks.iter().map(|task| &task.spec.id).filter(stayed).cloned().collect()
+        };
+        let was = ids(base);
+        let mine: Vec<TaskId> = self.mine.iter().map(|mine| &mine.id).filter(stayed).cloned().collect();
+        if mine == was {
+            return;
+        }
+        let moved = ids(theirs);
+        if moved != was && moved != mine {
+            overlaps.push("both moved tasks; your order stands".to_owned());
+        }
+        let mut keys: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
+        let mut last = 0;
+        for (at, task) in tasks.iter().enumerate() {
+            last = self.places.get(&task.spec.id).copied().unwrap_or(last);
+            keys.push((last, at));
+        }
+        let mut order: Vec<usize> = (0..tasks.len()).collect();
+        order.sort_by_key(|&at| keys[at]);
+        *tasks = order.into_iter().map(|at| tasks[at].clone()).collect();
+    }
+
+    /// Parents and dependencies that are no longer there. What I ask to wait for stays asked for, and is a problem that is
+    /// shown.
+    fn tie_up(&self, theirs: &HashMap<&TaskId, &TaskSpec>, tasks: &mut [Task], overlaps: &mut Vec<String>) {
+        let here: HashSet<TaskId> = tasks.iter().map(|task| task.spec.id.clone()).collect();
+        let known = |id: &TaskId| self.mine(id).or_else(|| theirs.get(id).or(self.base.get(id)).copied());
+        for Task { spec, .. } in tasks {
+            let (id, base) = (spec.id.clone(), self.base.get(&spec.id));
+            if let Some(parent) = spec.parent.clone().filter(|parent| !here.contains(parent)) {
+                let mut above = known(&parent).and_then(|parent| parent.parent.clone());
+                // As many steps as there are tasks, in case that parents go round in a cycle.
+                for _ in 0..here.len() {
+                    let Some(gone) = above.as_ref().filter(|above| !here.contains(*above)) else { break };
+                    above = known(gone).and_then(|gone| gone.parent.clone());
+                }
+                spec.parent = above.filter(|above| here.contains(above));
+                overlaps.push(format!("{id} is no longer a part of {parent}, which is deleted"));
+            }
+            let mine = self.mine(&id);
+            spec.depends_on.retain(|on| {
+                let Some(gone) = on.here().filter(|on| !here.contains(*on)) else { return true };
+                let was_asked = base.is_some_and(|base| base.depends_on.contains(on));
+                let i_ask = !was_asked && mine.is_some_and(|mine| mine.depends_on.contains(on));
+                if i_ask {
+                    overlaps.push(format!("you let {id} wait for {gone}, which they deleted"));
+                } else if !was_asked {
+                    overlaps.push(format!("{id} no longer waits for {gone}, which you deleted"));
+                }
+                i_ask
+            });
+        }
+    }
+}
+
+/// One task, or the plan, field by field.
+struct Fields<'a> {
+    /// Whose they are: `t3: `.
+    whose: String,
+    overlaps: &'a mut Vec<String>,
+}
+
+impl Fields<'_> {
+    /// `mine` where I changed it, `theirs` where I did not.
+    fn pick<T: PartialEq + Clone>(&mut self, name: &str, base: &T, mine: &T, theirs: &T) -> T {
+        if base != mine && base != theirs && mine != theirs {
+            self.overlaps.push(format!("{}both changed its {name}; yours stands", self.whose));
+        }
+        if base == mine { theirs.clone() } else { mine.clone() }
+    }
+
+    /// The same of a text; theirs is quoted.
+    fn pick_text(&mut self, name: &str, base: &String, mine: &String, theirs: &String) -> String {
+        if base != mine && base != theirs && mine != theirs {
+            let quoted = text::truncate(theirs, QUOTED_MAX);
+            self.overlaps
+                .push(format!("{}both changed its {name}; yours stands, theirs was: {quoted}", self.whose));
+        }
+        if base == mine { theirs.clone() } else { mine.clone() }
+    }
+}
+
+fn merged_task(base: &TaskSpec, mine: &TaskSpec, theirs: &TaskSpec, overlaps: &mut Vec<String>) -> TaskSpec {
+    let mut depends_on: Vec<Dependency> = theirs.depends_on.clone();
+    depends_on.retain(|on| mine.depends_on.contains(on) || !base.depends_on.contains(on));
+    for on in mine.depends_on.iter().filter(|on| !base.depends_on.contains(on)) {
+        if !depends_on.contains(on) {
+            depends_on.push(on.clone());
+        }
+    }
+    let mut fields = Fields { whose: format!("{}: ", theirs.id), overlaps };
+    TaskSpec {
+        id: theirs.id.clone(),
+        description: fields.pick_text(
+            "description",
+            &base.description,
+            &mine.description,
+            &theirs.description,
+        ),
+        parent: fields.pick("parent", &base.parent, &mine.parent, &theirs.parent),
+        depends_on,
+        when: fields.pick("rule of waiting", &base.when, &mine.when, &theirs.when),
+        complexity: fields.pick("complexity", &base.complexity, &mine.complexity, &theirs.complexity),
+        notes: fields.pick_text("notes", &base.notes, &mine.notes, &theirs.notes),
+        tools: fields.pick("tools", &base.tools, &mine.tools, &theirs.tools),
+        skip: fields.pick("skip", &base.skip, &mine.skip, &theirs.skip),
+        locks: fields.pick("locks", &base.locks, &mine.locks, &theirs.locks),
+        work: fields.pick("work", &base.work, &mine.work, &theirs.work),
+        check: fields.pick("check", &base.check, &mine.check, &theirs.check),
+        retry: fields.pick("retries", &base.retry, &mine.retry, &theirs.retry),
+        timeout_seconds: fields.pick(
+            "timeout",
+            &base.timeout_seconds,
+            &mine.timeout_seconds,
+            &theirs.timeout_seconds,
+        ),
+        priority: fields.pick("priority", &base.priority, &mine.priority, &theirs.priority),
+        provides: fields.pick("provides", &base.provides, &mine.provides, &theirs.provides),
+        thinking: fields.pick("thinking", &base.thinking, &mine.thinking, &theirs.thinking),
+        foreign: fields.pick("foreign fields", &base.foreign, &mine.foreign, &theirs.foreign),
+    }
+}
+
+fn merged_plan(base: &PlanSpec, mine: &PlanSpec, theirs: &PlanSpec, overlaps: &mut Vec<String>) -> PlanSpec {
+    let mut fields = Fields { whose: "the plan: ".to_owned(), overlaps };
+    PlanSpec {
+        title: fields.pick_text("title", &base.title, &mine.title, &theirs.title),
+        goal: fields.pick_text("goal", &base.goal, &mine.goal, &theirs.goal),
+        status: fields.pick_text("status", &base.status, &mine.status, &theirs.status),
+        owner: fields.pick_text("owner", &base.owner, &mine.owner, &theirs.owner),
+        queue: fields.pick_text("queue", &base.queue, &mine.queue, &theirs.queue),
+        token_budget: fields.pick(
+            "token budget",
+            &base.token_budget,
+            &mine.token_budget,
+            &theirs.token_budget,
+        ),
+        body: fields.pick_text("body", &base.body, &mine.body, &theirs.body),
+        foreign: fields.pick("foreign fields", &base.foreign, &mine.foreign, &theirs.foreign),
+    }
+}

@@ -1,0 +1,177 @@
+//! What the edits ask of the stored plan: the least that leads from what the store has to what is on the buffer.
+//!
+//! Dependencies go before anything else goes, and come after everything else has come: so no step in between has a cycle
+//! that the result has not.
+
+use std::collections::{HashMap, HashSet};
+
+use waypost_core::{Command, Dependency, PlanChanges, PlanSpec, Task, TaskChanges, TaskId, TaskSpec, Where};
+
+use super::EditBuffer;
+
+impl EditBuffer {
+    /// The commands that make the stored plan what is on the buffer.
+    pub fn commands(&self) -> Vec<Command> {
+        let old: HashMap<&TaskId, &TaskSpec> =
+            self.base.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();
+        let mut commands: Vec<Command> = plan_changes(&self.base.spec, &self.spec).into_iter().collect();
+        for row in &self.rows {
+            let Some(old) = old.get(row.id()) else { continue };
+            let lost: Vec<Dependency> =
+                old.depends_on.iter().filter(|on| !row.spec().depends_on.contains(on)).cloned().collect();
+            if !lost.is_empty() {
+                let changes = TaskChanges { depends_no_more_on: lost, ..TaskChanges::default() };
+                commands.push(revise(row.id(), changes));
+            }
+        }
+        let early = self.put_in_place(&old, &mut commands);
+        let gone = self.base.tasks.iter().filter(|task| !self.places.contains_key(&task.spec.id));
+        let with_parent =
+            |task: &&Task| task.spec.parent.as_ref().is_some_and(|parent| !self.places.contains_key(parent));
+        for task in gone.filter(|task| !with_parent(task)) {
+            commands.push(Command::RemoveTask { task: task.spec.id.clone(), detach: true });
+        }
+        for row in &self.rows {
+            match old.get(row.id()) {
+                Some(old) => {
+                    commands.extend(task_changes(old, row.spec()).map(|changes| revise(row.id(), changes)))
+                }
+                None if early.contains(row.id()) => {}
+                None => {
+                    let depends_on = Some(row.spec().depends_on.clone());
+                    commands.push(revise(row.id(), TaskChanges { depends_on, ..TaskChanges::default() }));
+                }
+            }
+        }
+        commands
+    }
+
+    /// Adds what is new and moves what stands elsewhere, parents first, siblings from the first to the last. Returns the
+    /// new tasks that have got their dependencies at once.
+    fn put_in_place(
+        &self,
+        old: &HashMap<&TaskId, &TaskSpec>,
+        commands: &mut Vec<Command>,
+    ) -> HashSet<&TaskId> {
+        let mut children: HashMap<Option<&TaskId>, Vec<&TaskId>> = HashMap::new();
+        for row in &self.rows {
+            children.entry(row.spec().parent.as_ref()).or_default().push(row.id());
+        }
+        let numbers: HashMap<&TaskId, usize> =
+            self.base.tasks.iter().enumerate().map(|(at, task)| (&task.spec.id, at)).collect();
+        let mut here: HashSet<&TaskId> =
+            numbers.keys().copied().filter(|id| self.places.contains_key(*id)).collect();
+        let mut early = HashSet::new();
+        let parents = std::iter::once(None).chain(self.rows.iter().map(|row| Some(row.id())));
+        for (parent, siblings) in parents.filter_map(|parent| Some((parent, children.get(&parent)?))) {
+            let stays = |id: &TaskId| old.get(id).is_some_and(|old| old.parent.as_ref() == parent);
+            let kept: Vec<usize> = siblings.iter().filter(|id| stays(id)).map(|id| numbers[*id]).collect();
+            let fixed: HashSet<usize> = longest_rising(&kept).into_iter().collect();
+            let mut previous: Option<&TaskId> = None;
+            for id in siblings {
+                let place = previous.map_or(Where::First, |previous| Where::After(previous.clone()));
+                let before = previous.replace(id);
+                let Some(old) = old.get(id) else {
+                    let mut spec = self.rows[self.places[*id]].spec().clone();
+                    if spec.depends_on.iter().filter_map(Dependency::here).all(|on| here.contains(on)) {
+                        early.insert(*id);
+                    } else {
+                        spec.depends_on.clear();
+                    }
+                    here.insert(id);
+                    add(spec, place, before, commands);
+                    continue;
+                };
+                if stays(id) && fixed.contains(&numbers[*id]) {
+                    continue;
+                }
+                let other_parent = (old.parent.as_ref() != parent).then(|| parent.cloned());
+                commands.push(Command::MoveTask { task: (*id).clone(), parent: other_parent, place });
+            }
+        }
+        early
+    }
+}
+
+/// A new task behind `before`; together with that one, when it was added right before.
+fn add(spec: TaskSpec, place: Where, before: Option<&TaskId>, commands: &mut Vec<Command>) {
+    if let Some(Command::AddTasks { tasks, .. }) = commands.last_mut()
+        && let Some(last) = tasks.last()
+        && Some(&last.id) == before
+        && last.parent == spec.parent
+    {
+        tasks.push(spec);
+        return;
+    }
+    commands.push(Command::AddTasks { tasks: vec![spec], place });
+}
+
+fn revise(task: &TaskId, changes: TaskChanges) -> Command {
+    Command::ReviseTask { task: task.clone(), changes: Box::new(changes) }
+}
+
+/// As many of `numbers` as can be, so that each is larger than the one before.
+fn longest_rising(numbers: &[usize]) -> Vec<usize> {
+    let mut tails: Vec<usize> = Vec::new();
+    let mut before: Vec<Option<usize>> = vec![None; numbers.len()];
+    for (at, &number) in numbers.iter().enumerate() {
+        let length = tails.partition_point(|&tail| numbers[tail] < number);
+        before[at] = length.checked_sub(1).map(|last| tails[last]);
+        if length == tails.len() { tails.push(at) } else { tails[length] = at }
+    }
+    let mut rising = Vec::new();
+    let mut at = tails.last().copied();
+    while let Some(here) = at {
+        rising.push(numbers[here]);
+        at = before[here];
+    }
+    rising
+}
+
+/// What differs between two specs of a task, but for its place and for dependencies that are no more.
+pub(super) fn task_changes(old: &TaskSpec, new: &TaskSpec) -> Option<TaskChanges> {
+    fn changed<T: PartialEq + Clone>(old: &T, new: &T) -> Option<T> {
+        (old != new).then(|| new.clone())
+    }
+    fn unboxed<T: Clone>(value: &Option<Box<T>>) -> Option<T> {
+        value.as_deref().cloned()
+    }
+    let kept: Vec<&Dependency> = old.depends_on.iter().filter(|on| new.depends_on.contains(on)).collect();
+    let node = |spec: &TaskSpec| spec.thinking.as_ref().and_then(|thinking| thinking.graph_node_id.clone());
+    let changes = TaskChanges {
+        description: changed(&old.description, &new.description),
+        depends_on: (!kept.into_iter().eq(&new.depends_on)).then(|| new.depends_on.clone()),
+        depends_also_on: Vec::new(),
+        depends_no_more_on: Vec::new(),
+        when: changed(&old.when, &new.when),
+        complexity: changed(&old.complexity, &new.complexity),
+        notes: changed(&old.notes, &new.notes),
+        tools: changed(&old.tools, &new.tools),
+        skip: changed(&old.skip, &new.skip),
+        locks: changed(&old.locks, &new.locks),
+        work: changed(&unboxed(&old.work), &unboxed(&new.work)),
+        check: changed(&unboxed(&old.check), &unboxed(&new.check)),
+        retry: changed(&unboxed(&old.retry), &unboxed(&new.retry)),
+        timeout_seconds: changed(&old.timeout_seconds, &new.timeout_seconds),
+        priority: changed(&old.priority, &new.priority),
+        provides: changed(&old.provides, &new.provides),
+        graph_node_id: changed(&node(old), &node(new)),
+        foreign: changed(&old.foreign, &new.foreign),
+    };
+    (changes != TaskChanges::default()).then_some(changes)
+}
+
+fn plan_changes(old: &PlanSpec, new: &PlanSpec) -> Option<Command> {
+    let changed = |old: &String, new: &String| (old != new).then(|| new.clone());
+    let changes = PlanChanges {
+        title: changed(&old.title, &new.title),
+        goal: changed(&old.goal, &new.goal),
+        status: changed(&old.status, &new.status),
+        owner: changed(&old.owner, &new.owner),
+        queue: changed(&old.queue, &new.queue),
+        token_budget: (old.token_budget != new.token_budget).then_some(new.token_budget),
+        body: changed(&old.body, &new.body),
+        foreign: (old.foreign != new.foreign).then(|| new.foreign.clone()),
+    };
+    (changes != PlanChanges::default()).then(|| Command::RevisePlan(Box::new(changes)))
+}

@@ -1,0 +1,60 @@
+//! What is wrong with a plan that is being edited, filed by task. Finds nothing itself: that is `waypost_core::validate`.
+
+use std::collections::HashMap;
+
+use waypost_core::{Draft, Place, Problem, Wrong, validate};
+
+/// Problems, and at which tasks they are shown.
+#[derive(Clone, Debug, Default)]
+pub struct Problems {
+    list: Vec<Problem>,
+    by_task: HashMap<String, Vec<usize>>,
+}
+
+impl Problems {
+    pub(super) fn of(draft: &Draft) -> Self {
+        let list = validate(draft);
+        let mut by_task: HashMap<String, Vec<usize>> = HashMap::new();
+        for (at, problem) in list.iter().enumerate() {
+            // A cycle is a problem of every task on it.
+            let names: Vec<&String> = match (&problem.wrong, &problem.place) {
+                (Wrong::Cycle { path } | Wrong::ParentCycle { path }, _) => path.iter().collect(),
+                (_, Place::Task(id)) => vec![id],
+                (_, Place::Plan | Place::TaskNumber(_)) => Vec::new(),
+            };
+            for name in names {
+                let filed = by_task.entry(name.clone()).or_default();
+                if filed.last() != Some(&at) {
+                    filed.push(at);
+                }
+            }
+        }
+        for filed in by_task.values_mut() {
+            filed.dedup();
+        }
+        Self { list, by_task }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Problem] {
+        &self.list
+    }
+
+    /// Those of a task.
+    pub fn of_task(&self, id: &str) -> impl Iterator<Item = &Problem> {
+        self.by_task.get(id).into_iter().flatten().filter_map(|&at| self.list.get(at))
+    }
+
+    /// Whether a task has one.
+    pub fn has(&self, id: &str) -> bool {
+        self.by_task.contains_key(id)
+    }
+
+    /// The cycle that a task is on.
+    pub fn cycle(&self, id: &str) -> Option<&[String]> {
+        self.of_task(id).find_map(|problem| match &problem.wrong {
+            Wrong::Cycle { path } | Wrong::ParentCycle { path } => Some(path.as_slice()),
+            _ => None,
+        })
+    }
+}

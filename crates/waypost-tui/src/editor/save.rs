@@ -1,0 +1,433 @@
+//! The editor and the store: reading the plan, writing the edits, what others write meanwhile, and leaving.
+
+use waypost_core::{PlanId, Status};
+use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
+use waypost_service::{Texts, difference_lines};
+use waypost_store::Conflict;
+
+use super::Editor;
+use crate::app::{
+    Context, Effect, ErrorMessage, Flow, LoadedPlan, NoteKind, PlanKey, Purpose, Reply, SaveError, Screen,
+};
+use crate::dialog::{Button, Choice, Dialog};
+use crate::edit_buffer::{EditBuffer, Rebased};
+use crate::history::History;
+use crate::plan_list::error_line;
+use crate::text;
+
+/// Differences that a conflict shows; the others are counted.
+const DIFFERENCES_MAX: usize = 12;
+
+/// What is said above the places where both sides changed the same.
+const OVERLAP_INTRODUCTION: &str = "Nothing is saved yet; undo shows the plan without your edits.";
+/// Columns of a line there.
+const OVERLAP_COLUMNS_MAX: usize = 90;
+/// Lines that one such place takes at most.
+const OVERLAP_ROWS_MAX: usize = 4;
+/// Rows that are not for them: the edge of the dialog, its buttons, what is said above.
+const OVERLAP_ROWS_TAKEN: usize = 8;
+
+/// What comes after the edits have been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum AfterSave {
+    Stay,
+    Leave,
+    Quit,
+    Execute,
+}
+
+impl Editor {
+    pub(super) fn read(&mut self, context: &mut Context<'_>) {
+        if self.reading {
+            self.stale = true;
+        } else {
+            self.reading = true;
+            context.effects.push(Effect::LoadPlan(self.plan.clone()));
+        }
+    }
+
+    pub(super) fn written(&mut self, store: usize, plans: &[(PlanId, u64)], context: &mut Context<'_>) {
+        let known = self.buffer.as_ref().map_or(0, |buffer| buffer.base().version);
+        let mine = |(id, version): &&(PlanId, u64)| *id == self.plan.id && *version > known;
+        if store == self.plan.store && plans.iter().any(|plan| mine(&plan)) {
+            self.read(context);
+        }
+    }
+
+    pub(super) fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) -> Flow {
+        match reply {
+            Reply::Plan { plan, loaded } if *plan == self.plan => {
+                self.reading = false;
+                let mut flow = Flow::Stay;
+                match loaded {
+                    Ok(loaded) => flow = self.take(loaded, context),
+                    Err(error) if self.buffer.is_none() => self.error = Some(error.clone()),
+                    Err(error) => context.notify(NoteKind::Wrong, error_line(error)),
+                }
+                if std::mem::take(&mut self.stale) {
+                    self.read(context);
+                }
+                flow
+            }
+            Reply::Saved { plan, saved } if *plan == self.plan => self.saved(plan, saved, context),
+            Reply::Edited { purpose: Purpose::Plan(plan), text } if *plan == self.plan => match text {
+                Ok(Some(text)) => self.take_text(text, context),
+                Ok(None) => Flow::Stay,
+                Err(error) => not_edited(error),
+            },
+            Reply::Edited { purpose: Purpose::Field, text } => {
+                match (text, &mut self.form) {
+                    (Ok(Some(text)), Some(form)) => form.set_text(text),
+                    (Err(error), _) => return not_edited(error),
+                    (Ok(_), _) => {}
+                }
+                Flow::Stay
+            }
+            _ => Flow::Stay,
+        }
+    }
+
+    /// The plan as the store has it. Edits stay: they are made on it if it says what it said before, and kept apart from
+    /// it if not. What is being typed or chosen counts as an edit: it was begun on what was read before.
+    fn take(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) -> Flow {
+        self.awaits_approval = loaded.awaits_approval;
+        self.error = None;
+        let look = self.selected_task().cloned();
+        let Some(buffer) = &mut self.buffer else {
+            self.buffer = Some(EditBuffer::new(loaded.clone()));
+            self.refold();
+            return Flow::Stay;
+        };
+        let version = loaded.draft.version;
+        if version < buffer.base().version {
+            return Flow::Stay;
+        }
+        let mut flow = Flow::Stay;
+        if buffer.adopt(loaded).is_some() {
+            self.theirs = None;
+            if std::mem::take(&mut self.rebasing) {
+                context.notify(NoteKind::Good, format!("your edits stand on version {version} now"));
+            }
+        } else if self.saving.is_some() {
+            // It may be what is being saved; that is known when the answer is there.
+            self.overtaken = true;
+        } else if self.form.is_some() || self.picker.is_some() {
+            self.theirs = Some(Box::new(loaded.clone()));
+            let said = format!("somebody else wrote version {version}; what you do here is kept");
+            context.notify(NoteKind::Warning, said);
+        } else if self.rebasing || buffer.is_changed() && self.written == Some(version) {
+            flow = self.rebase(loaded, context);
+        } else if buffer.is_changed() {
+            self.theirs = Some(Box::new(loaded.clone()));
+            context.notify(
+                NoteKind::Warning,
+                format!("somebody else wrote version {version}; your edits are kept"),
+            );
+        } else {
+            *buffer = EditBuffer::new(loaded.clone());
+            self.theirs = None;
+        }
+        self.select_task(look.as_ref());
+        flow
+    }
+
+    /// Makes the edits on what others made of the plan, and says where the two met.
+    fn rebase(&mut self, loaded: &LoadedPlan, context: &mut Context<'_>) -> Flow {
+        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+        let version = loaded.draft.version;
+        let Rebased { buffer: rebased, overlaps } = buffer.rebased(loaded.clone());
+        let is_changed = rebased.is_changed();
+        *buffer = rebased;
+        (self.theirs, self.rebasing) = (None, false);
+        let said = if is_changed {
+            format!("your edits stand on version {version} now; look, then save")
+        } else {
+            format!("version {version} has all of your edits")
+        };
+        context.notify(NoteKind::Warning, said);
+        let columns = usize::from(context.area.width).saturating_sub(8).clamp(1, OVERLAP_COLUMNS_MAX);
+        self.overlaps =
+            overlaps.iter().flat_map(|overlap| text::wrap(overlap, columns, OVERLAP_ROWS_MAX)).collect();
+        self.show_overlaps(context)
+    }
+
+    /// What both sides changed, as much as there is room for.
+    fn show_overlaps(&mut self, context: &Context<'_>) -> Flow {
+        if self.overlaps.is_empty() {
+            return Flow::Stay;
+        }
+        let room = usize::from(context.area.height).saturating_sub(OVERLAP_ROWS_TAKEN).max(1);
+        let rest = self.overlaps.split_off(room.min(self.overlaps.len()));
+        let mut lines = vec![OVERLAP_INTRODUCTION.to_owned(), String::new()];
+        lines.append(&mut self.overlaps);
+        self.overlaps = rest;
+        let mut buttons = vec![Button::close('b', "back to the edits")];
+        if !self.overlaps.is_empty() {
+            let left = text::count(self.overlaps.len(), "more line");
+            buttons.insert(0, Button::new('m', left, Choice::More));
+        }
+        Flow::Ask(Dialog { marked: 0, ..Dialog::new("Where your edits met theirs", lines, buttons) })
+    }
+
+    /// When a form or a choice is closed: what others wrote meanwhile, unless there are edits that are made on what was before.
+    pub(super) fn catch_up(&mut self, context: &mut Context<'_>) -> Flow {
+        let is_changed = self.buffer.as_ref().is_some_and(EditBuffer::is_changed);
+        if self.form.is_some() || self.picker.is_some() || is_changed && !self.rebasing {
+            return Flow::Stay;
+        }
+        match self.theirs.take() {
+            Some(theirs) => self.take(&theirs, context),
+            None => Flow::Stay,
+        }
+    }
+
+    pub(super) fn save(&mut self, then: AfterSave, context: &mut Context<'_>) -> Flow {
+        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+        buffer.check();
+        let problems = buffer.problems().all();
+        if let Some(saving) = &mut self.saving {
+            if then != AfterSave::Stay {
+                *saving = then;
+            }
+            return Flow::Stay;
+        }
+        if !buffer.is_changed() {
+            // The question may have stood there while the edits were being saved.
+            if matches!(then, AfterSave::Leave | AfterSave::Quit) {
+                return self.leave(then);
+            }
+            context.notify(NoteKind::Good, "nothing to save: the store has it all");
+            return Flow::Stay;
+        }
+        if let Some(first) = problems.first() {
+            let more = if problems.len() > 1 {
+                format!(" (and {} more)", problems.len() - 1)
+            } else {
+                String::new()
+            };
+            context.notify(NoteKind::Wrong, format!("not saved: {first}{more}; {}", first.hint()));
+            return Flow::Stay;
+        }
+        let commands = buffer.send();
+        let (plan, version) = (self.plan.clone(), buffer.base().version);
+        self.saving = Some(then);
+        context.effects.push(Effect::Save { plan, version, commands });
+        Flow::Stay
+    }
+
+    fn saved(&mut self, plan: &PlanKey, saved: &Result<u64, SaveError>, context: &mut Context<'_>) -> Flow {
+        let Some(then) = self.saving.take() else { return Flow::Stay };
+        let overtaken = std::mem::take(&mut self.overtaken);
+        match (saved, &mut self.buffer) {
+            (Ok(version), Some(buffer)) => buffer.stored(*version),
+            (Err(_), Some(buffer)) => buffer.not_stored(),
+            (_, None) => {}
+        }
+        match saved {
+            Ok(version) => {
+                self.written = Some(*version);
+                context.notify(NoteKind::Good, format!("saved as version {version} of {}", plan.id));
+                match then {
+                    AfterSave::Stay => self.read(context),
+                    AfterSave::Leave | AfterSave::Quit => {
+                        // Keys that came before the answer may have made more edits.
+                        if self.is_typing() {
+                            self.read(context);
+                            return Flow::Stay;
+                        }
+                        let flow = self.leave(then);
+                        if matches!(flow, Flow::Ask(_)) {
+                            self.read(context);
+                        }
+                        return flow;
+                    }
+                    AfterSave::Execute => {
+                        self.read(context);
+                        context.effects.push(Effect::Execute(self.plan.clone()));
+                    }
+                }
+                Flow::Stay
+            }
+            Err(not_saved) => {
+                if overtaken {
+                    self.read(context);
+                }
+                Flow::Ask(match not_saved {
+                    SaveError::Refused(error) => {
+                        let lines = vec![error.what.clone(), error.hint.clone()];
+                        Dialog::new("Not saved", lines, vec![Button::close('b', "back to the edits")])
+                    }
+                    SaveError::Conflict(conflict) => conflict_dialog(conflict),
+                })
+            }
+        }
+    }
+
+    pub(super) fn execute(&mut self, context: &mut Context<'_>) -> Flow {
+        let Some(buffer) = &self.buffer else { return Flow::Stay };
+        if context.settings.dry_run && buffer.base().state.phase.is_finished() {
+            let phase = buffer.base().state.phase.word();
+            context.notify(NoteKind::Warning, format!("[dry run] the plan is {phase}: nothing would run"));
+            return Flow::Stay;
+        }
+        if context.settings.dry_run {
+            context.notify(NoteKind::Warning, "[dry run] the plan would run now; nothing is run");
+            return Flow::Stay;
+        }
+        if buffer.is_changed() {
+            let lines = vec![format!(
+                "{} are not saved yet. What runs is what the store has.",
+                text::count(buffer.edits(), "edit")
+            )];
+            let buttons =
+                vec![Button::new('s', "save and run", Choice::SaveAndExecute), Button::close('b', "back")];
+            return Flow::Ask(Dialog::new("Run the plan?", lines, buttons));
+        }
+        context.effects.push(Effect::Execute(self.plan.clone()));
+        Flow::Stay
+    }
+
+    pub(super) fn leave(&mut self, then: AfterSave) -> Flow {
+        let changed = self.buffer.as_ref().filter(|buffer| buffer.is_changed());
+        let Some(buffer) = changed else {
+            return if then == AfterSave::Quit { Flow::Quit } else { Flow::Pop };
+        };
+        let lines = vec![format!("{} would be lost.", text::count(buffer.edits().max(1), "unsaved edit"))];
+        let buttons = vec![
+            Button::new('s', "save and leave", Choice::SaveAndLeave),
+            Button::new('d', "discard", Choice::Discard),
+            Button::close('b', "back"),
+        ];
+        self.after_prompt = then;
+        Flow::Ask(Dialog::new("Leave the plan?", lines, buttons))
+    }
+
+    pub(super) fn chosen(&mut self, choice: &Choice, context: &mut Context<'_>) -> Flow {
+        match choice {
+            Choice::SaveAndLeave => return self.save(self.after_prompt, context),
+            Choice::SaveAndExecute => return self.save(AfterSave::Execute, context),
+            Choice::Execute => context.effects.push(Effect::Execute(self.plan.clone())),
+            Choice::Discard if self.after_prompt == AfterSave::Quit => return Flow::Quit,
+            Choice::Discard => return Flow::Pop,
+            Choice::Delete(said) => return self.delete_confirmed(said, context),
+            Choice::More => return self.show_overlaps(context),
+            Choice::Rebase => {
+                self.rebasing = true;
+                match self.theirs.take() {
+                    Some(theirs) => return self.take(&theirs, context),
+                    None => self.read(context),
+                }
+            }
+            Choice::Compare => {
+                let known = self.buffer.as_ref().map_or(0, |buffer| buffer.base().version);
+                let history = History::since(self.plan.clone(), known);
+                return Flow::Push(Screen::History(Box::new(history)));
+            }
+            Choice::TakeTheirs => {
+                (self.buffer, self.theirs, self.rebasing) = (None, None, false);
+                self.read(context);
+            }
+            Choice::EditAgain => {
+                if let Some(text) = self.unparsed.take() {
+                    let purpose = Purpose::Plan(self.plan.clone());
+                    context.effects.push(Effect::EditText { purpose, text, ending: "md" });
+                }
+            }
+            _ => {}
+        }
+        Flow::Stay
+    }
+
+    pub(super) fn open_editor(&mut self, context: &mut Context<'_>) {
+        let Some(buffer) = &self.buffer else { return };
+        match write(&buffer.draft(), Dialect::Markdown, Shape::Document) {
+            Ok(writing) => {
+                let purpose = Purpose::Plan(self.plan.clone());
+                context.effects.push(Effect::EditText { purpose, text: writing.text, ending: "md" });
+            }
+            Err(error) => {
+                context.notify(NoteKind::Wrong, format!("the plan cannot be written as text: {error}"))
+            }
+        }
+    }
+
+    /// A plan that was edited as text becomes one edit, which can be taken back. What was typed is never thrown away.
+    fn take_text(&mut self, typed: &str, context: &mut Context<'_>) -> Flow {
+        let Some(buffer) = &mut self.buffer else { return Flow::Stay };
+        let (wrong, mut drafts) = match read(typed, Some(Dialect::Markdown), None) {
+            Ok(reading) => {
+                let wrong: Vec<String> =
+                    reading.problems.iter().map(|problem| format!("{problem}; {}", problem.hint())).collect();
+                (wrong, reading.drafts)
+            }
+            Err(error) => (vec![error.to_string()], Vec::new()),
+        };
+        let Some(draft) = drafts.first_mut().filter(|_| wrong.is_empty()) else {
+            self.unparsed = Some(typed.to_owned());
+            let lines = if wrong.is_empty() { vec!["There is no plan in it.".to_owned()] } else { wrong };
+            let buttons = vec![
+                Button::new('e', "edit it again", Choice::EditAgain),
+                Button::close('b', "back, without it"),
+            ];
+            return Flow::Ask(Dialog { marked: 0, ..Dialog::new("The text cannot be read", lines, buttons) });
+        };
+        keep_foreign(draft, buffer.base());
+        let ticked = draft.tasks.iter().filter(|task| task.state.status == Status::Done).filter(|task| {
+            let row = buffer.place(&task.spec.id).map(|at| &buffer.rows()[at]);
+            row.is_none_or(|row| row.task.state.status != Status::Done)
+        });
+        let ticked = ticked.count();
+        buffer.replace(draft, "edits in $EDITOR");
+        if ticked > 0 {
+            let said = format!(
+                "{} ticked in the text: an edit finishes no work, `waypost done` does",
+                text::count(ticked, "task")
+            );
+            context.notify(NoteKind::Warning, said);
+        }
+        let look = self.selected_task().cloned();
+        self.select_task(look.as_ref());
+        Flow::Stay
+    }
+
+    /// Whether others wrote something that the edits are not made on.
+    pub(super) fn newer(&self) -> Option<u64> {
+        self.theirs.as_ref().map(|theirs| theirs.draft.version)
+    }
+}
+
+/// What came of a text that another program was to edit, with the file that it may be kept in: more than a line can hold.
+fn not_edited(error: &ErrorMessage) -> Flow {
+    let mut lines: Vec<String> = error.what.split("; ").map(|part| part.trim().to_owned()).collect();
+    lines.extend(Some(error.hint.clone()).filter(|hint| !hint.is_empty()));
+    Flow::Ask(Dialog::new("The text was not taken over", lines, vec![Button::close('b', "back")]))
+}
+
+/// What changed since, and what can be done about it. The edits stay in any case.
+fn conflict_dialog(conflict: &Conflict) -> Dialog {
+    let mut writers: Vec<String> = conflict.writers.iter().map(ToString::to_string).collect();
+    writers.dedup();
+    let mut lines = vec![
+        format!(
+            "Your edits were made on version {}; {} wrote version {} meanwhile:",
+            conflict.known,
+            writers.join(", "),
+            conflict.current
+        ),
+        String::new(),
+    ];
+    let shown = conflict.differences.len().min(DIFFERENCES_MAX);
+    let short = |value: &str| text::truncate(value, 40).into_owned();
+    let different = difference_lines(&conflict.differences[..shown], Texts::Whole, &short);
+    lines.extend(different.into_iter().map(|(_, line)| line));
+    if conflict.differences_total > shown {
+        lines.push(format!("… and {} more", conflict.differences_total - shown));
+    }
+    let buttons = vec![
+        Button::new('r', "mine on top", Choice::Rebase),
+        Button::new('v', "see theirs", Choice::Compare),
+        Button::new('d', "discard", Choice::TakeTheirs),
+        Button::close('b', "back"),
+    ];
+    Dialog { marked: 0, ..Dialog::new("Somebody else changed this plan", lines, buttons) }
+}

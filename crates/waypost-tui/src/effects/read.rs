@@ -1,0 +1,205 @@
+//! What is read for the screens, bounded to what they can show.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use waypost_core::{Draft, Plan, Status, TaskId, Timestamp, differences};
+use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
+use waypost_store::{Entry, Plans, Query, StoreError};
+use waypost_store::{FoundLog, NoLog, find_log};
+
+use super::write::no_store;
+use super::{EffectContext, Workspace};
+use crate::app::{ErrorMessage, LoadedPlan, Message, PlanKey, PlanPage, Reply};
+use crate::history::{Compared, DIFF_LINES_MAX, HistoryReply, VERSIONS_PAGE, Version, Versions};
+use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
+use crate::text;
+
+/// Versions of all plans that are looked at for one piece of news.
+const NEWS_MAX: usize = 1_000;
+/// Between two looks at a store that tells nothing.
+const QUIET_MAX: Duration = Duration::from_secs(10);
+/// Between two tries to hear of a store that could not be read.
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
+/// Columns of a value in a comparison.
+const VALUE_COLUMNS: usize = 60;
+
+/// What time the store says it is.
+pub(crate) fn now(plans: &Plans) -> Result<Timestamp, StoreError> {
+    let mut now = Timestamp::from_micros(0);
+    plans.store().read(&mut |read| {
+        now = read.now();
+        Ok(())
+    })?;
+    Ok(now)
+}
+
+impl EffectContext {
+    /// Begins to send the loop of what anybody writes into a store.
+    pub(super) fn watch(&self, store: usize) -> io::Result<()> {
+        let Some(workspace) = self.workspace(store) else { return Ok(()) };
+        let (plans, context) = (workspace.plans(), self.clone());
+        std::thread::Builder::new().name("news".to_owned()).spawn(move || {
+            let mut seen = None;
+            while let Err(error) = context.follow(store, &plans, &mut seen) {
+                let hint = "what others write is not shown until the store can be read again".to_owned();
+                context.notify_error(&ErrorMessage { hint, ..error.into() });
+                std::thread::park_timeout(RETRY_INTERVAL);
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Tells of what is written after `seen` until the store is another one.
+    fn follow(&self, store: usize, plans: &Arc<Plans>, seen: &mut Option<u64>) -> Result<(), StoreError> {
+        let mut watch = plans.watch()?;
+        let mut up_to = match *seen {
+            Some(seen) => seen,
+            None => plans.latest()?,
+        };
+        // What was written while the store could not be read is told of by no watch.
+        let mut has_news = true;
+        while self.workspace(store).is_some_and(|workspace| Arc::ptr_eq(&workspace.plans(), plans)) {
+            (self.send)(Message::Tick(now(plans)?));
+            while has_news {
+                let written = plans.written_since(up_to, NEWS_MAX)?;
+                up_to = written.up_to;
+                *seen = Some(up_to);
+                has_news = written.more;
+                if !written.plans.is_empty() {
+                    (self.send)(Message::Written { store, plans: written.plans });
+                }
+            }
+            has_news = watch.wait(QUIET_MAX)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn heads(&self, store: usize, ticket: u64, query: &Query) {
+        let heads = self.workspace(store).ok_or_else(no_store).and_then(|workspace| {
+            let page = workspace.plans().heads(query)?;
+            Ok(Box::new(PlanPage { page, warnings: workspace.damage()? }))
+        });
+        self.reply(Reply::PlanPage { store, ticket, heads });
+    }
+
+    pub(super) fn plan(&self, plan: PlanKey) {
+        let loaded = self.with_plan(&plan, |_, known| Box::new(LoadedPlan::of(known)));
+        self.reply(Reply::Plan { plan, loaded });
+    }
+
+    fn with_plan<R>(
+        &self,
+        plan: &PlanKey,
+        read: impl FnOnce(&Workspace, &Plan) -> R,
+    ) -> Result<R, ErrorMessage> {
+        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        Ok(workspace.plans().look(&plan.id, |known| read(workspace, known))?)
+    }
+
+    pub(super) fn snapshot(&self, plan: PlanKey) {
+        let snapshot = self.workspace(plan.store).ok_or_else(no_store).and_then(|workspace| {
+            let now = now(&workspace.plans())?;
+            self.with_plan(&plan, |workspace, known| {
+                Box::new(PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task)))
+            })
+        });
+        self.reply(Reply::Run(RunReply::Snapshot(plan, snapshot)));
+    }
+
+    pub(super) fn preview(&self, plan: PlanKey) {
+        let preview =
+            self.with_plan(&plan, |workspace, known| Box::new(Preview::of(&workspace.config, known)));
+        self.reply(Reply::Run(RunReply::Preview(plan, preview)));
+    }
+
+    pub(super) fn detail(&self, plan: PlanKey, task: TaskId) {
+        let detail = self.task_detail(&plan, &task).unwrap_or_else(|error| TaskDetail {
+            log_note: format!("{} ({})", error.what, error.hint),
+            ..TaskDetail::default()
+        });
+        self.reply(Reply::Run(RunReply::TaskDetail(plan, task, Box::new(detail))));
+    }
+
+    fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
+        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let plans = workspace.plans();
+        let state = plans.look(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
+        let state = state.unwrap_or_default();
+        let mut detail = TaskDetail::default();
+        if state.status == Status::Pending {
+            let why = why(&plans, &plan.id, task)?;
+            detail.why = why.reasons.into_iter().map(|reason| reason.words).collect();
+        }
+        if state.attempt == 0 {
+            return Ok(detail);
+        }
+        let key = (&plan.id, task, state.attempt);
+        let worker = state.worker.as_deref();
+        match find_log(&plans, &workspace.around.logs, key, worker, LOG_BYTES_MAX) {
+            Ok(FoundLog::File { text, bytes }) => (detail.log, detail.log_bytes) = (text, bytes),
+            Ok(FoundLog::Copy(copy)) => {
+                detail.log_note = format!("a copy; the file is with worker {}", copy.worker);
+                (detail.log, detail.log_bytes) = (copy.text, copy.bytes);
+            }
+            Ok(FoundLog::Nothing { elsewhere: Some(worker) }) => {
+                detail.log_note = format!("no log here yet: it is with worker {worker}");
+            }
+            Ok(FoundLog::Nothing { elsewhere: None }) => {}
+            Err(NoLog::File(error)) => detail.log_note = format!("its log cannot be read: {error}"),
+            Err(NoLog::Store(error)) => detail.log_note = format!("its log cannot be read: {error}"),
+        }
+        if detail.log_bytes > detail.log.len() as u64 {
+            let part = format!("the last {} of {} bytes", detail.log.len(), detail.log_bytes);
+            detail.log_note = match detail.log_note.as_str() {
+                "" => part,
+                note => format!("{part}, {note}"),
+            };
+        }
+        Ok(detail)
+    }
+
+    pub(super) fn versions(&self, plan: PlanKey, before: Option<u64>) {
+        let versions = self.versions_of(&plan, before).map(Box::new);
+        self.reply(Reply::History(HistoryReply::Versions(plan, before, versions)));
+    }
+
+    fn versions_of(&self, plan: &PlanKey, before: Option<u64>) -> Result<Versions, ErrorMessage> {
+        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let plans = workspace.plans();
+        let (current, title) = plans.look(&plan.id, |known| (known.version(), known.spec().title.clone()))?;
+        let last = before.map_or(current, |before| before.saturating_sub(1).min(current));
+        let after = last.saturating_sub(VERSIONS_PAGE as u64);
+        let entries = plans.history(&plan.id, after, (last - after) as usize)?;
+        let rows = entries.into_iter().rev().map(version).collect();
+        Ok(Versions { title, current, rows, more: after > 0 })
+    }
+
+    pub(super) fn compare(&self, plan: PlanKey, old: u64, new: u64) {
+        let compared = self.compared(&plan, old, new).map(Box::new);
+        self.reply(Reply::History(HistoryReply::Compared(plan, (old, new), compared)));
+    }
+
+    fn compared(&self, plan: &PlanKey, old: u64, new: u64) -> Result<Compared, ErrorMessage> {
+        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let plans = workspace.plans();
+        let at = |version: u64| match version {
+            0 => Ok(Draft::default()),
+            version => plans.at_version(&plan.id, version).map(|known| known.to_draft()),
+        };
+        let different = differences(&at(old)?, &at(new)?);
+        let mut lines = difference_lines(&different, Texts::ByLine, &|value| {
+            text::truncate(value, VALUE_COLUMNS).into_owned()
+        });
+        let total = lines.len();
+        lines.truncate(DIFF_LINES_MAX);
+        Ok(Compared { lines, total })
+    }
+}
+
+fn version(entry: Entry) -> Version {
+    let forgotten = entry.is_forgotten();
+    let what = if forgotten { format!("{} (pruned)", entry.command) } else { summary(&entry.events) };
+    Version { number: entry.version, at: entry.at, who: entry.actor.to_string(), what, forgotten }
+}

@@ -1,0 +1,233 @@
+//! Paints the program: heading, screen, footer, and a dialog over them. Changes nothing.
+
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Position, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, BorderType, Clear};
+
+use crate::app::{App, COLUMNS_MIN, NoteKind, ROWS_MIN, Screen};
+use crate::dialog::Dialog;
+use crate::keys::{Action, Keys, Place};
+use crate::text;
+use crate::text_input::TextInput;
+use crate::theme::Theme;
+
+/// The parts of the terminal.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// The first row.
+    pub heading: Rect,
+    /// What the screen may use.
+    pub body: Rect,
+    /// The last row: notes, or the keys.
+    pub footer: Rect,
+}
+
+/// The parts of a terminal of a size.
+pub fn parts(size: Rect) -> Parts {
+    let row = |y: u16| Rect::new(size.x, y, size.width, 1).intersection(size);
+    Parts {
+        heading: row(size.y),
+        body: Rect::new(size.x, size.y + 1, size.width, size.height.saturating_sub(2)).intersection(size),
+        footer: row(size.bottom().saturating_sub(1)),
+    }
+}
+
+/// Paints everything.
+pub fn draw(app: &App, frame: &mut Frame<'_>) {
+    let size = frame.area();
+    if size.width < COLUMNS_MIN || size.height < ROWS_MIN {
+        too_small(frame, size);
+        return;
+    }
+    let parts = parts(size);
+    if let Some(top) = app.top() {
+        match top {
+            Screen::PlanList(plan_list) => plan_list.draw(app, frame, parts),
+            Screen::Editor(editor) => editor.draw(app, frame, parts),
+            Screen::Run(run) => run.draw(app, frame, parts),
+            Screen::History(history) => history.draw(app, frame, parts),
+            Screen::Help(help) => {
+                heading(app.settings.theme, frame, parts.heading, "Keys", &[]);
+                help.draw(app, frame, parts.body);
+                footer(app, frame, parts.footer, &[Action::Back]);
+            }
+        }
+    }
+    if let Some(dialog) = &app.dialog {
+        draw_dialog(dialog, app.settings.theme, frame, size);
+    }
+}
+
+fn too_small(frame: &mut Frame<'_>, size: Rect) {
+    let lines = [
+        format!("Waypost needs {COLUMNS_MIN}×{ROWS_MIN};"),
+        format!("this terminal is {}×{}.", size.width, size.height),
+        "Make it larger.".to_owned(),
+    ];
+    let top = size.y + size.height.saturating_sub(lines.len() as u16) / 2;
+    for (row, line) in (top..size.bottom()).zip(lines) {
+        let line = text::truncate(&line, usize::from(size.width));
+        put(frame.buffer_mut(), (size.x, row), size.width, &line, Style::new());
+    }
+}
+
+/// Puts one safe line at a place, no further than `columns`.
+pub fn put(buffer: &mut Buffer, (x, y): (u16, u16), columns: u16, line: &str, style: Style) {
+    let area = buffer.area;
+    if area.contains(Position::new(x, y)) {
+        let room = columns.min(area.right() - x);
+        buffer.set_stringn(x, y, text::sanitize_line(line), usize::from(room), style);
+    }
+}
+
+/// The first row: where one is, and a few facts at the right.
+pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, facts: &[Span<'_>]) {
+    let columns = usize::from(area.width);
+    let name = " waypost ";
+    let right: usize = facts.iter().map(|fact| text::width(&fact.content)).sum::<usize>() + 1;
+    let room = columns.saturating_sub(text::width(name) + 2 + right + 1);
+    let title = text::fit(title, room);
+    let mut spans = vec![
+        Span::styled(name, theme.accent().add_modifier(ratatui::style::Modifier::REVERSED)),
+        Span::raw("  "),
+        Span::styled(title, theme.heading()),
+        Span::raw(" "),
+    ];
+    spans.extend(facts.iter().cloned());
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// The last row: a note, or the keys that work now, as many as fit. `?` and the way back always do.
+pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) {
+    let theme = app.settings.theme;
+    if let Some((note, _)) = &app.note {
+        let (sign, style) = match note.kind {
+            NoteKind::Good => ("✓", theme.good()),
+            NoteKind::Warning => ("!", theme.warning()),
+            NoteKind::Wrong => ("✗", theme.wrong()),
+        };
+        let line = text::truncate(&format!(" {sign} {}", note.text), usize::from(area.width)).into_owned();
+        put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
+        return;
+    }
+    let place = app.top().map_or(Place::Anywhere, Screen::place);
+    for entry in footer_keys(&app.settings.keys, place, actions, area.width) {
+        let x = area.x + entry.x;
+        put(frame.buffer_mut(), (x, area.y), area.width, &entry.key, theme.accent());
+        let x = x + text::width(&entry.key) as u16 + 1;
+        put(frame.buffer_mut(), (x, area.y), area.width, entry.hint, theme.quiet());
+    }
+}
+
+/// The last row while a line of text is typed: the few keys that are no text.
+pub fn typing_footer(theme: Theme, frame: &mut Frame<'_>, area: Rect, keys: &[(&str, &str)]) {
+    let mut x = area.x + 1;
+    for (key, does) in keys {
+        put(frame.buffer_mut(), (x, area.y), area.width, key, theme.accent());
+        x += text::width(key) as u16 + 1;
+        put(frame.buffer_mut(), (x, area.y), area.width, does, theme.quiet());
+        x += text::width(does) as u16 + 3;
+    }
+}
+
+/// A key in the footer.
+struct FooterKey {
+    action: Action,
+    key: String,
+    hint: &'static str,
+    x: u16,
+}
+
+impl FooterKey {
+    fn columns(&self) -> usize {
+        text::width(&self.key) + 1 + text::width(self.hint)
+    }
+}
+
+/// The keys that the footer names: as many as fit; the way back, where there is one, and the one for help always.
+fn footer_keys(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec<FooterKey> {
+    const GAP: usize = 3;
+    let entry = |action: Action| {
+        let (key, hint) = keys.hint(place, action).filter(|(_, hint)| !hint.is_empty())?;
+        Some(FooterKey { action, key, hint, x: 0 })
+    };
+    let help = entry(Action::Help).filter(|_| place != Place::Form && place != Place::Picker);
+    let back = entry(Action::Back).filter(|_| actions.contains(&Action::Back));
+    let always: Vec<FooterKey> = back.into_iter().chain(help).collect();
+    let taken: usize = always.iter().map(|entry| entry.columns() + GAP).sum();
+    let mut room = usize::from(width).saturating_sub(1 + taken);
+    let mut shown: Vec<FooterKey> = Vec::new();
+    let others = actions.iter().filter(|action| **action != Action::Back);
+    for entry in others.filter_map(|&action| entry(action)) {
+        if entry.columns() > room {
+            break;
+        }
+        room = room.saturating_sub(entry.columns() + GAP);
+        shown.push(entry);
+    }
+    shown.extend(always);
+    let mut x = 1;
+    for entry in &mut shown {
+        entry.x = x;
+        x += (entry.columns() + GAP) as u16;
+    }
+    shown
+}
+
+/// The key of the footer that was clicked.
+pub(crate) fn footer_hit(app: &App, at: Position) -> Option<Action> {
+    let footer = parts(app.size).footer;
+    let top = app.top().filter(|top| footer.contains(at) && app.note.is_none() && !top.is_typing())?;
+    let footer_keys = footer_keys(&app.settings.keys, top.place(), &top.actions(app), footer.width);
+    let hit = |entry: &&FooterKey| (entry.x..entry.x + entry.columns() as u16).contains(&at.x);
+    footer_keys.iter().find(hit).map(|entry| entry.action)
+}
+
+/// A box with a title, its inside.
+pub fn framed(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, active: bool) -> Rect {
+    let style = if active { theme.edge_active() } else { theme.edge() };
+    let title = text::truncate(title, usize::from(area.width.saturating_sub(4)));
+    let block = Block::bordered().border_type(BorderType::Rounded).border_style(style);
+    let block = if title.is_empty() {
+        block
+    } else {
+        block.title(Line::styled(format!(" {title} "), if active { theme.accent() } else { theme.heading() }))
+    };
+    let inside = block.inner(area);
+    frame.render_widget(block, area);
+    inside
+}
+
+/// One line of typed text with its cursor, scrolled so that the cursor is seen.
+pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &TextInput, style: Style) {
+    if area.is_empty() {
+        return;
+    }
+    let columns = usize::from(area.width);
+    let before = text::sanitize_line(&input.text()[..input.cursor()]).into_owned();
+    let hidden = (text::width(&before) + 1).saturating_sub(columns);
+    let all = text::sanitize_line(input.text());
+    let shown = text::skip_columns(&all, hidden);
+    put(frame.buffer_mut(), (area.x, area.y), area.width, &text::fit(&shown, columns), style);
+    let at = area.x + (text::width(&before) - hidden).min(columns - 1) as u16;
+    frame.set_cursor_position((at, area.y));
+}
+
+fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: Rect) {
+    let layout = dialog.layout(size);
+    frame.render_widget(Clear, layout.frame);
+    framed(theme, frame, layout.frame, &dialog.title, true);
+    for (row, line) in (layout.text.y..layout.text.bottom()).zip(&layout.lines) {
+        put(frame.buffer_mut(), (layout.text.x, row), layout.text.width, line, theme.text());
+    }
+    for (at, (button, place)) in dialog.buttons.iter().zip(&layout.buttons).enumerate() {
+        let style = if at == dialog.marked { theme.selected() } else { theme.accent() };
+        put(frame.buffer_mut(), (place.x, place.y), place.width, &button.shown(), style);
+    }
+    if let (Some(input), Some(place)) = (&dialog.input, layout.input) {
+        draw_input(frame, place, input, Style::new().add_modifier(ratatui::style::Modifier::UNDERLINED));
+    }
+}

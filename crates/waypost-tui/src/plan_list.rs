@@ -1,0 +1,397 @@
+//! All plans of all stores: pages of heads, filtered and sorted by the stores and merged here. Holds no plan.
+
+mod draw;
+mod merge;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+use waypost_core::{Command, PlanChanges};
+use waypost_store::{Head, Query, Shelf, Sort};
+
+use crate::app::{
+    Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, PlanPage, Reply, SaveError, Screen,
+};
+use crate::dialog::{Choice, Dialog};
+use crate::editor::Editor;
+use crate::keys::Action;
+use crate::text_input::TextInput;
+
+/// PlanPage that are asked for at a time.
+pub const PLANS_PAGE_SIZE: usize = 200;
+/// PlanPage of one store that are held at most; the filter finds the others.
+pub const PLANS_LOADED_MAX: usize = 5_000;
+
+/// What is known of one store.
+#[derive(Debug, Default)]
+struct StoreList {
+    heads: Vec<Head>,
+    total: u64,
+    next: Option<String>,
+    /// The question that is on its way.
+    request: Option<u64>,
+    /// Whether the page on its way goes on behind what is held.
+    is_next_page: bool,
+    /// Whether somebody wrote since it was prompt.
+    stale: bool,
+    error: Option<ErrorMessage>,
+    warnings: Vec<String>,
+}
+
+/// What a text that is asked for is about.
+#[derive(Clone, Debug)]
+enum Prompt {
+    Title(usize),
+    Status(PlanKey, u64),
+}
+
+/// The list of plans.
+#[derive(Debug)]
+pub struct PlanList {
+    sides: Vec<StoreList>,
+    /// The plans that are shown, as (store, place in what is held of it).
+    list: Vec<(usize, usize)>,
+    filter: TextInput,
+    typing: bool,
+    sort: Sort,
+    shelf: Shelf,
+    selected: usize,
+    top: usize,
+    tickets: u64,
+    prompt: Option<Prompt>,
+    /// The plan whose status is being written.
+    writing: Option<PlanKey>,
+}
+
+impl Default for PlanList {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl PlanList {
+    /// An empty list, to be filled when it is shown.
+    pub fn new() -> Self {
+        Self {
+            sides: Vec::new(),
+            list: Vec::new(),
+            filter: TextInput::line(""),
+            typing: false,
+            sort: Sort::Updated,
+            shelf: Shelf::Current,
+            selected: 0,
+            top: 0,
+            tickets: 0,
+            prompt: None,
+            writing: None,
+        }
+    }
+
+    /// Whether something on it changes as time goes by: the ages do.
+    pub fn needs_tick(&self) -> bool {
+        !self.list.is_empty()
+    }
+
+    pub(crate) fn is_typing(&self) -> bool {
+        self.typing
+    }
+
+    /// The plan that is selected.
+    pub fn selected(&self) -> Option<PlanKey> {
+        self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.id.clone() })
+    }
+
+    fn head(&self, at: usize) -> Option<(usize, &Head)> {
+        let &(store, place) = self.list.get(at)?;
+        Some((store, self.sides.get(store)?.heads.get(place)?))
+    }
+
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+        let flow = match event {
+            Event::Shown => {
+                self.sides.resize_with(context.settings.stores.len(), StoreList::default);
+                self.reload(context);
+                Flow::Stay
+            }
+            Event::Action(action) => self.act(action, context),
+            Event::Key(key) => {
+                if self.typing {
+                    self.type_key(key, context);
+                }
+                Flow::Stay
+            }
+            Event::Paste(text) => {
+                if self.typing {
+                    self.filter.insert(text);
+                    self.reload(context);
+                }
+                Flow::Stay
+            }
+            Event::Mouse(mouse) => self.mouse(mouse, context),
+            Event::Reply(reply) => self.reply(reply, context),
+            Event::Written(store, _) => {
+                self.written(store, context);
+                Flow::Stay
+            }
+            Event::Chosen(choice, typed) => self.chosen(choice, typed, context),
+            Event::Tick => Flow::Stay,
+        };
+        self.settle(context);
+        flow
+    }
+
+    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+        let page = draw::rows(context.area).max(1);
+        match action {
+            Action::Up => self.selected = self.selected.saturating_sub(1),
+            Action::Down => self.selected += 1,
+            Action::PageUp => self.selected = self.selected.saturating_sub(page),
+            Action::PageDown => self.selected += page,
+            Action::First => self.selected = 0,
+            Action::Last => self.selected = self.list.len(),
+            Action::Open => return self.open(),
+            Action::Filter => self.typing = true,
+            Action::Sort => {
+                self.sort = match self.sort {
+                    Sort::Updated => Sort::Created,
+                    Sort::Created => Sort::Title,
+                    Sort::Title => Sort::Id,
+                    Sort::Id => Sort::Urgency,
+                    Sort::Urgency => Sort::Attention,
+                    Sort::Attention => Sort::Updated,
+                };
+                self.selected = 0;
+                self.reload(context);
+            }
+            Action::Archived => {
+                self.shelf = match self.shelf {
+                    Shelf::Current => Shelf::Archived,
+                    Shelf::Archived => Shelf::All,
+                    Shelf::All => Shelf::Current,
+                };
+                self.selected = 0;
+                self.reload(context);
+            }
+            Action::Refresh => self.reload(context),
+            Action::New => return self.ask_title(context),
+            Action::Status => return self.ask_status(),
+            Action::Quit => return Flow::Quit,
+            Action::Back if !self.filter.text().is_empty() => {
+                self.filter = TextInput::line("");
+                self.reload(context);
+            }
+            Action::Back => return Flow::Pop,
+            _ => {}
+        }
+        Flow::Stay
+    }
+
+    fn open(&self) -> Flow {
+        self.selected().map_or(Flow::Stay, |plan| Flow::Push(Screen::Editor(Box::new(Editor::new(plan)))))
+    }
+
+    fn ask_title(&mut self, context: &Context<'_>) -> Flow {
+        let store = self.selected().map_or(0, |plan| plan.store);
+        let name = context.settings.stores.get(store).cloned().unwrap_or_default();
+        self.prompt = Some(Prompt::Title(store));
+        Flow::Ask(Dialog::ask("New plan", vec![format!("Its title. It is kept in the store `{name}`.")], ""))
+    }
+
+    fn ask_status(&mut self) -> Flow {
+        let Some((store, head)) = self.head(self.selected) else { return Flow::Stay };
+        let lines = vec![
+            "Where it stands, in your own words; no machine reads them. Empty takes them away.".to_owned(),
+        ];
+        let dialog = Dialog::ask(format!("Status of {}", head.id), lines, &head.status);
+        self.prompt = Some(Prompt::Status(PlanKey { store, id: head.id.clone() }, head.version));
+        Flow::Ask(dialog)
+    }
+
+    fn chosen(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
+        let (Choice::Take, Some(prompt)) = (choice, self.prompt.take()) else { return Flow::Stay };
+        match prompt {
+            Prompt::Title(_) if typed.trim().is_empty() => {
+                context.notify(NoteKind::Warning, "a plan needs a title")
+            }
+            Prompt::Title(store) => {
+                context.effects.push(Effect::CreatePlan { store, title: typed.trim().to_owned() });
+            }
+            Prompt::Status(plan, version) => {
+                let changes = PlanChanges { status: Some(typed.trim().to_owned()), ..PlanChanges::default() };
+                let commands = vec![Command::RevisePlan(Box::new(changes))];
+                self.writing = Some(plan.clone());
+                context.effects.push(Effect::Save { plan, version, commands });
+            }
+        }
+        Flow::Stay
+    }
+
+    fn type_key(&mut self, key: KeyEvent, context: &mut Context<'_>) {
+        match key.code {
+            KeyCode::Enter => self.typing = false,
+            KeyCode::Esc => {
+                self.typing = false;
+                self.filter = TextInput::line("");
+                self.reload(context);
+            }
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => self.typing = false,
+            KeyCode::Up => self.selected = self.selected.saturating_sub(1),
+            KeyCode::Down => self.selected += 1,
+            _ => {
+                let before = self.filter.text().to_owned();
+                self.filter.key(key);
+                if before != self.filter.text() {
+                    self.selected = 0;
+                    self.reload(context);
+                }
+            }
+        }
+    }
+
+    fn mouse(&mut self, mouse: MouseEvent, context: &Context<'_>) -> Flow {
+        match mouse.kind {
+            MouseEventKind::ScrollUp => self.selected = self.selected.saturating_sub(3),
+            MouseEventKind::ScrollDown => self.selected += 3,
+            MouseEventKind::Down(MouseButton::Left) => {
+                if let Some(row) = draw::row_at(context.area, mouse.row) {
+                    let at = self.top + row;
+                    if at == self.selected {
+                        return self.open();
+                    }
+                    if at < self.list.len() {
+                        self.selected = at;
+                    }
+                }
+            }
+            _ => {}
+        }
+        Flow::Stay
+    }
+
+    fn query(&self, limit: usize, after: Option<String>) -> Box<Query> {
+        let text = Some(self.filter.text().trim().to_owned()).filter(|text| !text.is_empty());
+        Box::new(Query { shelf: self.shelf, text, sort: self.sort, limit, after, ..Query::default() })
+    }
+
+    /// Asks every store again, from the first plan to as far as one has come.
+    fn reload(&mut self, context: &mut Context<'_>) {
+        for store in 0..self.sides.len() {
+            self.reload_store(store, context);
+        }
+    }
+
+    fn reload_store(&mut self, store: usize, context: &mut Context<'_>) {
+        self.tickets += 1;
+        let ticket = self.tickets;
+        let limit = self.sides[store].heads.len().clamp(PLANS_PAGE_SIZE, PLANS_LOADED_MAX);
+        let query = self.query(limit, None);
+        let side = &mut self.sides[store];
+        (side.request, side.is_next_page, side.stale) = (Some(ticket), false, false);
+        context.effects.push(Effect::LoadPlanPage { store, ticket, query });
+    }
+
+    /// One question is on its way at a time: who writes without pause must not be answered without pause.
+    fn written(&mut self, store: usize, context: &mut Context<'_>) {
+        match self.sides.get_mut(store) {
+            Some(side) if side.request.is_some() => side.stale = true,
+            Some(_) => self.reload_store(store, context),
+            None => {}
+        }
+    }
+
+    fn reply(&mut self, reply: &Reply, context: &mut Context<'_>) -> Flow {
+        match reply {
+            Reply::PlanPage { store, ticket, heads } => self.take(*store, *ticket, heads, context),
+            Reply::Created { plan: Ok(plan) } => {
+                return Flow::Push(Screen::Editor(Box::new(Editor::new(plan.clone()))));
+            }
+            Reply::Created { plan: Err(error) } => context.notify(NoteKind::Wrong, error_line(error)),
+            // What the editor writes is told there.
+            Reply::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
+                match saved {
+                    Ok(version) => {
+                        context.notify(NoteKind::Good, format!("{} is at version {version} now", plan.id));
+                        self.written(plan.store, context);
+                    }
+                    Err(SaveError::Conflict(conflict)) => {
+                        let text = format!(
+                            "{} was changed meanwhile (version {}); look, and try again",
+                            plan.id, conflict.current
+                        );
+                        context.notify(NoteKind::Warning, text);
+                        self.written(plan.store, context);
+                    }
+                    Err(SaveError::Refused(error)) => context.notify(NoteKind::Wrong, error_line(error)),
+                }
+            }
+            _ => {}
+        }
+        Flow::Stay
+    }
+
+    fn take(
+        &mut self,
+        store: usize,
+        ticket: u64,
+        heads: &Result<Box<PlanPage>, ErrorMessage>,
+        context: &mut Context<'_>,
+    ) {
+        let selected = self.selected();
+        let Some(side) = self.sides.get_mut(store).filter(|side| side.request == Some(ticket)) else {
+            return;
+        };
+        side.request = None;
+        match heads {
+            Ok(heads) => {
+                if !side.is_next_page {
+                    side.heads.clear();
+                }
+                side.heads.extend(heads.page.items.iter().cloned());
+                (side.total, side.next) = (heads.page.total, heads.page.next.clone());
+                (side.error, side.warnings) = (None, heads.warnings.clone());
+            }
+            Err(error) => side.error = Some(error.clone()),
+        }
+        let stale = side.stale;
+        self.list = merge::merge(
+            self.sides.iter().map(|side| (side.heads.as_slice(), side.next.is_some())),
+            self.sort,
+        );
+        // The plan that was selected stays so, wherever it stands now.
+        let again = |(store, place): &(usize, usize)| {
+            selected
+                .as_ref()
+                .is_some_and(|plan| plan.store == *store && plan.id == self.sides[*store].heads[*place].id)
+        };
+        self.selected = self.list.iter().position(again).unwrap_or(self.selected);
+        if stale {
+            self.reload_store(store, context);
+        }
+    }
+
+    /// The selection stays on the list, and near its end more is asked for.
+    fn settle(&mut self, context: &mut Context<'_>) {
+        self.selected = self.selected.min(self.list.len().saturating_sub(1));
+        let rows = draw::rows(context.area).max(1);
+        self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
+        self.top = self.top.min(self.list.len().saturating_sub(rows));
+        if self.selected + 2 * rows < self.list.len() {
+            return;
+        }
+        let wanting = self.sides.iter().enumerate().filter(|(_, side)| {
+            side.next.is_some() && side.request.is_none() && side.heads.len() < PLANS_LOADED_MAX
+        });
+        let stores: Vec<usize> = wanting.map(|(store, _)| store).collect();
+        for store in stores {
+            self.tickets += 1;
+            let ticket = self.tickets;
+            let query = self.query(PLANS_PAGE_SIZE, self.sides[store].next.clone());
+            let side = &mut self.sides[store];
+            (side.request, side.is_next_page) = (Some(ticket), true);
+            context.effects.push(Effect::LoadPlanPage { store, ticket, query });
+        }
+    }
+}
+
+/// ErrorMessage in one line.
+pub(crate) fn error_line(error: &ErrorMessage) -> String {
+    if error.hint.is_empty() { error.what.clone() } else { format!("{}; {}", error.what, error.hint) }
+}

@@ -1,0 +1,220 @@
+//! Paints the list of plans. Changes nothing.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+use waypost_store::{Head, Shelf, Sort};
+use waypost_text::StatusSign;
+
+use super::PlanList;
+use crate::app::App;
+use crate::frame::{self, Parts, draw_input, footer, heading, put};
+use crate::keys::Action;
+use crate::theme::{Theme, phase_word};
+use crate::{text, theme};
+
+/// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
+pub(super) fn rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(2))
+}
+
+/// The plan that a row of the terminal shows, counted from the first that is seen.
+pub(super) fn row_at(area: Rect, row: u16) -> Option<usize> {
+    let first = area.y + 1;
+    (first..first + rows(area) as u16).contains(&row).then(|| usize::from(row - first))
+}
+
+/// How wide the columns are; 0 is left out.
+struct Columns {
+    scope: usize,
+    name: usize,
+    title: usize,
+    phase: usize,
+    version: usize,
+    progress: usize,
+    bar: usize,
+    age: usize,
+}
+
+const GAP: usize = 2;
+
+/// What keys do while the filter is typed.
+const TYPING_KEYS: [(&str, &str); 3] =
+    [("Enter", "keep the filter"), ("Esc", "take it away"), ("↑ ↓", "select")];
+
+impl Columns {
+    fn of(width: usize, stores: usize, names: usize) -> Self {
+        let scope = if stores > 1 || width >= 80 { 5 } else { 0 };
+        let version = if width >= 72 { 5 } else { 0 };
+        let bar = if width >= 110 { 10 } else { 0 };
+        let name = names.clamp(6, if width >= 110 { 24 } else { 12 });
+        let (phase, progress, age) = (9, 7, 4);
+        let fixed = [scope, name, phase, version, progress, bar, age];
+        let used: usize = fixed.iter().filter(|columns| **columns > 0).map(|columns| columns + GAP).sum();
+        Self { scope, name, title: width.saturating_sub(used + 2), phase, version, progress, bar, age }
+    }
+}
+
+impl PlanList {
+    /// What the footer offers.
+    pub(crate) const KEYS: [Action; 9] = [
+        Action::Open,
+        Action::Filter,
+        Action::Watch,
+        Action::New,
+        Action::Status,
+        Action::History,
+        Action::Sort,
+        Action::Archived,
+        Action::Back,
+    ];
+
+    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
+        let theme = app.settings.theme;
+        let facts = [Span::styled(self.facts(), theme.quiet())];
+        heading(theme, frame, parts.heading, "Plans", &facts);
+        let area = parts.body;
+        let shown = self.list.iter().skip(self.top).take(rows(area));
+        let names = shown.clone().map(|&(store, place)| self.sides[store].heads[place].id.as_str().len());
+        let columns =
+            Columns::of(usize::from(area.width), app.settings.stores.len(), names.max().unwrap_or(0));
+        draw_head(&columns, theme, frame, area);
+        for (row, (at, &(store, place))) in (area.y + 1..).zip(shown.enumerate()) {
+            let scope = app.settings.stores.get(store).map_or("", String::as_str);
+            let line = Rect::new(area.x, row, area.width, 1);
+            draw_plan(&columns, (scope, &self.sides[store].heads[place]), app, frame, line);
+            if self.top + at == self.selected {
+                frame.buffer_mut().set_style(line, theme.selected());
+            }
+        }
+        if self.list.is_empty() {
+            self.draw_empty(theme, frame, area);
+        }
+        self.draw_bottom(theme, frame, Rect::new(area.x, area.bottom().saturating_sub(1), area.width, 1));
+        if self.typing && app.note.is_none() {
+            frame::typing_footer(theme, frame, parts.footer, &TYPING_KEYS);
+        } else {
+            footer(app, frame, parts.footer, &Self::KEYS);
+        }
+    }
+
+    fn facts(&self) -> String {
+        let total: u64 = self.sides.iter().map(|side| side.total).sum();
+        let order = match self.sort {
+            Sort::Updated => "last changed",
+            Sort::Created => "newest",
+            Sort::Title => "by title",
+            Sort::Id => "by name",
+            Sort::Urgency => "most urgent",
+            Sort::Attention => "what waits for you",
+        };
+        let shelf = match self.shelf {
+            Shelf::Current => "",
+            Shelf::Archived => " · put away",
+            Shelf::All => " · with those put away",
+        };
+        format!("{} · {order}{shelf}", text::count(usize::try_from(total).unwrap_or(usize::MAX), "plan"))
+    }
+
+    fn draw_empty(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
+        let said = if self.sides.iter().any(|side| side.request.is_some()) {
+            "reading …"
+        } else if !self.filter.text().is_empty() {
+            "no plan has this text in its name or title"
+        } else {
+            "no plans yet: n makes one, `waypost import FILE` brings one in"
+        };
+        put(frame.buffer_mut(), (area.x + 2, area.y + 2), area.width.saturating_sub(2), said, theme.quiet());
+    }
+
+    /// The filter, and what could not be read.
+    fn draw_bottom(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
+        let mut x = area.x + 1;
+        if self.typing || !self.filter.text().is_empty() {
+            put(frame.buffer_mut(), (x, area.y), area.width, "/", theme.accent());
+            let columns = (area.width / 3).max(16);
+            let place = Rect::new(x + 1, area.y, columns, 1).intersection(area);
+            if self.typing {
+                draw_input(frame, place, &self.filter, Style::new());
+            } else {
+                let typed = text::truncate(self.filter.text(), usize::from(columns));
+                put(frame.buffer_mut(), (place.x, place.y), place.width, &typed, Style::new());
+            }
+            x = place.right() + 1;
+        }
+        let warnings: Vec<&String> = self.sides.iter().flat_map(|side| &side.warnings).collect();
+        let error = self.sides.iter().find_map(|side| side.error.as_ref());
+        let room = area.right().saturating_sub(x);
+        let line = match (error, warnings.first()) {
+            (Some(error), _) => format!("✗ {}", super::error_line(error)),
+            (None, Some(first)) => {
+                format!("! {} could not be read: {first}", text::count(warnings.len(), "plan"))
+            }
+            (None, None) => return,
+        };
+        let style = if error.is_some() { theme.wrong() } else { theme.warning() };
+        put(frame.buffer_mut(), (x, area.y), room, &text::truncate(&line, usize::from(room)), style);
+    }
+}
+
+/// Puts one value after the other, with gaps; what has no columns is left out.
+struct Pen<'f, 'b> {
+    frame: &'f mut Frame<'b>,
+    x: u16,
+    y: u16,
+}
+
+impl Pen<'_, '_> {
+    fn put(&mut self, columns: usize, shown: &str, style: Style) {
+        if columns > 0 {
+            put(self.frame.buffer_mut(), (self.x, self.y), columns as u16, shown, style);
+            self.x += (columns + GAP) as u16;
+        }
+    }
+}
+
+fn draw_head(columns: &Columns, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
+    let style = theme.quiet();
+    let mut pen = Pen { frame, x: area.x + 1, y: area.y };
+    pen.put(columns.scope, "SCOPE", style);
+    pen.put(columns.name, "NAME", style);
+    pen.put(columns.title, "TITLE", style);
+    pen.put(columns.phase, "PHASE", style);
+    pen.put(columns.version, &text::fit_right("V", columns.version), style);
+    pen.put(columns.bar, "", style);
+    pen.put(columns.progress, &text::fit_right("DONE", columns.progress), style);
+    pen.put(columns.age, &text::fit_right("AGE", columns.age), style);
+}
+
+fn draw_plan(columns: &Columns, (scope, head): (&str, &Head), app: &App, frame: &mut Frame<'_>, area: Rect) {
+    let theme = app.settings.theme;
+    let mut pen = Pen { frame, x: area.x + 1, y: area.y };
+    pen.put(columns.scope, &text::truncate(scope, columns.scope), theme.quiet());
+    pen.put(columns.name, &text::truncate(head.id.as_str(), columns.name), theme.accent());
+    let title_x = pen.x;
+    let status = if head.status.trim().is_empty() {
+        String::new()
+    } else {
+        let room = (columns.title / 2).saturating_sub(3).max(8);
+        format!("[{}]", text::truncate(head.status.trim(), room))
+    };
+    let room = columns.title.saturating_sub(if status.is_empty() { 0 } else { text::width(&status) + 1 });
+    let title = text::truncate(if head.title.trim().is_empty() { "(no title)" } else { &head.title }, room);
+    pen.put(columns.title, &title, theme.heading());
+    if !status.is_empty() {
+        let x = title_x + (text::width(&title) + 1) as u16;
+        put(pen.frame.buffer_mut(), (x, area.y), text::width(&status) as u16, &status, theme.text());
+    }
+    let word = if head.archived { "archived" } else { phase_word(head.phase) };
+    pen.put(columns.phase, word, theme.phase(head.phase));
+    pen.put(columns.version, &text::fit_right(&format!("v{}", head.version), columns.version), theme.quiet());
+    let counts = &head.counts;
+    pen.put(columns.bar, &theme::bar(counts.done, counts.total, columns.bar), theme.phase(head.phase));
+    let style = if counts.failed > 0 { theme.wrong() } else { theme.text() };
+    let failed = if counts.failed > 0 { StatusSign::Failed.glyph() } else { "" };
+    let progress = format!("{failed}{}/{}", counts.done, counts.total);
+    pen.put(columns.progress, &text::fit_right(&progress, columns.progress), style);
+    let age = head.updated_at.map(|at| text::age(app.now.since(at))).unwrap_or_default();
+    pen.put(columns.age, &text::fit_right(&age, columns.age), theme.quiet());
+}

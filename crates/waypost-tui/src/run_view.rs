@@ -1,0 +1,446 @@
+//! The run view: how a plan is worked on, by this process or by others, and what a person may say to it. Looks at bounded
+//! summaries that the loop brings; runs nothing itself.
+
+mod commands;
+mod draw;
+mod messages;
+mod model;
+
+use ratatui::crossterm::event::{MouseButton, MouseEventKind};
+use ratatui::layout::Position;
+use waypost_core::{Command, Phase, Standing, TaskId};
+use waypost_run::Control;
+
+pub use self::messages::{Preview, PreviewedTask, RunEffect, RunReply, Started, TaskDetail};
+pub use self::model::{Group, PlanSnapshot, ROWS_MAX, Row, TaskQuestion};
+use crate::app::{Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, Reply, Screen};
+use crate::editor::Editor;
+use crate::history::History;
+use crate::keys::Action;
+
+/// Bytes of a log's end that are looked at.
+pub const LOG_BYTES_MAX: u64 = 64 * 1024;
+/// Tasks that a plan would have done, as far as they are shown.
+pub const PREVIEW_TASKS_MAX: usize = 1_000;
+/// Bytes of what is shown of them.
+pub const PREVIEW_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one text among them.
+pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
+
+/// What this process does for the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LocalRun {
+    /// Nothing.
+    NotRunning,
+    /// It was asked to run it.
+    Starting,
+    /// It runs it.
+    Running,
+    /// It was asked to end.
+    Stopping(Control),
+}
+
+/// What a dialog of this screen is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum OpenDialog {
+    Approve(u64),
+    Reject,
+    Answer(TaskId),
+    CancelTask(TaskId),
+    CancelPlan,
+    Leave,
+}
+
+/// A line of the preview, and whether a task begins with it.
+type PreviewLine = (String, bool);
+
+/// Which part has the keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Focus {
+    Tasks,
+    Text,
+}
+
+/// Why one snapshot_request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    /// To see how it goes.
+    Watch,
+    /// To run it here, as soon as it may.
+    Execute,
+}
+
+/// The run view.
+#[derive(Debug)]
+pub struct RunView {
+    plan: PlanKey,
+    intent: Intent,
+    snapshot: Option<Box<PlanSnapshot>>,
+    error: Option<ErrorMessage>,
+    preview: Option<Box<Preview>>,
+    /// The preview, broken into lines for so many columns.
+    preview_lines: Option<(usize, Vec<PreviewLine>)>,
+    local_run: LocalRun,
+    open_dialog: Option<OpenDialog>,
+    focus: Focus,
+    /// The task that a person chose; nothing: whatever is the most interesting.
+    chosen: Option<TaskId>,
+    top: usize,
+    detail: Option<(TaskId, Box<TaskDetail>)>,
+    /// Lines between the end of the log and what is seen of it; 0 follows the end.
+    behind: usize,
+    /// The first line that is seen of what will run.
+    preview_top: usize,
+    snapshot_request: PendingRequest,
+    detail_request: PendingRequest,
+}
+
+/// A question that is under way, so that none is asked twice.
+#[derive(Debug, Default)]
+struct PendingRequest {
+    under_way: bool,
+    again: bool,
+}
+
+impl PendingRequest {
+    /// Whether to ask now.
+    fn ask(&mut self) -> bool {
+        self.again = self.under_way;
+        !std::mem::replace(&mut self.under_way, true)
+    }
+
+    /// An answer came. Whether to ask again.
+    fn answered(&mut self) -> bool {
+        self.under_way = std::mem::take(&mut self.again);
+        self.under_way
+    }
+}
+
+impl RunView {
+    /// Of a plan, which is looked at when the screen is shown.
+    pub fn new(plan: PlanKey, intent: Intent) -> Self {
+        Self {
+            plan,
+            intent,
+            snapshot: None,
+            error: None,
+            preview: None,
+            preview_lines: None,
+            local_run: LocalRun::NotRunning,
+            open_dialog: None,
+            focus: Focus::Tasks,
+            chosen: None,
+            top: 0,
+            detail: None,
+            behind: 0,
+            preview_top: 0,
+            snapshot_request: PendingRequest::default(),
+            detail_request: PendingRequest::default(),
+        }
+    }
+
+    /// Whether something on the screen changes by itself.
+    pub fn needs_tick(&self) -> bool {
+        let runs =
+            |snapshot: &PlanSnapshot| snapshot.phase == Phase::Active || snapshot.counts.in_progress() > 0;
+        self.snapshot.as_deref().is_some_and(runs)
+    }
+
+    pub(crate) fn update(&mut self, event: Event<'_>, context: &mut Context<'_>) -> Flow {
+        let flow = match event {
+            Event::Shown => self.shown(context),
+            Event::Action(action) => self.act(action, context),
+            Event::Chosen(choice, typed) => self.chose(choice, typed, context),
+            Event::Reply(Reply::Run(reply)) => self.reply(reply, context),
+            Event::Written(store, plans) => {
+                if store == self.plan.store && plans.iter().any(|(id, _)| *id == self.plan.id) {
+                    self.load_snapshot(context);
+                }
+                Flow::Stay
+            }
+            Event::Tick => {
+                if self.row().is_some_and(|row| row.standing == Standing::Running) {
+                    self.load_detail(context);
+                }
+                Flow::Stay
+            }
+            Event::Mouse(mouse) => {
+                let at = Position::new(mouse.column, mouse.row);
+                self.mouse(mouse.kind, at, context);
+                Flow::Stay
+            }
+            Event::Key(_) | Event::Paste(_) | Event::Reply(_) => Flow::Stay,
+        };
+        self.settle(context);
+        flow
+    }
+
+    fn shown(&mut self, context: &mut Context<'_>) -> Flow {
+        self.load_snapshot(context);
+        self.load_detail(context);
+        if context.runs.contains(&self.plan) && self.local_run == LocalRun::NotRunning {
+            self.local_run = LocalRun::Running;
+        }
+        if self.intent == Intent::Execute && self.local_run == LocalRun::NotRunning {
+            self.start(context);
+        }
+        Flow::Stay
+    }
+
+    fn ask(&self, effect: RunEffect, context: &mut Context<'_>) {
+        context.effects.push(Effect::Run(effect));
+    }
+
+    fn load_snapshot(&mut self, context: &mut Context<'_>) {
+        if self.snapshot_request.ask() {
+            self.ask(RunEffect::LoadSnapshot(self.plan.clone()), context);
+        }
+    }
+
+    /// Asks for more of the selected task.
+    fn load_detail(&mut self, context: &mut Context<'_>) {
+        if let Some(task) = self.row().map(|row| row.id.clone())
+            && self.detail_request.ask()
+        {
+            self.ask(RunEffect::LoadTaskDetail(self.plan.clone(), task), context);
+        }
+    }
+
+    fn start(&mut self, context: &mut Context<'_>) {
+        if context.settings.dry_run {
+            self.ask(RunEffect::Preview(self.plan.clone()), context);
+            context.notify(NoteKind::Warning, "dry run: this is what would be run, and nothing is");
+            return;
+        }
+        self.intent = Intent::Execute;
+        self.local_run = LocalRun::Starting;
+        self.ask(RunEffect::Start(self.plan.clone()), context);
+    }
+
+    /// The selected task.
+    fn row(&self) -> Option<&Row> {
+        self.snapshot.as_ref()?.rows.get(self.selected())
+    }
+
+    /// Its place in the list.
+    fn selected(&self) -> usize {
+        let rows = self.snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.rows);
+        let chosen = self.chosen.as_ref();
+        chosen.and_then(|chosen| rows.iter().position(|row| row.id == *chosen)).unwrap_or(0)
+    }
+
+    /// Whether what machines would do is shown in place of a task.
+    fn shows_preview(&self) -> bool {
+        self.preview.is_some() && self.local_run != LocalRun::Running
+    }
+
+    fn reply(&mut self, reply: &RunReply, context: &mut Context<'_>) -> Flow {
+        match reply {
+            RunReply::Snapshot(plan, snapshot) if *plan == self.plan => {
+                self.set_snapshot(snapshot, context);
+                Flow::Stay
+            }
+            RunReply::TaskDetail(plan, task, detail) if *plan == self.plan => {
+                let again = self.detail_request.answered();
+                if self.row().is_some_and(|row| row.id == *task) {
+                    self.detail = Some((task.clone(), detail.clone()));
+                } else {
+                    self.load_detail(context);
+                }
+                if again && let Some(row) = self.row() {
+                    self.ask(RunEffect::LoadTaskDetail(self.plan.clone(), row.id.clone()), context);
+                }
+                Flow::Stay
+            }
+            RunReply::Preview(plan, preview) if *plan == self.plan => {
+                match preview {
+                    Ok(preview) => (self.preview, self.preview_lines) = (Some(preview.clone()), None),
+                    Err(error) => context.notify_error(error),
+                }
+                Flow::Stay
+            }
+            RunReply::Started(plan, started) if *plan == self.plan => self.started(started, context),
+            RunReply::Approved(plan, approved) if *plan == self.plan => {
+                match approved {
+                    Ok(version) => {
+                        context.notify(NoteKind::Good, format!("approved version {version}"));
+                        self.preview = None;
+                        if self.intent == Intent::Execute {
+                            self.start(context);
+                        }
+                    }
+                    Err(error) => {
+                        context.notify_error(error);
+                        // Somebody may have changed what was looked at.
+                        self.ask(RunEffect::Preview(self.plan.clone()), context);
+                    }
+                }
+                Flow::Stay
+            }
+            RunReply::Ended(plan, _) if *plan == self.plan => {
+                (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
+                self.load_snapshot(context);
+                Flow::Stay
+            }
+            RunReply::Snapshot(..)
+            | RunReply::TaskDetail(..)
+            | RunReply::Preview(..)
+            | RunReply::Started(..)
+            | RunReply::Approved(..)
+            | RunReply::Ended(..) => Flow::Stay,
+        }
+    }
+
+    fn set_snapshot(
+        &mut self,
+        snapshot: &Result<Box<PlanSnapshot>, ErrorMessage>,
+        context: &mut Context<'_>,
+    ) {
+        if self.snapshot_request.answered() {
+            self.ask(RunEffect::LoadSnapshot(self.plan.clone()), context);
+        }
+        match snapshot {
+            Ok(snapshot) => {
+                let (before, needed) = (self.row().cloned(), snapshot.needs_approval);
+                self.snapshot = Some(snapshot.clone());
+                self.error = None;
+                if needed && self.preview.as_ref().is_none_or(|known| known.version != snapshot.version) {
+                    self.ask(RunEffect::Preview(self.plan.clone()), context);
+                }
+                if !needed && !context.settings.dry_run {
+                    self.preview = None;
+                }
+                if self.row() != before.as_ref() {
+                    self.load_detail(context);
+                }
+            }
+            Err(error) => self.error = Some(error.clone()),
+        }
+    }
+
+    fn started(&mut self, started: &Result<Started, ErrorMessage>, context: &mut Context<'_>) -> Flow {
+        let mut flow = Flow::Stay;
+        match started {
+            Ok(Started::Runs) => {
+                self.local_run = LocalRun::Running;
+                context.notify(NoteKind::Good, "runs here");
+            }
+            Ok(Started::NeedsApproval) => {
+                self.local_run = LocalRun::NotRunning;
+                self.ask(RunEffect::Preview(self.plan.clone()), context);
+                context.notify(NoteKind::Warning, "nothing runs before a person approves what will be run");
+            }
+            Err(error) => {
+                (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
+                flow = self.not_started(error);
+            }
+        }
+        self.load_snapshot(context);
+        flow
+    }
+
+    /// Which plan.
+    pub(crate) fn plan(&self) -> &PlanKey {
+        &self.plan
+    }
+
+    fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
+        if context.settings.dry_run && commands::is_write(action) {
+            let words = "dry run: nothing is said to the plan from here; open it without --dry-run for that";
+            context.notify(NoteKind::Warning, words);
+            return Flow::Stay;
+        }
+        let page = self.list_rows(context.area);
+        match action {
+            Action::Up => self.step(-1),
+            Action::Down => self.step(1),
+            Action::PageUp => self.step(-(page as isize)),
+            Action::PageDown => self.step(page as isize),
+            Action::First => self.step(isize::MIN),
+            Action::Last => self.step(isize::MAX),
+            Action::Focus => {
+                self.focus = if self.focus == Focus::Tasks { Focus::Text } else { Focus::Tasks };
+            }
+            Action::Follow => (self.chosen, self.behind) = (None, 0),
+            Action::Quit => return Flow::Quit,
+            Action::Back => return self.leave(),
+            Action::History => {
+                return Flow::Push(Screen::History(Box::new(History::new(self.plan.clone()))));
+            }
+            Action::Edit => {
+                return Flow::Push(Screen::Editor(Box::new(Editor::new(self.plan.clone()))));
+            }
+            Action::Execute => match self.local_run {
+                LocalRun::NotRunning => self.start(context),
+                LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
+                    context.notify(NoteKind::Warning, "it runs here already");
+                }
+            },
+            Action::Stop => return self.stop(context),
+            Action::Approve => return self.approve(context),
+            Action::Reject => return self.reject(context),
+            Action::Pause => self.pause_or_resume(context),
+            Action::Cancel => return self.cancel_task(context),
+            Action::CancelPlan => return self.cancel_plan(),
+            Action::Retry => self.retry(context),
+            Action::RetryAll => self.write(Command::RetryPlan, "what failed is to be done again", context),
+            Action::Answer | Action::Open => return self.answer(context),
+            _ => {}
+        }
+        self.load_detail(context);
+        Flow::Stay
+    }
+
+    /// Moves the selection, or the text.
+    fn step(&mut self, by: isize) {
+        if self.focus == Focus::Text {
+            return self.scroll(by);
+        }
+        let Some(snapshot) = &self.snapshot else { return };
+        let last = snapshot.rows.len().saturating_sub(1);
+        let to = self.selected().saturating_add_signed(by).min(last);
+        self.chosen = snapshot.rows.get(to).map(|row| row.id.clone());
+        self.behind = 0;
+    }
+
+    /// Moves the text by lines.
+    fn scroll(&mut self, by: isize) {
+        if self.shows_preview() {
+            self.preview_top = self.preview_top.saturating_add_signed(by);
+        } else {
+            self.behind = self.behind.saturating_add_signed(by.saturating_neg());
+        }
+    }
+
+    fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &mut Context<'_>) {
+        let parts = draw::parts(context.area);
+        match kind {
+            MouseEventKind::ScrollUp if parts.text.contains(at) => self.scroll(-3),
+            MouseEventKind::ScrollDown if parts.text.contains(at) => self.scroll(3),
+            MouseEventKind::ScrollUp => self.step(-3),
+            MouseEventKind::ScrollDown => self.step(3),
+            MouseEventKind::Down(MouseButton::Left) if parts.list.contains(at) => {
+                self.focus = Focus::Tasks;
+                let row = usize::from(at.y.saturating_sub(parts.list.y + 1));
+                let row = if row < self.list_rows(context.area) { self.top + row } else { usize::MAX };
+                if let Some(row) = self.snapshot.as_ref().and_then(|snapshot| snapshot.rows.get(row)) {
+                    self.chosen = Some(row.id.clone());
+                    self.behind = 0;
+                    self.load_detail(context);
+                }
+            }
+            MouseEventKind::Down(MouseButton::Left) if parts.text.contains(at) => self.focus = Focus::Text,
+            _ => {}
+        }
+    }
+
+    /// Keeps the selection on the screen, and the text inside of what there is.
+    fn settle(&mut self, context: &Context<'_>) {
+        let rows = self.list_rows(context.area);
+        let selected = self.selected();
+        self.top = self.top.clamp((selected + 1).saturating_sub(rows), selected);
+        self.wrap_preview(context.area);
+        let last = self.text_lines(context.area).saturating_sub(1);
+        (self.behind, self.preview_top) = (self.behind.min(last), self.preview_top.min(last));
+    }
+}

@@ -1,0 +1,231 @@
+//! What a person may say to a plan from the run view: dialogs, and the orders that come of them.
+
+use waypost_core::{Command, Phase};
+use waypost_run::Control;
+
+use super::{Group, Intent, LocalRun, OpenDialog, PreviewedTask, RunEffect, RunView};
+use crate::app::{Context, ErrorMessage, Flow, NoteKind};
+use crate::dialog::{Button, Choice, Dialog};
+use crate::keys::Action;
+use crate::text;
+
+/// Whether a key tells the plan something, so that a dry run has none of it.
+pub(super) fn is_write(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Approve
+            | Action::Reject
+            | Action::Pause
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Answer
+            | Action::Open
+    )
+}
+
+impl RunView {
+    /// A dialog that this screen opens.
+    pub(super) fn dialog(&mut self, about: OpenDialog, dialog: Dialog) -> Flow {
+        self.open_dialog = Some(about);
+        Flow::Ask(dialog)
+    }
+
+    /// Why it does not run, with what to do about it: more than a line at the bottom can hold.
+    pub(super) fn not_started(&mut self, error: &ErrorMessage) -> Flow {
+        self.open_dialog = None;
+        let lines = vec![error.what.clone(), String::new(), error.hint.clone()];
+        Flow::Ask(Dialog::new("It does not run", lines, vec![Button::close('b', "back")]))
+    }
+
+    pub(super) fn leave(&mut self) -> Flow {
+        match self.local_run {
+            LocalRun::NotRunning => Flow::Pop,
+            LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
+                let lines = vec![
+                    "This process runs the plan.".to_owned(),
+                    "Leave it running, and come back from the list of plans; or stop what runs now. The plan can always go on later."
+                        .to_owned(),
+                ];
+                let buttons = vec![
+                    Button::new('l', "let it go on", Choice::LetGoOn),
+                    Button::new('s', "stop it", Choice::StopRun),
+                    Button::close('b', "back"),
+                ];
+                self.dialog(OpenDialog::Leave, Dialog::new("Leave the run", lines, buttons))
+            }
+        }
+    }
+
+    /// The first time nothing new is started, the second time what runs is stopped.
+    pub(super) fn stop(&mut self, context: &mut Context<'_>) -> Flow {
+        let control = match self.local_run {
+            LocalRun::Running => Control::Drain,
+            LocalRun::Stopping(_) => Control::Stop,
+            LocalRun::NotRunning | LocalRun::Starting => {
+                let words = "this process does not run it; p pauses the plan for all, C cancels it";
+                context.notify(NoteKind::Warning, words);
+                return Flow::Stay;
+            }
+        };
+        self.end(control, context);
+        Flow::Stay
+    }
+
+    fn end(&mut self, control: Control, context: &mut Context<'_>) {
+        self.local_run = LocalRun::Stopping(control);
+        self.ask(RunEffect::End(self.plan.clone(), control), context);
+        let words = match control {
+            Control::Drain => "nothing new starts here; waiting for what runs (once more stops it)",
+            Control::Stop => "stopping what runs",
+        };
+        context.notify(NoteKind::Warning, words);
+    }
+
+    pub(super) fn approve(&mut self, context: &mut Context<'_>) -> Flow {
+        let needed = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval);
+        let Some(preview) = self.preview.as_ref().filter(|_| needed) else {
+            context.notify(NoteKind::Warning, "nothing waits for approval here");
+            return Flow::Stay;
+        };
+        let version = preview.version;
+        let mut lines = vec![preview.describe()];
+        for (indent, line) in preview.tasks.iter().flat_map(PreviewedTask::lines) {
+            lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
+        }
+        if preview.left_out() > 0 {
+            lines.push(format!("  … and {} that are not shown", text::count(preview.left_out(), "task")));
+        }
+        let what = match self.intent {
+            Intent::Execute => "approve and run",
+            Intent::Watch => "approve",
+        };
+        let buttons = vec![Button::new('a', what, Choice::Confirm), Button::close('b', "back")];
+        self.dialog(OpenDialog::Approve(version), Dialog::new("Approve", lines, buttons))
+    }
+
+    pub(super) fn reject(&mut self, context: &mut Context<'_>) -> Flow {
+        if !self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
+            context.notify(NoteKind::Warning, "nothing waits for approval here");
+            return Flow::Stay;
+        }
+        let lines = vec!["What is wrong with it? Whoever wrote the plan can read it.".to_owned()];
+        self.dialog(OpenDialog::Reject, Dialog::ask("Do not allow it", lines, ""))
+    }
+
+    pub(super) fn pause_or_resume(&mut self, context: &mut Context<'_>) {
+        match self.snapshot.as_ref().map(|snapshot| snapshot.phase) {
+            Some(Phase::Paused) => self.write(Command::Resume, "goes on", context),
+            Some(_) | None => {
+                let command = Command::Pause { reason: String::new() };
+                self.write(command, "paused: nothing new starts, here or elsewhere", context);
+            }
+        }
+    }
+
+    pub(super) fn cancel_task(&mut self, context: &mut Context<'_>) -> Flow {
+        let Some(row) = self.row() else { return Flow::Stay };
+        match row.group {
+            Group::Asking | Group::Running | Group::Waiting => {
+                let lines =
+                    vec![format!("{}: {}", row.id, row.description), "What needs it is skipped.".to_owned()];
+                let buttons =
+                    vec![Button::new('c', "cancel the task", Choice::Confirm), Button::close('b', "back")];
+                let about = OpenDialog::CancelTask(row.id.clone());
+                self.dialog(about, Dialog::new("Cancel a task", lines, buttons))
+            }
+            Group::Failed | Group::Ended => {
+                context.notify(NoteKind::Warning, format!("{} has ended already", row.id));
+                Flow::Stay
+            }
+        }
+    }
+
+    pub(super) fn cancel_plan(&mut self) -> Flow {
+        let running = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.counts.in_progress() as usize);
+        let lines = vec![
+            match running {
+                0 => "Nothing runs now; what is left is cancelled.".to_owned(),
+                count => format!("{} stopped, whoever runs it; what is left is cancelled.", are(count)),
+            },
+            "`retry all` (T) sets it back later.".to_owned(),
+        ];
+        let buttons = vec![Button::new('c', "cancel the plan", Choice::Confirm), Button::close('b', "back")];
+        self.dialog(OpenDialog::CancelPlan, Dialog::new("Cancel the plan", lines, buttons))
+    }
+
+    pub(super) fn retry(&mut self, context: &mut Context<'_>) {
+        if let Some(row) = self.row() {
+            let said = format!("{} is to be done again", row.id);
+            self.write(Command::RetryTask { task: row.id.clone() }, &said, context);
+        }
+    }
+
+    pub(super) fn answer(&mut self, context: &mut Context<'_>) -> Flow {
+        let asked = self.row().and_then(|row| Some((row.id.clone(), row.question.clone()?)));
+        let Some((task, asked)) = asked else {
+            context.notify(NoteKind::Warning, "this task asks nothing");
+            return Flow::Stay;
+        };
+        let mut lines = vec![asked.text];
+        let first = asked.choices.first().cloned().unwrap_or_default();
+        if !asked.choices.is_empty() {
+            lines.push(format!("It can be answered: {}", asked.choices.join(" | ")));
+        }
+        let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
+        let dialog = Dialog::ask(format!("Answer {task}"), lines, typed);
+        self.dialog(OpenDialog::Answer(task), dialog)
+    }
+
+    pub(super) fn write(&self, command: Command, said: &str, context: &mut Context<'_>) {
+        let (plan, command, said) = (self.plan.clone(), Box::new(command), said.to_owned());
+        self.ask(RunEffect::Write { plan, command, said }, context);
+    }
+
+    pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
+        let Some(open_dialog) = self.open_dialog.take() else { return Flow::Stay };
+        match (open_dialog, choice) {
+            (OpenDialog::Approve(version), _) => {
+                self.ask(RunEffect::Approve(self.plan.clone(), version), context);
+            }
+            (OpenDialog::Reject, _) if typed.trim().is_empty() => {
+                context.notify(NoteKind::Warning, "say why: whoever wrote the plan has only your words");
+                return self.reject(context);
+            }
+            (OpenDialog::Reject, _) => {
+                self.write(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
+            }
+            // Enter pressed twice is no answer, and what is for a person to do would be done by it.
+            (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
+                context.notify(NoteKind::Warning, "an answer has words: `done`, say, or `no`");
+                return self.answer(context);
+            }
+            (OpenDialog::Answer(task), _) => {
+                // What is asked next, or runs now, is more interesting than what has its answer.
+                self.chosen = None;
+                let (plan, answer) = (self.plan.clone(), typed.to_owned());
+                self.ask(RunEffect::Answer { plan, task, answer }, context);
+            }
+            (OpenDialog::CancelTask(task), _) => {
+                let said = format!("{task} is cancelled");
+                self.write(Command::CancelTask { task, reason: String::new() }, &said, context);
+            }
+            (OpenDialog::CancelPlan, _) => {
+                let command = Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() };
+                self.write(command, "cancelled the plan", context);
+            }
+            (OpenDialog::Leave, Choice::StopRun) => {
+                self.end(Control::Stop, context);
+                return Flow::Pop;
+            }
+            (OpenDialog::Leave, _) => return Flow::Pop,
+        }
+        Flow::Stay
+    }
+}
+
+/// `1 running task is`, `2 running tasks are`.
+fn are(count: usize) -> String {
+    format!("{} {}", text::count(count, "running task"), if count == 1 { "is" } else { "are" })
+}

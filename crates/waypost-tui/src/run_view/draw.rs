@@ -1,0 +1,416 @@
+//! Paints the run view: how far it is, the tasks, and more of one of them. Changes nothing.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::Span;
+use waypost_core::{Counts, Phase, Standing, Timestamp};
+use waypost_run::Control;
+use waypost_text::StatusSign;
+
+use super::commands::is_write;
+use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView};
+use crate::app::App;
+use crate::frame::{self, put};
+use crate::keys::Action;
+use crate::text;
+use crate::theme::{Theme, phase_word, sign};
+
+/// From so many columns on, the tasks and the text stand side by side.
+const SIDE_BY_SIDE: u16 = 100;
+/// Rows above the tasks.
+const SUMMARY_ROWS: u16 = 2;
+/// Columns of a task's id at the most.
+const ID_COLUMNS: usize = 24;
+/// Lines of a description that are shown above a log.
+const DESCRIPTION_LINES: usize = 3;
+/// Lines of what came of a task that are shown above its log.
+const SAID_LINES: usize = 4;
+
+/// Where things stand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    summary: Rect,
+    /// The tasks, with their edge.
+    pub(super) list: Rect,
+    /// The text, with its edge.
+    pub(super) text: Rect,
+}
+
+/// Where things stand in an area.
+pub(super) fn parts(area: Rect) -> Parts {
+    let summary = Rect { height: SUMMARY_ROWS.min(area.height), ..area };
+    let rest = Rect { y: area.y + summary.height, height: area.height - summary.height, ..area };
+    let (list, text) = if area.width >= SIDE_BY_SIDE {
+        let left = rest.width * 9 / 20;
+        (Rect { width: left, ..rest }, Rect { x: rest.x + left, width: rest.width - left, ..rest })
+    } else {
+        let above = (rest.height / 2).max(4).min(rest.height);
+        (Rect { height: above, ..rest }, Rect { y: rest.y + above, height: rest.height - above, ..rest })
+    };
+    Parts { summary, list, text }
+}
+
+impl RunView {
+    /// Tasks that are seen at the same time; the last row says how many the list leaves out.
+    pub(super) fn list_rows(&self, area: Rect) -> usize {
+        let leaves_out = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.left_out > 0);
+        usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
+    }
+
+    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: frame::Parts) {
+        let theme = app.settings.theme;
+        let (title, facts) = self.heading(app, theme);
+        frame::heading(theme, frame, parts_of.heading, &title, &facts);
+        let parts = parts(parts_of.body);
+        self.draw_summary(app, frame, parts.summary);
+        self.draw_list(app, frame, parts.list);
+        self.draw_text(theme, frame, parts.text, app.now);
+        frame::footer(app, frame, parts_of.footer, &self.keys(app));
+    }
+
+    fn heading(&self, app: &App, theme: Theme) -> (String, Vec<Span<'static>>) {
+        let id = &self.plan.id;
+        let Some(snapshot) = &self.snapshot else { return (format!("Run of {id}"), Vec::new()) };
+        let title = if snapshot.title.is_empty() { id.to_string() } else { snapshot.title.clone() };
+        let mut facts = Vec::new();
+        if app.settings.dry_run {
+            facts.push(Span::styled("DRY RUN ", theme.warning()));
+        }
+        facts.push(Span::styled(phase_word(snapshot.phase), theme.phase(snapshot.phase)));
+        facts.push(Span::styled(format!("  {id} v{}", snapshot.version), theme.quiet()));
+        (format!("Run: {title}"), facts)
+    }
+
+    /// The keys that make sense now, the most useful first.
+    pub(crate) fn keys(&self, app: &App) -> Vec<Action> {
+        let mut keys = Vec::new();
+        let phase = self.snapshot.as_ref().map(|snapshot| snapshot.phase);
+        if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
+            keys.extend([Action::Approve, Action::Reject]);
+        }
+        if self.row().is_some_and(|row| row.question.is_some()) {
+            keys.push(Action::Answer);
+        }
+        match self.local_run {
+            LocalRun::Running | LocalRun::Stopping(_) => keys.push(Action::Stop),
+            LocalRun::NotRunning | LocalRun::Starting => {
+                if phase.is_some_and(|phase| !phase.is_finished()) {
+                    keys.push(Action::Execute);
+                }
+            }
+        }
+        match phase {
+            Some(Phase::Active | Phase::Paused) => keys.extend([Action::Pause, Action::Cancel]),
+            Some(Phase::Failed | Phase::Cancelled) => keys.push(Action::RetryAll),
+            Some(Phase::Draft | Phase::AwaitingApproval | Phase::Completed) | None => {}
+        }
+        match self.row().map(|row| row.group) {
+            Some(Group::Failed) => keys.push(Action::Retry),
+            Some(Group::Asking | Group::Running | Group::Waiting | Group::Ended) | None => {}
+        }
+        keys.extend([Action::Focus, Action::History, Action::Back]);
+        if app.settings.dry_run {
+            keys.retain(|key| *key != Action::Stop && !is_write(*key));
+        }
+        keys
+    }
+
+    fn draw_summary(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
+        let theme = app.settings.theme;
+        let Some(snapshot) = &self.snapshot else {
+            let words = match &self.error {
+                Some(error) => format!("{}: {}", error.what, error.hint),
+                None => "reading the plan …".to_owned(),
+            };
+            return put(frame.buffer_mut(), (area.x + 1, area.y), area.width, &words, theme.quiet());
+        };
+        let bar_columns = usize::from(area.width / 4).clamp(10, 40);
+        let bar = bar(&snapshot.counts, bar_columns);
+        let room = area.width.saturating_sub(bar_columns as u16 + 3);
+        put(frame.buffer_mut(), (area.x + 1, area.y), bar_columns as u16, &bar, bar_style(theme, snapshot));
+        let counts = text::truncate(&counted(&snapshot.counts), usize::from(room)).into_owned();
+        put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
+        if area.height > 1 {
+            let (words, style) = self.state_line(snapshot, app);
+            let words = text::truncate(&words, usize::from(area.width.saturating_sub(2)));
+            put(frame.buffer_mut(), (area.x + 1, area.y + 1), area.width, &words, style);
+        }
+    }
+
+    /// Who runs it, since when, how fast; or why nobody does.
+    fn state_line(&self, snapshot: &PlanSnapshot, app: &App) -> (String, Style) {
+        let theme = app.settings.theme;
+        let mut words = Vec::new();
+        let key = |action: Action| {
+            let place = crate::keys::Place::Run;
+            app.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
+        };
+        let mut style = theme.text();
+        match (snapshot.phase, self.local_run) {
+            _ if snapshot.needs_approval => {
+                style = theme.warning();
+                let (yes, no) = (key(Action::Approve), key(Action::Reject));
+                words.push(match &snapshot.rejected {
+                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it all the same"),
+                    None if app.settings.dry_run => "a person has to approve what would run".to_owned(),
+                    None => format!("a person has to approve what will run: {yes} approves, {no} does not"),
+                });
+            }
+            (_, LocalRun::Starting) => words.push("beginning to run …".to_owned()),
+            (_, LocalRun::Stopping(Control::Drain)) => {
+                words.push("nothing new starts here; waiting for what runs".to_owned());
+            }
+            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping what runs".to_owned()),
+            (Phase::Paused, _) => {
+                style = theme.warning();
+                words.push(format!("paused: {} lets it go on", key(Action::Pause)));
+            }
+            (_, LocalRun::Running) => words.push("runs here".to_owned()),
+            (Phase::Active, LocalRun::NotRunning) if snapshot.counts.in_progress() > 0 => {
+                words.push("others run it".to_owned());
+            }
+            (Phase::Active, LocalRun::NotRunning) => {
+                words.push(format!("nobody works on it now: {} runs it here", key(Action::Execute)));
+            }
+            (Phase::Draft | Phase::AwaitingApproval, LocalRun::NotRunning) => {
+                words.push(format!("not begun: {} runs it here", key(Action::Execute)));
+            }
+            (Phase::Completed, LocalRun::NotRunning) => {
+                style = theme.good();
+                words.push("completed".to_owned());
+            }
+            (Phase::Failed | Phase::Cancelled, LocalRun::NotRunning) => {
+                style = theme.wrong();
+                let again = key(Action::RetryAll);
+                words.push(format!("{}: {again} sets back what failed", snapshot.phase.word()));
+            }
+        }
+        if let Some(started) = snapshot.started_at {
+            words.push(text::duration(snapshot.ended_at.unwrap_or(app.now).since(started)));
+        }
+        if snapshot.ended_at.is_none() && snapshot.rate > 0 {
+            words.push(format!("{} a minute", snapshot.rate));
+        }
+        (words.join("  ·  "), style)
+    }
+
+    fn draw_list(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
+        let theme = app.settings.theme;
+        let inside = frame::framed(theme, frame, area, "Tasks", self.focus == Focus::Tasks);
+        let Some(snapshot) = &self.snapshot else { return };
+        let selected = self.selected();
+        let widest = snapshot.rows.iter().map(|row| text::width(row.id.as_str())).max().unwrap_or(0);
+        let id_columns = widest.min(ID_COLUMNS).min(usize::from(inside.width / 3));
+        let rows = snapshot.rows.iter().enumerate().skip(self.top);
+        let room = self.list_rows(app.area());
+        for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
+            let line = text::fit(&row_line(row, id_columns, app.now), usize::from(inside.width));
+            let style = theme.task_status(row.standing);
+            let style = if at == selected { style.patch(theme.selected()) } else { style };
+            put(frame.buffer_mut(), (inside.x, y), inside.width, &line, style);
+        }
+        if snapshot.left_out > 0 && inside.height > 1 {
+            let words = format!("  … and {}", text::count(snapshot.left_out, "more task"));
+            put(frame.buffer_mut(), (inside.x, inside.bottom() - 1), inside.width, &words, theme.quiet());
+        }
+    }
+
+    fn draw_text(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect, now: Timestamp) {
+        let lines = self.lines(theme, area, now);
+        let title = match (self.shows_preview(), self.row()) {
+            (true, _) => "What will run".to_owned(),
+            (false, Some(row)) => row.id.to_string(),
+            (false, None) => String::new(),
+        };
+        let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Text);
+        let rows = usize::from(inside.height);
+        // What is on top of a task stays; the log below it follows its end.
+        let head = lines.head.len().min(rows);
+        let room = rows - head;
+        let from = match self.shows_preview() {
+            true => self.preview_top.min(lines.tail.len().saturating_sub(room)),
+            false => lines.tail.len().saturating_sub(self.behind.saturating_add(room)),
+        };
+        let shown = lines.head.iter().take(head).chain(lines.tail.iter().skip(from).take(room));
+        for (y, (line, style)) in (inside.y..inside.bottom()).zip(shown) {
+            put(frame.buffer_mut(), (inside.x, y), inside.width, line, *style);
+        }
+    }
+
+    /// Breaks the preview into lines once, and not at every key.
+    pub(super) fn wrap_preview(&mut self, area: Rect) {
+        let columns = usize::from(parts(area).text.width.saturating_sub(2));
+        if let Some(preview) = &self.preview
+            && self.preview_lines.as_ref().is_none_or(|(known, _)| *known != columns)
+        {
+            self.preview_lines = Some((columns, wrapped_preview(preview, columns)));
+        }
+    }
+
+    /// Lines of the text that can be scrolled.
+    pub(super) fn text_lines(&self, area: Rect) -> usize {
+        let parts = parts(area);
+        self.lines(Theme::Plain, parts.text, Timestamp::from_micros(0)).tail.len()
+    }
+
+    fn lines(&self, theme: Theme, area: Rect, now: Timestamp) -> Lines {
+        let columns = usize::from(area.width.saturating_sub(2));
+        match (&self.preview, self.row()) {
+            (Some(preview), _) if self.shows_preview() => {
+                let mut lines = Lines::default();
+                lines.head.push((preview.describe(), theme.heading()));
+                let known = self.preview_lines.as_ref().filter(|(known, _)| *known == columns);
+                let now;
+                let broken = match known {
+                    Some((_, broken)) => broken,
+                    None => {
+                        now = wrapped_preview(preview, columns);
+                        &now
+                    }
+                };
+                lines.tail.extend(broken.iter().map(|(line, begins)| {
+                    (line.clone(), if *begins { theme.heading() } else { theme.text() })
+                }));
+                lines
+            }
+            (_, Some(row)) => self.task_lines(theme, row, columns, now),
+            (_, None) => Lines::default(),
+        }
+    }
+
+    fn task_lines(&self, theme: Theme, row: &Row, columns: usize, now: Timestamp) -> Lines {
+        let mut lines = Lines::default();
+        let mut add = |text: &str, most: usize, style: Style| {
+            lines.head.extend(text::wrap(text, columns, most).into_iter().map(|line| (line, style)));
+        };
+        add(&row.description, DESCRIPTION_LINES, theme.heading());
+        add(&status_line(row, now), 2, theme.task_status(row.standing));
+        if let Some(asked) = &row.question {
+            add(&format!("? {}", asked.text), SAID_LINES, theme.warning());
+            if !asked.choices.is_empty() {
+                add(&format!("  {}", asked.choices.join(" | ")), 2, theme.warning());
+            }
+        }
+        add(&row.said, SAID_LINES, theme.text());
+        let detail = self.detail.as_ref().filter(|(task, _)| *task == row.id).map(|(_, detail)| detail);
+        let Some(detail) = detail else { return lines };
+        // Whoever is asked need not be told of workers.
+        for why in detail.why.iter().filter(|_| row.question.is_none()) {
+            add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
+        }
+        let about_log = match (detail.log.is_empty(), detail.log_note.as_str()) {
+            (true, "") => String::new(),
+            (true, note) => note.to_owned(),
+            (false, "") => "log".to_owned(),
+            (false, note) => format!("log, {note}"),
+        };
+        if !about_log.is_empty() {
+            add(&format!("── {about_log} ──"), 1, theme.quiet());
+        }
+        lines.tail = detail
+            .log
+            .lines()
+            .flat_map(|line| match text::wrap(line, columns, 20) {
+                empty if empty.is_empty() => vec![String::new()],
+                broken => broken,
+            })
+            .map(|line| (line, theme.text()))
+            .collect();
+        lines
+    }
+}
+
+/// What snapshot in the text: a head that stays, and a tail that can be scrolled.
+#[derive(Debug, Default)]
+struct Lines {
+    head: Vec<(String, Style)>,
+    tail: Vec<(String, Style)>,
+}
+
+/// Everything that will run, and what it is told: whoever approves it has to be able to read all of it.
+fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
+    let mut lines = Vec::new();
+    for task in &preview.tasks {
+        for (at, (indent, line)) in task.lines().enumerate() {
+            let broken = text::wrap(&line, columns.saturating_sub(indent), usize::MAX);
+            lines.extend(broken.into_iter().map(|line| (format!("{:indent$}{line}", ""), at == 0)));
+        }
+    }
+    if preview.left_out() > 0 {
+        lines.push((format!("  … and {} that are not shown", text::count(preview.left_out(), "task")), true));
+    }
+    lines
+}
+
+/// One task in the list.
+fn row_line(row: &Row, id_columns: usize, now: Timestamp) -> String {
+    let took = match (row.standing, row.started_at, row.finished_at) {
+        (Standing::Running, Some(from), _) => text::duration(now.since(from)),
+        (_, Some(from), Some(to)) => text::duration(to.since(from)),
+        (_, _, None) | (_, None, _) => String::new(),
+    };
+    let again = if row.attempt > 1 { format!("#{} ", row.attempt) } else { String::new() };
+    let id = text::fit(row.id.as_str(), id_columns);
+    let about = if row.said.is_empty() { &row.description } else { &row.said };
+    format!(" {} {id} {} {again}{about}", sign_of(row), text::fit_right(&took, 6))
+}
+
+/// The sign of a task; one that a person has to do has its own.
+fn sign_of(row: &Row) -> &'static str {
+    match row.group {
+        Group::Asking if row.standing != Standing::Asking => StatusSign::Person.glyph(),
+        Group::Asking => sign(Standing::Asking),
+        Group::Running | Group::Failed | Group::Waiting | Group::Ended => sign(row.standing),
+    }
+}
+
+/// Where a task snapshot, in words.
+fn status_line(row: &Row, now: Timestamp) -> String {
+    let mut words = vec![format!("{} {}", sign_of(row), row.standing.word())];
+    if row.attempt > 0 {
+        words.push(format!("attempt {}", row.attempt));
+    }
+    match (row.standing, row.started_at, row.finished_at) {
+        (Standing::Running, Some(from), _) => words.push(text::duration(now.since(from))),
+        (_, Some(from), Some(to)) => words.push(format!("took {}", text::duration(to.since(from)))),
+        (_, _, None) | (_, None, _) => {}
+    }
+    if let Some(worker) = &row.worker {
+        words.push(worker.clone());
+    }
+    words.join(" · ")
+}
+
+fn bar_style(theme: Theme, snapshot: &PlanSnapshot) -> Style {
+    if snapshot.counts.failed > 0 { theme.wrong() } else { theme.good() }
+}
+
+/// `██████▌░░░░`: what is settled of all.
+fn bar(counts: &Counts, columns: usize) -> String {
+    let total = u64::from(counts.total.max(1));
+    let full = (u64::from(counts.finished()) * columns as u64 / total) as usize;
+    format!("{}{}", "█".repeat(full.min(columns)), "░".repeat(columns - full.min(columns)))
+}
+
+/// `12/20 done (60%), 2 running, …`.
+fn counted(counts: &Counts) -> String {
+    if counts.total == 0 {
+        return "no tasks".to_owned();
+    }
+    let percent = u64::from(counts.done) * 100 / u64::from(counts.total);
+    let mut words = format!("{}/{} done ({percent}%)", counts.done, counts.total);
+    let others = [
+        (counts.running, "running"),
+        (counts.queued, "queued"),
+        (counts.failed, "failed"),
+        (counts.ready, "ready"),
+        (counts.blocked, "blocked"),
+        (counts.skipped, "skipped"),
+        (counts.cancelled, "cancelled"),
+    ];
+    for (count, word) in others.into_iter().filter(|(count, _)| *count > 0) {
+        words.push_str(&format!(", {count} {word}"));
+    }
+    words
+}

@@ -1,0 +1,186 @@
+//! How a plan snapshot, as the run view shows it: counts and a bounded list of tasks, the most interesting first. Reads a
+//! plan and nothing else.
+
+use waypost_core::{Counts, Phase, Plan, Question, Standing, Status, Task, TaskId, Timestamp};
+
+/// Tasks that the list holds.
+pub const ROWS_MAX: usize = 500;
+/// Bytes of a text that are kept of each.
+const TEXT_BYTES_MAX: usize = 2_000;
+/// Seconds over which the rate is counted.
+const RATE_SECONDS: i64 = 60;
+
+/// Which tasks stand together in the list, in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// A person has to say something.
+    Asking,
+    /// Somebody works on it.
+    Running,
+    /// It did not work.
+    Failed,
+    /// It could start, or waits.
+    Waiting,
+    /// It is done, passed over or stopped.
+    Ended,
+}
+
+/// One task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its id.
+    pub id: TaskId,
+    /// What is to be done, its beginning.
+    pub description: String,
+    /// Where it snapshot.
+    pub standing: Standing,
+    /// Which others it snapshot with.
+    pub group: Group,
+    /// Its latest attempt; 0: none.
+    pub attempt: u32,
+    /// When that began.
+    pub started_at: Option<Timestamp>,
+    /// When it finished.
+    pub finished_at: Option<Timestamp>,
+    /// Who works on it, or did last.
+    pub worker: Option<String>,
+    /// What the worker said last, or what came of it.
+    pub said: String,
+    /// What it asks a person.
+    pub question: Option<TaskQuestion>,
+    /// Its place among all tasks.
+    place: usize,
+}
+
+/// What a task asks a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskQuestion {
+    /// The question; for a task that is for a person to do, what is to be done.
+    pub text: String,
+    /// What can be answered; empty: anything.
+    pub choices: Vec<String>,
+}
+
+/// How a plan snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSnapshot {
+    /// The line for lists.
+    pub title: String,
+    /// Its version.
+    pub version: u64,
+    /// Its phase.
+    pub phase: Phase,
+    /// Whether a person has to approve it before machines run it.
+    pub needs_approval: bool,
+    /// Why a person did not approve it, until somebody asks again.
+    pub rejected: Option<String>,
+    /// How many tasks stand where.
+    pub counts: Counts,
+    /// When it began to run.
+    pub started_at: Option<Timestamp>,
+    /// When it ended, if it has.
+    pub ended_at: Option<Timestamp>,
+    /// Tasks that finished in the last minute.
+    pub rate: usize,
+    /// The tasks, at most [`ROWS_MAX`].
+    pub rows: Vec<Row>,
+    /// Tasks that the list leaves out.
+    pub left_out: usize,
+}
+
+impl PlanSnapshot {
+    /// Of a plan at a time; `is_for_people` says which tasks a person does.
+    pub fn of(plan: &Plan, now: Timestamp, is_for_people: &dyn Fn(&Task) -> bool) -> Self {
+        let state = plan.state();
+        let mut order: Vec<(Group, i64, usize, &Task, Standing)> = Vec::new();
+        let (mut rate, mut total) = (0, 0_usize);
+        for (place, (task, _)) in plan.tasks().enumerate() {
+            let Some(standing) = plan.standing(task.spec.id.as_str()) else { continue };
+            if !plan.children(task.spec.id.as_str()).is_empty() {
+                continue;
+            }
+            total += 1;
+            let finished = task.state.finished_at;
+            let is_recent = |at: Timestamp| now.as_micros() - at.as_micros() < RATE_SECONDS * 1_000_000;
+            rate += usize::from(finished.is_some_and(is_recent));
+            let group = group(standing, state.phase == Phase::Active && is_for_people(task));
+            // What ended last is the most interesting of what ended; of the rest, the plan's own order holds.
+            let latest = match group {
+                Group::Ended => finished.map_or(0, |at| -at.as_micros()),
+                Group::Asking | Group::Running | Group::Failed | Group::Waiting => 0,
+            };
+            order.push((group, latest, place, task, standing));
+        }
+        order.sort_by_key(|&(group, latest, place, _, standing)| {
+            (group, standing == Standing::Blocked, latest, place)
+        });
+        let left_out = total.saturating_sub(ROWS_MAX);
+        let rows = order.into_iter().take(ROWS_MAX);
+        Self {
+            title: plan.spec().title.clone(),
+            version: plan.version(),
+            phase: state.phase,
+            needs_approval: state.phase == Phase::AwaitingApproval
+                || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
+            // A draft has no other reason: whoever asks for approval, or gives it, puts another in its place.
+            rejected: Some(state.reason.trim())
+                .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
+                .map(beginning),
+            counts: plan.counts(),
+            started_at: state.started_at,
+            ended_at: state.updated_at.filter(|_| state.phase.is_finished()),
+            rate,
+            rows: rows.map(|(group, _, place, task, standing)| row(group, place, task, standing)).collect(),
+            left_out,
+        }
+    }
+}
+
+fn group(standing: Standing, for_people: bool) -> Group {
+    match standing {
+        Standing::Asking => Group::Asking,
+        Standing::Ready if for_people => Group::Asking,
+        Standing::Running => Group::Running,
+        Standing::Failed => Group::Failed,
+        Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Queued => Group::Waiting,
+        Standing::Done | Standing::Skipped | Standing::Cancelled => Group::Ended,
+    }
+}
+
+fn row(group: Group, place: usize, task: &Task, standing: Standing) -> Row {
+    let state = &task.state;
+    let said = match state.status {
+        Status::Running => state.progress.clone().unwrap_or_default(),
+        Status::Done => state.result.clone().unwrap_or_default(),
+        Status::Pending | Status::Failed | Status::Skipped | Status::Cancelled => {
+            state.why().unwrap_or_default()
+        }
+    };
+    let asked =
+        |question: &Question| TaskQuestion { text: question.text.clone(), choices: question.choices.clone() };
+    let question = match (group, state.question()) {
+        (_, Some(question)) => Some(asked(question)),
+        (Group::Asking, None) => {
+            Some(TaskQuestion { text: beginning(&task.spec.description), choices: Vec::new() })
+        }
+        (Group::Running | Group::Failed | Group::Waiting | Group::Ended, None) => None,
+    };
+    Row {
+        id: task.spec.id.clone(),
+        description: beginning(&task.spec.description),
+        standing,
+        group,
+        attempt: state.attempt,
+        started_at: state.started_at,
+        finished_at: state.finished_at,
+        worker: state.worker.clone(),
+        said: beginning(&said),
+        question,
+        place,
+    }
+}
+
+/// As much of a text as a screen could show.
+fn beginning(text: &str) -> String {
+    waypost_text::head_bytes(text, TEXT_BYTES_MAX).to_owned()
+}

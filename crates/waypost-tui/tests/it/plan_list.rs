@@ -1,0 +1,237 @@
+use waypost_core::{Command, Counts, Draft, Phase, PlanId};
+use waypost_store::{Head, Page, Shelf, Sort};
+use waypost_tui::app::{Effect, ErrorMessage, Message, NoteKind, PlanPage, Reply, Screen};
+use waypost_tui::plan_list::{PLANS_LOADED_MAX, PLANS_PAGE_SIZE};
+
+use crate::{World, example, golden_in_all_sizes, now, settings};
+
+fn head(
+    id: &str,
+    title: &str,
+    status: &str,
+    phase: Phase,
+    (done, failed, total): (u32, u32, u32),
+    minutes: u64,
+) -> Head {
+    let at = Some(now().minus_seconds(minutes * 60));
+    Head {
+        id: PlanId::new(id).unwrap(),
+        version: 3,
+        title: title.to_owned(),
+        status: status.to_owned(),
+        phase,
+        owner: String::new(),
+        queue: String::new(),
+        created_by: None,
+        created_at: at,
+        updated_at: at,
+        archived: false,
+        awaits_approval: false,
+        counts: Counts { total, done, failed, ..Counts::default() },
+        asking: 0,
+        goals: total,
+        atomic: 0,
+        urgency: 0,
+    }
+}
+
+/// A plan_list whose stores answer only when the test says.
+fn silent(size: (u16, u16)) -> (World, Vec<Effect>) {
+    let (app, effects) =
+        waypost_tui::app::App::new(settings(), Screen::PlanList(Box::default()), now(), size);
+    let mut world = World::plan_list(Vec::new(), size);
+    world.app = app;
+    (world, effects)
+}
+
+fn answer(effect: &Effect, items: Vec<Head>, next: Option<&str>, warnings: Vec<String>) -> Message {
+    let Effect::LoadPlanPage { store, ticket, .. } = effect else { panic!("{effect:?}") };
+    let total = items.len() as u64;
+    let page = Page { items, total, next: next.map(str::to_owned) };
+    Message::Reply(Reply::PlanPage {
+        store: *store,
+        ticket: *ticket,
+        heads: Ok(Box::new(PlanPage { page, warnings })),
+    })
+}
+
+#[test]
+fn the_list_shows_scope_name_title_with_status_phase_version_progress_and_age() {
+    let (mut world, effects) = silent((80, 24));
+    let repo = vec![
+        head("auth-jwt", "Refactor the auth module to use JWT", "in review", Phase::Active, (3, 0, 12), 0),
+        head("release-2", "Ship release 2.0", "", Phase::AwaitingApproval, (0, 0, 4), 7),
+        head(
+            "db-move",
+            "Move the database to PostgreSQL 18",
+            "blocked on ops",
+            Phase::Failed,
+            (8, 1, 20),
+            200,
+        ),
+        head("jp", "日本語のタイトル 🚀 for the whole team", "進行中", Phase::Paused, (1, 0, 2), 60 * 26),
+        head("done", "Write the paper", "", Phase::Completed, (9, 0, 9), 60 * 24 * 40),
+    ];
+    let user = vec![head("kq3x9", "Read more books", "someday", Phase::Draft, (0, 0, 0), 15)];
+    world.send(answer(&effects[0], repo, None, vec!["plan-x: line 3: not JSON".to_owned()]));
+    world.send(answer(&effects[1], user, None, Vec::new()));
+    golden_in_all_sizes("browser", world);
+}
+
+#[test]
+fn an_empty_store_says_what_to_do() {
+    let mut world = World::plan_list(Vec::new(), (80, 24));
+    assert!(world.screen().contains("no plans yet: n makes one"), "{}", world.screen());
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_told_and_the_other_is_listed() {
+    let (mut world, effects) = silent((80, 24));
+    let Effect::LoadPlanPage { ticket, .. } = &effects[0] else { panic!() };
+    let error = ErrorMessage { what: "the store is locked".to_owned(), hint: "try again".to_owned() };
+    world.send(Message::Reply(Reply::PlanPage { store: 0, ticket: *ticket, heads: Err(error) }));
+    world.send(answer(
+        &effects[1],
+        vec![head("b", "Books", "", Phase::Draft, (0, 0, 1), 0)],
+        None,
+        Vec::new(),
+    ));
+    assert_eq!(world.lines_with("✗ the store is locked; try again").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("Books").len(), 1);
+}
+
+#[test]
+fn typing_filters_and_the_last_answer_counts() {
+    let plans =
+        vec![("alpha", Draft::new("Alpha")), ("beta", Draft::new("Beta")), ("gamma", Draft::new("Gamma"))];
+    let mut world = World::plan_list(plans, (80, 24));
+    assert_eq!(world.lines_with("draft").len(), 3);
+    world.press("/").type_text("BE");
+    assert_eq!(world.lines_with("draft").len(), 1, "{}", world.screen());
+    world.press("enter enter");
+    assert!(world.screen().contains("Beta"), "the plan is open:\n{}", world.screen());
+    world.press("esc");
+    world.press("esc");
+    assert_eq!(world.lines_with("draft").len(), 3, "Esc takes the filter away:\n{}", world.screen());
+    assert!(world.undone.is_empty());
+    world.press("esc");
+    assert_eq!(world.undone, [Effect::Quit]);
+}
+
+#[test]
+fn a_late_answer_to_an_older_question_is_not_shown() {
+    let (mut world, effects) = silent((80, 24));
+    let effects_now = waypost_tui::app::update(&mut world.app, Message::Key(crate::key("f5")));
+    world.send(answer(
+        &effects[0],
+        vec![head("old", "Old", "", Phase::Draft, (0, 0, 0), 0)],
+        None,
+        Vec::new(),
+    ));
+    assert!(!world.screen().contains("Old"));
+    world.send(answer(
+        &effects_now[0],
+        vec![head("new", "New", "", Phase::Draft, (0, 0, 0), 0)],
+        None,
+        Vec::new(),
+    ));
+    world.send(answer(&effects_now[1], Vec::new(), None, Vec::new()));
+    assert!(world.screen().contains("New"), "{}", world.screen());
+}
+
+#[test]
+fn no_more_is_read_than_is_looked_at_and_never_more_than_the_bound() {
+    let (mut world, effects) = silent((80, 24));
+    let Effect::LoadPlanPage { query, .. } = &effects[0] else { panic!() };
+    assert_eq!((query.limit, query.shelf, query.sort), (PLANS_PAGE_SIZE, Shelf::Current, Sort::Updated));
+    world.send(answer(&effects[1], Vec::new(), None, Vec::new()));
+    let page = |from: usize| -> Vec<Head> {
+        (from..from + PLANS_PAGE_SIZE)
+            .map(|n| head(&format!("p{n:06}"), "Plan", "", Phase::Draft, (0, 0, 1), n as u64))
+            .collect()
+    };
+    let mut held = 0;
+    let mut asked = vec![effects[0].clone()];
+    let mut pages = 0;
+    while let Some(effect) = asked.pop() {
+        let message = answer(&effect, page(held), Some("more"), Vec::new());
+        held += PLANS_PAGE_SIZE;
+        pages += 1;
+        asked = waypost_tui::app::update(&mut world.app, message);
+        assert!(asked.is_empty(), "nobody has come near the end yet");
+        asked = waypost_tui::app::update(&mut world.app, Message::Key(crate::key("end")));
+    }
+    assert_eq!(pages, PLANS_LOADED_MAX / PLANS_PAGE_SIZE);
+}
+
+#[test]
+fn what_another_process_writes_appears_by_itself_and_the_selection_stays() {
+    let mut world = World::plan_list(vec![("plan-1", example()), ("plan-2", Draft::new("Second"))], (80, 24));
+    world.press("end");
+    let selected = |world: &World| match world.app.top() {
+        Some(Screen::PlanList(plan_list)) => plan_list.selected().map(|plan| plan.id.to_string()),
+        _ => None,
+    };
+    let before = selected(&world);
+    assert!(before.is_some());
+    let changes = waypost_core::PlanChanges { status: Some("half way".to_owned()), ..Default::default() };
+    let version = world.somebody_writes(vec![Command::RevisePlan(Box::new(changes))]);
+    world.send(Message::Written { store: 0, plans: vec![(PlanId::new("plan-1").unwrap(), version)] });
+    assert_eq!(world.lines_with("[half way]").len(), 1, "{}", world.screen());
+    assert_eq!(selected(&world), before);
+}
+
+#[test]
+fn who_writes_without_pause_is_not_asked_after_without_pause() {
+    let (mut world, _) = silent((80, 24));
+    let written = || Message::Written { store: 0, plans: vec![(PlanId::new("a").unwrap(), 2)] };
+    assert!(
+        waypost_tui::app::update(&mut world.app, written()).is_empty(),
+        "a question is on its way already"
+    );
+    assert!(waypost_tui::app::update(&mut world.app, written()).is_empty());
+}
+
+#[test]
+fn the_authors_status_is_set_at_the_version_that_was_seen() {
+    let mut world = World::plan_list(vec![("plan-1", example())], (120, 24));
+    world.press("s ctrl+u").type_text("ready to merge").press("enter");
+    assert_eq!(world.stored().spec.status, "ready to merge");
+    assert_eq!(world.lines_with("[ready to merge]").len(), 1, "{}", world.screen());
+    assert!(world.app.note.as_ref().is_some_and(|(note, _)| note.kind == NoteKind::Good));
+}
+
+#[test]
+fn a_new_plan_is_asked_for_with_its_title() {
+    let mut world = World::plan_list(Vec::new(), (80, 24));
+    world.press("n").type_text("Plant a tree").press("enter");
+    assert_eq!(world.undone, [Effect::CreatePlan { store: 0, title: "Plant a tree".to_owned() }]);
+}
+
+#[test]
+fn a_click_selects_a_second_one_opens_and_the_wheel_scrolls() {
+    let plans = (0..40).map(|n| (format!("p{n:02}"), Draft::new(format!("Plan {n}")))).collect::<Vec<_>>();
+    let plans = plans.iter().map(|(id, draft)| (id.as_str(), draft.clone())).collect();
+    let mut world = World::plan_list(plans, (80, 24));
+    world.press("o o o");
+    world.click(10, 5);
+    let Some(Screen::PlanList(plan_list)) = world.app.top() else { panic!() };
+    assert_eq!(plan_list.selected().unwrap().id.as_str(), "p03");
+    world.click(10, 5);
+    assert!(matches!(world.app.top(), Some(Screen::Editor(_))));
+    world.press("esc");
+    let footer = world.screen().lines().last().unwrap().to_owned();
+    world.click(footer.find("w run view").unwrap() as u16, 23);
+    assert!(matches!(world.app.top(), Some(Screen::Run(_))), "the footer can be clicked: {footer}");
+}
+
+#[test]
+fn while_the_filter_is_typed_the_footer_names_the_keys_that_are_no_text() {
+    let mut world = World::plan_list(vec![("plan-1", example())], (80, 24));
+    world.press("/").type_text("ref");
+    let shown = world.screen();
+    assert!(shown.contains("Enter keep the filter") && shown.contains("Esc take it away"), "{shown}");
+    assert!(!shown.contains("Enter open") && !shown.contains("n new"), "{shown}");
+    world.press("enter");
+    assert!(world.screen().contains("Enter open"), "{}", world.screen());
+}

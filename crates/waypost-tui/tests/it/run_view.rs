@@ -1,0 +1,597 @@
+//! The run view and the history: answers and keys in, effects and screen text out.
+
+use std::collections::BTreeMap;
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use waypost_config::{Config, Layer, Origin};
+use waypost_core::{Actor, Ask, Command, Json, Outcome, Plan, PlanId, Timestamp, Work};
+use waypost_run::Control;
+use waypost_service::Sign;
+use waypost_testkit::{id, plan_of, task};
+use waypost_tui::app::{App, Effect, ErrorMessage, Message, PlanKey, Reply, Screen, Settings, update};
+use waypost_tui::frame;
+use waypost_tui::history::{Compared, History, HistoryEffect, HistoryReply, Version, Versions};
+use waypost_tui::keys::Keys;
+use waypost_tui::run_view::{
+    Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanSnapshot, Preview, PreviewedTask,
+    ROWS_MAX, RunEffect, RunReply, RunView, Started, TaskDetail,
+};
+use waypost_tui::theme::Theme;
+
+use crate::{SIZES, golden};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_micros((1_800_000_000 + seconds) * 1_000_000)
+}
+
+fn key() -> PlanKey {
+    PlanKey { store: 0, id: PlanId::new("demo").unwrap() }
+}
+
+fn settings(dry_run: bool) -> Settings {
+    let stores = vec!["repo".to_owned()];
+    Settings { stores, dry_run, keys: Keys::default(), theme: Theme::Colours }
+}
+
+/// A program with one screen.
+fn program(screen: Screen, (columns, rows): (u16, u16)) -> (App, Vec<Effect>) {
+    App::new(settings(false), screen, at(100), (columns, rows))
+}
+
+fn watching(size: (u16, u16)) -> App {
+    program(Screen::Run(Box::new(RunView::new(key(), Intent::Watch))), size).0
+}
+
+fn text(app: &App) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(app.size.width, app.size.height)).unwrap();
+    terminal.draw(|frame| frame::draw(app, frame)).unwrap();
+    let buffer = terminal.backend().buffer();
+    let row = |y: u16| {
+        let (mut line, mut x) = (String::new(), 0);
+        while x < buffer.area.width {
+            // The cell behind a wide character is not one of its own.
+            let symbol = buffer[(x, y)].symbol();
+            line.push_str(symbol);
+            x += waypost_tui::text::width(symbol).max(1) as u16;
+        }
+        line.trim_end().to_owned()
+    };
+    (0..buffer.area.height).map(|y| row(y) + "\n").collect()
+}
+
+/// Compares the screen with its golden file.
+fn check(app: &App, name: &str) {
+    golden(&format!("{name}-{}x{}", app.size.width, app.size.height), &text(app));
+}
+
+fn press(app: &mut App, keys: &str) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for character in keys.chars() {
+        let code = match character {
+            '⏎' => KeyCode::Enter,
+            '⎋' => KeyCode::Esc,
+            '↓' => KeyCode::Down,
+            '⇥' => KeyCode::Tab,
+            other => KeyCode::Char(other),
+        };
+        effects.extend(update(app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE))));
+    }
+    effects
+}
+
+fn reply(app: &mut App, answer: RunReply) -> Vec<Effect> {
+    update(app, Message::Reply(Reply::Run(answer)))
+}
+
+fn history_reply(app: &mut App, answer: HistoryReply) -> Vec<Effect> {
+    update(app, Message::Reply(Reply::History(answer)))
+}
+
+fn run_effects(effects: Vec<Effect>) -> Vec<RunEffect> {
+    let run = |effect| match effect {
+        Effect::Run(effect) => Some(effect),
+        _ => None,
+    };
+    effects.into_iter().filter_map(run).collect()
+}
+
+/// A plan that some of its commands were written to, each ten seconds after the one before.
+struct Story {
+    plan: Plan,
+    now: i64,
+}
+
+impl Story {
+    fn new(by: &Actor) -> Self {
+        let mut story = Self { plan: Plan::blank(key().id), now: 0 };
+        let mut tasks = vec![
+            task("read", &[]),
+            task("edit-a", &["read"]),
+            task("edit-計画", &["read"]),
+            task("breaks", &["read"]),
+            task("needs-breaks", &["breaks"]),
+            task("choose", &["read"]),
+            task("verify", &["edit-a", "edit-計画", "choose"]),
+        ];
+        for spec in &mut tasks {
+            let inputs = Json::empty_object();
+            spec.work = Some(Box::new(Work { executor: "sh".to_owned(), inputs, shape: None }));
+        }
+        tasks[1].description = "Rename Item to Entry in the parser 🎯, with all of its tests".to_owned();
+        let mut draft = plan_of(tasks);
+        draft.spec.title = "Rename a type everywhere".to_owned();
+        story.write(by, Command::Create { draft: Box::new(draft), approval_required: None });
+        story
+    }
+
+    fn write(&mut self, by: &Actor, command: Command) {
+        let events = self.plan.decide(by, at(self.now), &command).unwrap();
+        self.plan.advance(&events, at(self.now));
+        self.now += 10;
+    }
+
+    fn start(&mut self, name: &str) {
+        let worker = Actor::person("runner");
+        self.write(&worker, Command::StartTask { task: id(name), worker: "here:1".to_owned() });
+    }
+
+    fn finish(&mut self, name: &str, outcome: Outcome) {
+        let worker = Actor::person("runner");
+        self.write(&worker, Command::FinishTask { task: id(name), attempt: Some(1), outcome, retry: None });
+    }
+
+    fn stands(&self) -> RunReply {
+        let snapshot = PlanSnapshot::of(&self.plan, at(self.now), &|_| false);
+        RunReply::Snapshot(key(), Ok(Box::new(snapshot)))
+    }
+}
+
+/// In the middle of a run: one is done, one failed, one asks, two run.
+fn middle() -> Story {
+    let person = Actor::person("ada");
+    let mut story = Story::new(&person);
+    story.write(&person, Command::Activate);
+    story.start("read");
+    story.finish(
+        "read",
+        Outcome::Done { result: Some("three files".to_owned()), output: None, evidence: None },
+    );
+    story.start("breaks");
+    story.start("choose");
+    story.start("edit-a");
+    story.finish("breaks", Outcome::Failed { error: "exit code 1".to_owned(), evidence: None });
+    let ask = Ask {
+        text: "Which name shall it have?".to_owned(),
+        choices: vec!["Entry".to_owned(), "Record".to_owned()],
+        state: None,
+    };
+    let ask = Command::AskQuestion { task: id("choose"), attempt: Some(1), ask: Box::new(ask) };
+    story.write(&person, ask);
+    story.start("edit-計画");
+    story
+}
+
+fn detail(log: &str) -> Box<TaskDetail> {
+    let log_bytes = log.len() as u64;
+    Box::new(TaskDetail { why: Vec::new(), log: log.to_owned(), log_bytes, log_note: String::new() })
+}
+
+#[test]
+fn a_run_shows_what_asks_runs_failed_and_waits_in_this_order_at_every_size() {
+    let story = middle();
+    for size in SIZES {
+        let mut app = watching(size);
+        let asked = reply(&mut app, story.stands());
+        assert_eq!(run_effects(asked), [RunEffect::LoadTaskDetail(key(), id("choose"))]);
+        check(&app, "run-asking");
+        press(&mut app, "↓");
+        let log: String = (1..=100).map(|number| format!("line {number} of the log \u{1b}[31m\n")).collect();
+        reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail(&log)));
+        check(&app, "run-log");
+    }
+}
+
+#[test]
+fn the_log_follows_its_end_until_somebody_scrolls() {
+    let story = middle();
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    press(&mut app, "↓");
+    let log = |lines: usize| (1..=lines).map(|number| format!("line {number}.\n")).collect::<String>();
+    reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail(&log(50))));
+    assert!(text(&app).contains("line 50."));
+    reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail(&log(60))));
+    assert!(text(&app).contains("line 60.") && !text(&app).contains("line 30."));
+    press(&mut app, "⇥kkkkkkkkkkkkkkkkkkkkkkkkk");
+    assert!(!text(&app).contains("line 60.") && text(&app).contains("line 31."), "{}", text(&app));
+}
+
+#[test]
+fn a_running_task_is_looked_at_again_as_time_goes_by_but_never_twice_at_once() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+    assert_eq!(run_effects(press(&mut app, "↓")), [RunEffect::LoadTaskDetail(key(), id("edit-a"))]);
+    assert_eq!(run_effects(update(&mut app, Message::Tick(at(200)))), []);
+    let again = reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail("x")));
+    assert_eq!(run_effects(again), [RunEffect::LoadTaskDetail(key(), id("edit-a"))]);
+    reply(&mut app, RunReply::TaskDetail(key(), id("edit-a"), detail("x")));
+    let tick = update(&mut app, Message::Tick(at(201)));
+    assert_eq!(run_effects(tick), [RunEffect::LoadTaskDetail(key(), id("edit-a"))]);
+}
+
+#[test]
+fn what_needs_approval_shows_what_will_run_and_approves_the_version_that_was_shown() {
+    let agent = Actor::agent("planner");
+    let story = Story::new(&agent);
+    for size in SIZES {
+        let (mut app, effects) = program(Screen::Run(Box::new(RunView::new(key(), Intent::Execute))), size);
+        assert_eq!(run_effects(effects), [RunEffect::LoadSnapshot(key()), RunEffect::Start(key())]);
+        reply(&mut app, RunReply::Started(key(), Ok(Started::NeedsApproval)));
+        assert!(run_effects(reply(&mut app, story.stands())).contains(&RunEffect::Preview(key())));
+        let tasks = (1..=40).map(|number| PreviewedTask {
+            program: format!("t{number}: make part-{number}"),
+            particulars: vec![("inputs", format!("{{\"part\":{number}}}"))],
+        });
+        let preview = Preview { version: 1, tasks: tasks.collect(), for_machines: 40, for_people: 2 };
+        reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
+        app.note = None;
+        check(&app, "run-approval");
+        assert_eq!(press(&mut app, "a"), []);
+        check(&app, "run-approve");
+        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), 1)]);
+        let then = reply(&mut app, RunReply::Approved(key(), Ok(1)));
+        assert_eq!(run_effects(then), [RunEffect::Start(key())], "it was to be run");
+    }
+}
+
+/// The operator's program is harmless; what the author of the plan says to it is not.
+fn harmful() -> (Config, Plan) {
+    let text = "[executors.sh]\nkind = \"process\"\ncommand = [\"sh\", \"work.sh\"]\n[executors.ask]\nkind = \"human\"\n";
+    let layer = Layer { origin: Origin::Workspace, name: "config.toml".to_owned(), text: text.to_owned() };
+    let config = Config::load(&[layer], []).unwrap();
+    let work = |executor: &str, inputs: &[(&str, &str)]| {
+        let inputs = Json::of(&inputs.iter().copied().collect::<BTreeMap<_, _>>());
+        Some(Box::new(Work { executor: executor.to_owned(), inputs, shape: None }))
+    };
+    let mut bad = task("b", &[]);
+    bad.description = "Tidy up".to_owned();
+    bad.notes = "note well".to_owned();
+    let padding = "harmless ".repeat(200);
+    bad.work = work("sh", &[("cmd", &format!("echo {padding} && rm -rf / # EVIL"))]);
+    bad.check = work("sh", &[("cmd", "true # LENIENT")]);
+    let mut human = task("sign", &[]);
+    human.work = work("ask", &[]);
+    let mut plan = Plan::blank(key().id);
+    let create = Command::Create { draft: Box::new(plan_of(vec![bad, human])), approval_required: None };
+    let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
+    plan.advance(&events, at(0));
+    (config, plan)
+}
+
+#[test]
+fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_program() {
+    let (config, plan) = harmful();
+    let preview = Preview::of(&config, &plan);
+    assert_eq!((preview.for_machines, preview.for_people, preview.tasks.len()), (1, 1, 2));
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    for size in SIZES {
+        let mut app = watching(size);
+        reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone()))));
+        reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview.clone()))));
+        assert!(text(&app).contains("gives 1 task to machines, 1 task to people"), "{}", text(&app));
+        // Beside the tasks, and in the question.
+        for (keys, down) in [("⇥", "↓"), ("a", "↓")] {
+            press(&mut app, keys);
+            let mut seen = text(&app);
+            for _ in 0..80 {
+                press(&mut app, down);
+                seen.push_str(&text(&app));
+            }
+            for words in ["description: Tidy up", "notes: note well", "EVIL", "check: sh work.sh", "LENIENT"]
+            {
+                assert!(seen.contains(words), "{words} at {size:?} after {keys}:\n{}", text(&app));
+            }
+            assert!(seen.contains("sign: (a person does it"), "{size:?}");
+        }
+        assert_eq!(run_effects(press(&mut app, "a")), [RunEffect::Approve(key(), 1)]);
+    }
+}
+
+#[test]
+fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
+    let (config, mut plan) = harmful();
+    let mut shown = |count: usize, bytes: usize| {
+        let tasks = (0..count).map(|number| {
+            let mut spec = task(&format!("t{number}"), &[]);
+            spec.description = "x".repeat(bytes);
+            let inputs = Json::empty_object();
+            spec.work = Some(Box::new(Work { executor: "sh".to_owned(), inputs, shape: None }));
+            spec
+        });
+        plan = Plan::blank(key().id);
+        let draft = Box::new(plan_of(tasks));
+        let create = Command::Create { draft, approval_required: None };
+        let events = plan.decide(&Actor::agent("planner"), at(0), &create).unwrap();
+        plan.advance(&events, at(0));
+        Preview::of(&config, &plan)
+    };
+    assert_eq!(shown(PREVIEW_TASKS_MAX, 1).tasks.len(), PREVIEW_TASKS_MAX);
+    let more = shown(PREVIEW_TASKS_MAX + 1, 1);
+    assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PREVIEW_TASKS_MAX + 1));
+    let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
+    assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
+    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes are not shown)"));
+    let heavy = shown(20, PARTICULAR_BYTES_MAX);
+    let held = PREVIEW_BYTES_MAX / PARTICULAR_BYTES_MAX;
+    assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
+    let mut app = watching((80, 24));
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
+    reply(&mut app, RunReply::Preview(key(), Ok(Box::new(heavy))));
+    press(&mut app, "⇥");
+    update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
+    assert!(text(&app).contains("… and 13 tasks that are not shown"), "{}", text(&app));
+}
+
+#[test]
+fn a_rejection_carries_the_words_of_the_person() {
+    let mut app = watching((80, 24));
+    reply(&mut app, Story::new(&Actor::agent("planner")).stands());
+    assert_eq!(press(&mut app, "Rtoo wide"), []);
+    let effects = run_effects(press(&mut app, "⏎"));
+    let [RunEffect::Write { command, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(**command, Command::Reject { reason: "too wide".to_owned() });
+}
+
+#[test]
+fn a_question_is_answered_where_it_is_shown() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "⏎");
+    assert!(text(&app).contains("Entry | Record"), "{}", text(&app));
+    let (plan, task, answer) = (key(), id("choose"), "Entry".to_owned());
+    assert_eq!(run_effects(press(&mut app, "Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+}
+
+#[test]
+fn orders_for_a_plan_that_runs_become_commands() {
+    for (keys, wanted) in [
+        ("p", Command::Pause { reason: String::new() }),
+        ("T", Command::RetryPlan),
+        ("cc", Command::CancelTask { task: id("choose"), reason: String::new() }),
+        ("Cc", Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() }),
+        ("t", Command::RetryTask { task: id("choose") }),
+    ] {
+        let mut app = watching((80, 24));
+        reply(&mut app, middle().stands());
+        reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+        let found = run_effects(press(&mut app, keys)).into_iter().find_map(|effect| match effect {
+            RunEffect::Write { command, .. } => Some(*command),
+            _ => None,
+        });
+        assert_eq!(found, Some(wanted), "{keys}");
+    }
+}
+
+#[test]
+fn leaving_a_run_of_this_process_asks_what_becomes_of_it() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    assert_eq!(run_effects(press(&mut app, "x")), [RunEffect::Start(key())]);
+    reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
+    assert_eq!(press(&mut app, "⎋"), []);
+    assert!(text(&app).contains("let it go on") && text(&app).contains("stop it"), "{}", text(&app));
+    assert_eq!(press(&mut app, "b"), []);
+    // The first stop lets what runs end, the second does not.
+    assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Drain)]);
+    assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Stop)]);
+    reply(&mut app, RunReply::Ended(key(), Ok("stopped".to_owned())));
+    assert_eq!(press(&mut app, "⎋"), [Effect::Quit], "nothing runs any more, and this is the only screen");
+}
+
+#[test]
+fn the_program_ends_with_its_runs_only_when_a_person_says_so() {
+    let begun = || {
+        let mut app = watching((80, 24));
+        reply(&mut app, middle().stands());
+        press(&mut app, "x");
+        reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
+        let quit = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(update(&mut app, Message::Key(quit)), [], "it asks");
+        app
+    };
+    assert_eq!(press(&mut begun(), "s"), [Effect::Quit]);
+    let mut waiting = begun();
+    assert_eq!(press(&mut waiting, "w"), []);
+    let ended = reply(&mut waiting, RunReply::Ended(key(), Ok("completed".to_owned())));
+    assert!(ended.contains(&Effect::Quit), "{ended:?}");
+}
+
+#[test]
+fn what_cannot_be_run_says_why_and_what_to_do() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    press(&mut app, "x");
+    let error = ErrorMessage { what: "no executor is called sh".to_owned(), hint: "configure it".to_owned() };
+    reply(&mut app, RunReply::Started(key(), Err(error)));
+    let shown = text(&app);
+    assert!(shown.contains("no executor is called sh") && shown.contains("configure it"), "{shown}");
+    press(&mut app, "b");
+    assert!(!text(&app).contains("configure it"));
+}
+
+#[test]
+fn a_dry_run_starts_nothing() {
+    let run = Screen::Run(Box::new(RunView::new(key(), Intent::Execute)));
+    let (mut app, effects) = App::new(settings(true), run, at(100), (80, 24));
+    assert_eq!(run_effects(effects), [RunEffect::LoadSnapshot(key()), RunEffect::Preview(key())]);
+    reply(&mut app, middle().stands());
+    assert!(text(&app).contains("DRY RUN"));
+    assert_eq!(run_effects(press(&mut app, "x")), [RunEffect::Preview(key())]);
+}
+
+#[test]
+fn a_dry_run_says_nothing_to_the_plan() {
+    let mut agents = Story::new(&Actor::agent("planner"));
+    agents.now = 20;
+    for (stands, keys) in
+        [(agents.stands(), &["a", "R"][..]), (middle().stands(), &["p", "c", "C", "t", "T", "⏎", "i"][..])]
+    {
+        for pressed in keys {
+            let run = Screen::Run(Box::new(RunView::new(key(), Intent::Watch)));
+            let (mut app, _) = App::new(settings(true), run, at(100), (80, 24));
+            reply(&mut app, stands.clone());
+            let preview = Preview { version: 1, ..Preview::default() };
+            reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview))));
+            reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+            assert!(
+                !text(&app).contains("a approve") && !text(&app).contains("Enter answer"),
+                "{}",
+                text(&app)
+            );
+            assert_eq!(press(&mut app, pressed), [], "{pressed}");
+            assert!(app.dialog.is_none() && text(&app).contains("dry run: nothing is said"), "{pressed}");
+        }
+    }
+}
+
+#[test]
+fn an_answer_has_words() {
+    let mut app = watching((80, 24));
+    reply(&mut app, middle().stands());
+    reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
+    assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
+    assert!(app.dialog.is_some() && text(&app).contains("an answer has words"), "{}", text(&app));
+    let (plan, task, answer) = (key(), id("choose"), " Entry".to_owned());
+    assert_eq!(run_effects(press(&mut app, " Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+}
+
+#[test]
+fn a_rejection_and_its_reason_stay_on_the_screen() {
+    let mut story = Story::new(&Actor::agent("planner"));
+    let mut app = watching((80, 24));
+    reply(&mut app, story.stands());
+    assert_eq!(press(&mut app, "R⏎"), [], "a rejection has words");
+    assert!(app.dialog.is_some());
+    press(&mut app, "⎋");
+    story.write(&Actor::person("ada"), Command::Reject { reason: "too wide".to_owned() });
+    reply(&mut app, story.stands());
+    assert!(text(&app).contains("rejected: too wide"), "{}", text(&app));
+}
+
+#[test]
+fn a_large_plan_shows_a_bounded_list_and_counts_the_rest() {
+    let person = Actor::person("ada");
+    let mut plan = Plan::blank(key().id);
+    let create = |count: usize| Command::Create {
+        draft: Box::new(waypost_testkit::layered(count, 2, 10, 3)),
+        approval_required: None,
+    };
+    let events = plan.decide(&person, at(0), &create(ROWS_MAX + 7)).unwrap();
+    plan.advance(&events, at(0));
+    let snapshot = PlanSnapshot::of(&plan, at(1), &|_| false);
+    assert_eq!((snapshot.rows.len(), snapshot.left_out), (ROWS_MAX, 7));
+    let mut app = watching((80, 24));
+    reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot))));
+    update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
+    assert!(text(&app).contains(&format!(" t{}", ROWS_MAX - 1)), "{}", text(&app));
+    assert!(text(&app).contains("… and 7 more tasks"), "{}", text(&app));
+}
+
+fn versions(numbers: std::ops::RangeInclusive<u64>, current: u64, more: bool) -> Box<Versions> {
+    let version = |number: u64| Version {
+        number,
+        at: at(number as i64),
+        who: "person:ada".to_owned(),
+        what: format!("added t{number}"),
+        forgotten: false,
+    };
+    let rows = numbers.rev().map(version).collect();
+    Box::new(Versions { title: "Rename a type everywhere".to_owned(), current, rows, more })
+}
+
+fn history_effects(effects: Vec<Effect>) -> Vec<HistoryEffect> {
+    let history = |effect| match effect {
+        Effect::History(effect) => Some(effect),
+        _ => None,
+    };
+    effects.into_iter().filter_map(history).collect()
+}
+
+fn compared() -> Result<Box<Compared>, ErrorMessage> {
+    let lines = vec![
+        (Sign::New, "+ t9  do t9".to_owned()),
+        (Sign::Gone, "- t3  do t3".to_owned()),
+        (Sign::Changed, "~ title: 旧 → 新しい題名".to_owned()),
+        (Sign::Around, "      as it was".to_owned()),
+    ];
+    Ok(Box::new(Compared { total: lines.len(), lines }))
+}
+
+#[test]
+fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
+    for size in SIZES {
+        let (mut app, effects) = program(Screen::History(Box::new(History::new(key()))), size);
+        assert_eq!(history_effects(effects), [HistoryEffect::Versions(key(), None)]);
+        let effects =
+            history_reply(&mut app, HistoryReply::Versions(key(), None, Ok(versions(1..=9, 9, false))));
+        assert_eq!(history_effects(effects), [HistoryEffect::Compare(key(), 8, 9)]);
+        history_reply(&mut app, HistoryReply::Compared(key(), (8, 9), compared()));
+        check(&app, "history");
+        // Marked: the others are compared with it, whichever is earlier.
+        press(&mut app, "↓");
+        history_reply(&mut app, HistoryReply::Compared(key(), (7, 8), compared()));
+        press(&mut app, " ");
+        assert_eq!(history_effects(press(&mut app, "↓↓")), [HistoryEffect::Compare(key(), 6, 8)]);
+        history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
+        assert!(text(&app).contains("From version 6 to 8"), "{}", text(&app));
+        press(&mut app, "r");
+        assert!(text(&app).contains("as version 10"), "{}", text(&app));
+        let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
+        assert_eq!(history_effects(press(&mut app, "r")), [restore]);
+        history_reply(&mut app, HistoryReply::Restored(key(), 6, Ok(10)));
+        assert!(text(&app).contains("restored version 6 as version 10"), "{}", text(&app));
+    }
+}
+
+#[test]
+fn earlier_versions_are_read_when_they_are_wanted_and_new_ones_as_they_come() {
+    let (mut app, _) = program(Screen::History(Box::new(History::new(key()))), (80, 24));
+    history_reply(&mut app, HistoryReply::Versions(key(), None, Ok(versions(101..=300, 300, true))));
+    history_reply(&mut app, HistoryReply::Compared(key(), (299, 300), compared()));
+    let end = KeyEvent::new(KeyCode::End, KeyModifiers::NONE);
+    let effects = update(&mut app, Message::Key(end));
+    assert!(history_effects(effects).contains(&HistoryEffect::Versions(key(), Some(101))));
+    history_reply(&mut app, HistoryReply::Versions(key(), Some(101), Ok(versions(1..=100, 300, false))));
+    update(&mut app, Message::Key(end));
+    assert!(text(&app).contains("v1 "), "{}", text(&app));
+    let written = Message::Written { store: 0, plans: vec![(key().id, 301)] };
+    assert_eq!(history_effects(update(&mut app, written)), [HistoryEffect::Versions(key(), None)]);
+    history_reply(&mut app, HistoryReply::Versions(key(), None, Ok(versions(102..=301, 301, true))));
+    assert!(text(&app).contains("v1 "), "the selection stays on its version: {}", text(&app));
+}
+
+#[test]
+fn every_choice_of_a_question_is_seen_on_the_smallest_terminal() {
+    let mut app = watching((60, 15));
+    reply(&mut app, middle().stands());
+    press(&mut app, "x");
+    reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
+    for (keys, words) in
+        [("⎋", ["let it go on", "stop it", "b back"]), ("b\u{3}", ["w wait", "s stop it", "b back"])]
+    {
+        for character in keys.chars() {
+            let key = match character {
+                '\u{3}' => KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL),
+                '⎋' => KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE),
+                other => KeyEvent::new(KeyCode::Char(other), KeyModifiers::NONE),
+            };
+            update(&mut app, Message::Key(key));
+        }
+        let shown = text(&app);
+        assert!(words.iter().all(|word| shown.contains(word)), "{words:?}:\n{shown}");
+    }
+}

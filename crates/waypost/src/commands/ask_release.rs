@@ -1,0 +1,75 @@
+//! Leaving a task without ending it: `waypost ask` a person and wait, `waypost release` it for others.
+
+use clap::Args;
+use waypost_core::Ask as Question;
+use waypost_service::{TaskRef, TaskReport};
+
+use super::task_lifecycle::TaskArgs;
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::options::Guard;
+
+const ASK_EXAMPLES: &str = "\
+The task is released, and ready again once a person has answered (`waypost answer`).
+
+Examples:
+  waypost ask kq3 t2 'Which of the two schemas is the right one?'
+  waypost ask kq3 t2 'May I drop the table?' --choice yes --choice no";
+
+// A question.
+#[derive(Debug, Args)]
+#[command(after_help = ASK_EXAMPLES)]
+pub(crate) struct AskPerson {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Question text
+    #[arg(required = true)]
+    question: Vec<String>,
+    /// Suggested answer; repeatable
+    #[arg(long, value_name = "TEXT")]
+    choice: Vec<String>,
+    /// Attempt that asks; refused if a newer attempt has started
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl AskPerson {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let ask = Question { text: self.question.join(" "), choices: self.choice, state: None };
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Question(Box::new(ask));
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
+        let said = format!("{task} waits for a person's answer");
+        context.done_task(&found, &reply, &task, &said)?;
+        context.out.say(format!("a person answers with: waypost answer {} {task} ANSWER", found.id));
+        Ok(())
+    }
+}
+
+// Back on the list.
+#[derive(Debug, Args)]
+pub(crate) struct Release {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Reason
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// Attempt to release
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Release {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Released { reason: self.reason };
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} is released"))
+    }
+}

@@ -1,0 +1,86 @@
+//! Addresses that commands listen at over HTTP, who is answered there, and the metrics of a worker.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use waypost_http::{HostOriginGuard, METRICS_PATH, Site, Tokens, metrics, serve};
+use waypost_store::Store;
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+
+/// Reads ADDR:PORT, or a port on this machine.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.parse::<u16>().map(|port| SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    port.or_else(|_| text.parse())
+        .map_err(|_| "write ADDR:PORT, such as 127.0.0.1:8021, or a port".to_owned())
+}
+
+/// Serves the metrics of a worker until it ends.
+pub(crate) struct Metrics {
+    stop: Option<oneshot::Sender<()>>,
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Metrics {
+    /// Begins to, at this address.
+    pub(crate) fn begin(context: &Context, listen: SocketAddr, store: Arc<dyn Store>) -> Outcome<Self> {
+        let site = Site::new(
+            host_origin_guard(listen, &[], &[])?,
+            Tokens::of(&context.folders()?.own),
+            vec![metrics(store)],
+        );
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.map_err(|error| Failure::failed(format!("no runtime: {error}"), ""))?;
+        let listener = runtime.block_on(tokio::net::TcpListener::bind(listen));
+        let listener = listener.and_then(|listener| listener.local_addr().map(|at| (listener, at)));
+        let (listener, at) = listener
+            .map_err(|error| Failure::failed(format!("{listen}: {error}"), "choose another --metrics"))?;
+        context.out.say(format!("metrics at http://{at}{METRICS_PATH}"));
+        let (stop, stopped) = oneshot::channel();
+        runtime.spawn(serve(listener, site, async {
+            let _worker_is_gone = stopped.await;
+        }));
+        Ok(Self { stop: Some(stop), runtime: Some(runtime) })
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ended_already = stop.send(());
+        }
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Which names of this server, and which pages, are answered.
+pub(crate) fn host_origin_guard(
+    listen: SocketAddr,
+    hosts: &[String],
+    origins: &[String],
+) -> Outcome<HostOriginGuard> {
+    let mut guard = HostOriginGuard::local();
+    if !listen.ip().is_unspecified() {
+        // A bound address is always a name.
+        let _is_a_name = guard.allow_host(&listen.ip().to_string());
+    }
+    for host in hosts {
+        if !guard.allow_host(host) {
+            return Err(Failure::usage(
+                format!("--allow-host {host:?} is not a host name"),
+                "write HOST or HOST:PORT",
+            ));
+        }
+    }
+    for origin in origins {
+        if !guard.allow_origin(origin) {
+            let message = format!("--allow-origin {origin:?} is not an origin");
+            return Err(Failure::usage(message, "write it with its scheme, such as https://example.org"));
+        }
+    }
+    Ok(guard)
+}

@@ -1,0 +1,128 @@
+//! One file that `init` looks after: what it holds, what it should hold, and writing that. Asks nobody.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::merge::{Merged, Unmergeable};
+use crate::error::{Failure, Outcome};
+use crate::files;
+
+/// Bytes of a file that we put something into.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// A file, and what is to be done about it.
+#[derive(Debug)]
+pub(super) struct FileChange {
+    /// How it is spoken of.
+    pub(super) name: String,
+    /// Where it is, links followed.
+    pub(super) path: PathBuf,
+    /// What is to be done.
+    pub(super) what: What,
+}
+
+/// What is to be done about a file.
+#[derive(Debug)]
+pub(super) enum What {
+    /// Nothing: it says what it should.
+    Same,
+    /// Nothing: it says something else on purpose.
+    Kept(String),
+    /// Make it.
+    New(String),
+    /// Put something into it.
+    Change { old: String, new: String },
+    /// Nothing that we can do.
+    Refused(Unmergeable),
+}
+
+impl FileChange {
+    /// Looks at a file below `root` and at what it should be. Changes nothing.
+    pub(super) fn new(
+        root: &Path,
+        relative: &str,
+        name: String,
+        merge: impl Fn(Option<&str>) -> Result<Merged, Unmergeable>,
+    ) -> Self {
+        let (path, old) = match find(root, relative) {
+            Ok(found) => found,
+            Err(why) => {
+                let paste = match merge(None) {
+                    Ok(Merged::Text(text)) => text,
+                    Ok(Merged::Same | Merged::Kept(_)) => String::new(),
+                    Err(unmergeable) => unmergeable.paste,
+                };
+                let what = What::Refused(Unmergeable { why: format!("{why}; write this yourself"), paste });
+                return Self { name, path: root.join(relative), what };
+            }
+        };
+        let what = match (merge(old.as_deref()), old) {
+            (Ok(Merged::Same), _) => What::Same,
+            (Ok(Merged::Kept(why)), _) => What::Kept(why),
+            (Ok(Merged::Text(new)), None) => What::New(new),
+            (Ok(Merged::Text(new)), Some(old)) if new == old => What::Same,
+            (Ok(Merged::Text(new)), Some(old)) => What::Change { old, new },
+            (Err(unmergeable), _) => What::Refused(unmergeable),
+        };
+        Self { name, path, what }
+    }
+
+    /// Writes the file as a whole, or not at all.
+    pub(super) fn write(&self) -> Outcome {
+        match &self.what {
+            What::Same | What::Kept(_) | What::Refused(_) => Ok(()),
+            What::New(text) => {
+                if let Some(folder) = self.path.parent() {
+                    fs::create_dir_all(folder).map_err(|error| Failure::file(folder, &error))?;
+                }
+                files::write(&self.path, text, false)
+            }
+            What::Change { old, new } => {
+                if files::replace(&self.path, old, new)? {
+                    return Ok(());
+                }
+                let message = format!("{} changed in the meantime", self.name);
+                Err(Failure::failed(message, "nothing of it was lost; run this again"))
+            }
+        }
+    }
+}
+
+/// Where a file is and what it holds, if it is there. No link leads out of `root`.
+fn find(root: &Path, relative: &str) -> Result<(PathBuf, Option<String>), String> {
+    let said = |error: io::Error| error.to_string();
+    let root = root.canonicalize().map_err(said)?;
+    let path = root.join(relative);
+    let mut there = path.as_path();
+    while fs::symlink_metadata(there).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+        there = there.parent().unwrap_or(&root);
+    }
+    let real =
+        there.canonicalize().map_err(|_| format!("{} is a link that leads nowhere", shown(&root, there)))?;
+    if !real.starts_with(&root) {
+        return Err(format!("{} leads out of the workspace, to {}", shown(&root, there), real.display()));
+    }
+    let metadata = fs::metadata(&real).map_err(said)?;
+    if there != path {
+        let rest = path.strip_prefix(there).unwrap_or(Path::new(relative));
+        let found = (real.join(rest), None);
+        return if metadata.is_dir() {
+            Ok(found)
+        } else {
+            Err(format!("{} is not a folder", shown(&root, there)))
+        };
+    }
+    if !metadata.is_file() {
+        return Err("it is not a file".to_owned());
+    }
+    if metadata.len() > FILE_BYTES_MAX {
+        return Err(format!("it has more than {FILE_BYTES_MAX} bytes"));
+    }
+    let text = fs::read_to_string(&real).map_err(said)?;
+    Ok((real, Some(text)))
+}
+
+fn shown(root: &Path, path: &Path) -> String {
+    path.strip_prefix(root).unwrap_or(path).display().to_string()
+}

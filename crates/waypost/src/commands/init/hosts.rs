@@ -1,0 +1,130 @@
+//! The hosts of agents that we know: which file each reads, and how one sees that somebody uses it.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+
+use super::merge::{self, Entry, Merged, Unmergeable};
+
+/// A program that runs agents and starts MCP servers for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum Host {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Cursor.
+    Cursor,
+    /// Visual Studio Code.
+    Vscode,
+    /// Gemini CLI.
+    Gemini,
+}
+
+/// What is known of a host.
+struct HostFacts {
+    word: &'static str,
+    file: &'static str,
+    servers: &'static str,
+    more: &'static [(&'static str, &'static str)],
+    traces: &'static [&'static str],
+    programs: &'static [&'static str],
+    next: &'static str,
+}
+
+impl Host {
+    pub(super) const ALL: [Self; 5] = [Self::Claude, Self::Codex, Self::Cursor, Self::Vscode, Self::Gemini];
+
+    fn known(self) -> HostFacts {
+        match self {
+            Self::Claude => HostFacts {
+                word: "claude",
+                file: ".mcp.json",
+                servers: "mcpServers",
+                more: &[],
+                traces: &[".mcp.json", ".claude", "CLAUDE.md"],
+                programs: &["claude"],
+                next: "Claude Code asks once whether to use the servers of .mcp.json; /mcp shows them",
+            },
+            Self::Codex => HostFacts {
+                word: "codex",
+                file: ".codex/config.toml",
+                servers: "mcp_servers",
+                more: &[],
+                traces: &[".codex"],
+                programs: &["codex"],
+                next: "Codex reads .codex/config.toml in folders that you trust, which it asks once; /mcp shows the servers",
+            },
+            Self::Cursor => HostFacts {
+                word: "cursor",
+                file: ".cursor/mcp.json",
+                servers: "mcpServers",
+                more: &[],
+                traces: &[".cursor", ".cursorrules"],
+                programs: &["cursor", "cursor-agent"],
+                next: "Cursor: switch the server on under Settings, MCP",
+            },
+            Self::Vscode => HostFacts {
+                word: "vscode",
+                file: ".vscode/mcp.json",
+                servers: "servers",
+                more: &[("type", "stdio")],
+                traces: &[".vscode"],
+                programs: &["code"],
+                next: "VS Code: start the server with the command \"MCP: List Servers\"",
+            },
+            Self::Gemini => HostFacts {
+                word: "gemini",
+                file: ".gemini/settings.json",
+                servers: "mcpServers",
+                more: &[],
+                traces: &[".gemini", "GEMINI.md"],
+                programs: &["gemini"],
+                next: "Gemini CLI reads .gemini/settings.json in folders that you trust; /mcp shows the servers",
+            },
+        }
+    }
+
+    /// As it is written on the command line.
+    pub(super) fn as_str(self) -> &'static str {
+        self.known().word
+    }
+
+    /// The file of the workspace that it reads.
+    pub(super) fn file(self) -> &'static str {
+        self.known().file
+    }
+
+    /// What a person does next.
+    pub(super) fn next(self) -> &'static str {
+        self.known().next
+    }
+
+    /// The file that it reads for AGENTS.md, where it does not read that one.
+    pub(super) fn instead_of_agents(self) -> Option<&'static str> {
+        match self {
+            Self::Claude => Some("CLAUDE.md"),
+            Self::Gemini => Some("GEMINI.md"),
+            Self::Codex | Self::Cursor | Self::Vscode => None,
+        }
+    }
+
+    /// Whether somebody uses it in this workspace, or could.
+    pub(super) fn is_used(self, workspace: &Path, is_program: &dyn Fn(&str) -> bool) -> bool {
+        let known = self.known();
+        known.traces.iter().any(|trace| workspace.join(trace).exists())
+            || known.programs.iter().any(|program| is_program(program))
+    }
+
+    /// Its file with our entry.
+    pub(super) fn merged(self, old: Option<&str>, entry: &Entry) -> Result<Merged, Unmergeable> {
+        let known = self.known();
+        let entry = Entry { more: known.more, ..entry.clone() };
+        match self {
+            Self::Codex => merge::toml(old, known.servers, &entry),
+            Self::Claude | Self::Cursor | Self::Vscode | Self::Gemini => {
+                merge::json(old, known.servers, &entry)
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! From an order to a plan in the store, or to a reason why there is none. Goes on where an earlier process was.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+use waypost_core::{Draft, Plan};
+use waypost_llm::Journal;
+use waypost_planner::planning::{Drafted, NoDraft, Order, Stand, Steps, Want, charge, generate};
+use waypost_planner::{Broken, Context as Given, GaveUp, Generate, Manner, TextPlans, Wanted};
+use waypost_service::{ApprovalRule, Caller, CreateOptions, ServiceError};
+use waypost_store::{MemoryStore, Plans};
+
+use crate::commands::{decompose, edit, tui};
+use crate::context::{Context, PlanHandle};
+use crate::error::{Exit, Failure, Outcome};
+use crate::output;
+use crate::planning::progress::ProgressOutput;
+use crate::planning::{Chosen, ModelOptions, PlanningSession, author, record, report};
+use crate::style::Look;
+use crate::view::{self, text, tree::Page};
+
+/// The slot of the conversation: a plan is made once.
+const SLOT: &str = "generate/1";
+/// Tasks of a new plan that are shown.
+const TASKS_SHOWN_MAX: usize = 200;
+
+/// An order whose journal is open.
+pub(crate) type Begun = (Order, Arc<Journal>);
+
+/// What is kept of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Saving {
+    /// It is only shown.
+    Nothing,
+    /// It is saved.
+    Plan {
+        /// Whether it is opened in the editor, where there is a terminal.
+        edit: bool,
+    },
+}
+
+/// A plan that is being made.
+pub(crate) struct Generation {
+    pub(crate) planning: PlanningSession,
+    pub(crate) order: Order,
+    pub(crate) journal: Arc<Journal>,
+    pub(crate) chosen: Chosen,
+    pub(crate) asked: ModelOptions,
+    pub(crate) saving: Saving,
+}
+
+impl Generation {
+    pub(crate) fn run(mut self, context: &mut Context) -> Outcome {
+        let (journal, to) = (Arc::clone(&self.journal), self.asked.record.take());
+        let outcome = match (self.make(context), self.saving) {
+            (Ok(drafted), Saving::Nothing) => self.show_only(context, &drafted),
+            (Ok(drafted), Saving::Plan { edit }) => self.save(context, drafted, edit),
+            (Err(failure), _) => Err(failure),
+        };
+        // A plan that was paid for is saved before anything else can go wrong.
+        outcome.and(record(journal.path(), to.as_ref()))
+    }
+
+    fn make(&mut self, context: &mut Context) -> Outcome<Drafted> {
+        let chosen = &self.chosen;
+        let mut session = self.session(chosen.prompt_policy())?;
+        let talk = ProgressOutput::new(context);
+        let model = chosen.recorded(&self.journal);
+        let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
+        let drafted = generate(
+            &mut session,
+            &*model,
+            &self.journal,
+            (chosen.limits(self.order.extent.limits), &prices),
+            (&self.planning.halt, &self.planning.stop),
+            &talk,
+            |ask, problems| {
+                let words = format!("{}: {}", ask.slot, problems.join("; "));
+                talk.say(Look::Yellow, "again", &words);
+            },
+        );
+        talk.end();
+        match drafted {
+            Ok(drafted) => Ok(drafted),
+            Err(no) => Err(self.no_plan(no)?),
+        }
+    }
+
+    fn session(&self, manner: Manner) -> Outcome<Generate> {
+        let Want::Plan { goal, context, map, constraints, tasks_max, prose, .. } = &self.order.want else {
+            return Err(Failure::failed("this request is not for a plan", ""));
+        };
+        let given = |text: &waypost_planner::planning::Text| Given {
+            name: text.name.clone(),
+            text: text.text.clone(),
+        };
+        let wanted = Wanted {
+            goal: goal.clone(),
+            context: context.iter().map(given).collect(),
+            map: map.clone(),
+            constraints: constraints.clone(),
+            tasks_max: *tasks_max,
+            text_plans: if *prose { TextPlans::Taken } else { TextPlans::Refused },
+        };
+        Generate::new(manner, wanted, SLOT)
+            .map_err(|unwanted| Failure::usage(unwanted.to_string(), "rephrase it"))
+    }
+
+    /// Why there is no plan, for whoever wanted one.
+    fn no_plan(&mut self, no: NoDraft) -> Outcome<Failure> {
+        let again = "the same command, or `waypost continue`, resumes from here";
+        let spent = report::spent_words(&self.journal.totals().all);
+        Ok(match no {
+            NoDraft::GaveUp(gave_up) => {
+                self.order.close();
+                self.planning.keep(&self.order)?;
+                let path = keep_answers(&self.journal, &gave_up)?;
+                let count = text::count(gave_up.answers.len(), "answer");
+                let message = format!("the model returned no usable plan: {count}, {spent}");
+                let hint = match gave_up.broke_off {
+                    true => {
+                        "raise `max_tokens` of the model in the configuration, request fewer tasks (--max-tasks), or use another model (--model)"
+                    }
+                    false => "rephrase the goal, allow more tasks, or use another model (--model)",
+                };
+                let mut failure = Failure::new(Exit::Invalid, message, hint)
+                    .with_fact("problems", gave_up.problems.clone())
+                    .with_fact("returned", gave_up.answers.len().saturating_sub(1))
+                    .with_fact("answers", path.clone());
+                failure.code = "no_plan".to_owned();
+                failure.details = gave_up.problems.iter().map(|problem| format!("  {problem}")).collect();
+                failure.details.push(format!("  its replies are kept in {path}"));
+                failure
+            }
+            NoDraft::Bound(broken) => {
+                let hint = match &broken {
+                    Broken::Over { bound, .. } => {
+                        format!("raise {}; {again}", report::option_of(*bound))
+                    }
+                    Broken::Unpriced {} => {
+                        format!(
+                            "{}, or leave out --cost and cost_budget; then the same command resumes from here",
+                            report::PRICES
+                        )
+                    }
+                };
+                let failure = Failure::failed(broken.to_string(), hint);
+                Failure { code: "bound".to_owned(), ..failure }.with_fact("bound", broken.bound().name())
+            }
+            NoDraft::Trouble(error) => {
+                let hint = format!("{}; {again}", error.hint());
+                Failure { code: error.code().to_owned(), ..Failure::failed(error.to_string(), hint) }
+            }
+            NoDraft::Halted => Failure::new(Exit::Interrupted, format!("interrupted: {spent}"), again),
+        })
+    }
+
+    /// Shows a plan that nobody saves.
+    fn show_only(mut self, context: &mut Context, drafted: &Drafted) -> Outcome {
+        self.order.stand = Stand::Shown;
+        self.planning.keep(&self.order)?;
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let by = Caller::new(author(context, &drafted.from)?);
+        let draft = drafted.planned.draft.clone();
+        let options = CreateOptions { approval: ApprovalRule::ByWork, ..CreateOptions::default() };
+        let made = context.service(&plans).create(&by, draft, options)?;
+        let mut fields = self.fields(drafted);
+        fields.insert("saved".to_owned(), false.into());
+        let found = context.found(plans, made.plan);
+        found.read(|plan| show(plan, context, fields, Head::Without))??;
+        context.out.say("nothing was saved: the same command without --dry-run saves this plan");
+        Ok(())
+    }
+
+    /// Saves the plan under the id that the order has, once.
+    fn save(mut self, context: &mut Context, drafted: Drafted, edit: bool) -> Outcome {
+        let by = author(context, &drafted.from)?;
+        let mut draft = drafted.planned.draft.clone();
+        draft.spec.token_budget = self.order.extent.limits.tokens_max;
+        if by.kind == waypost_core::ActorKind::Agent && context.actor()? == by {
+            draft.spec.owner.clone_from(&by.name);
+        }
+        self.create(draft, &by)?;
+        charge(&self.planning.plans, &self.order.plan, &by, &self.journal, self.order.calls_before)?;
+        let mut fields = self.fields(&drafted);
+        fields.insert("saved".to_owned(), true.into());
+        let decomposes = matches!(self.order.want, Want::Plan { decompose: true, .. });
+        let id = self.order.plan.clone();
+        if decomposes {
+            self.order.want = Want::Decompose { task: None };
+            self.planning.keep(&self.order)?;
+            let begun = (self.order, self.journal);
+            let thought = decompose::think(context, &self.planning, begun, &self.chosen, Steps::All)?;
+            fields.extend(thought.fields);
+            let found = self.planning.found(id);
+            found.read(|plan| show(plan, context, fields, Head::With))??;
+            context.out.say(format!("saved as plan {}", found.id));
+            thought.outcome?;
+            return open_editor(context, &found, edit);
+        }
+        self.order.close();
+        self.planning.keep(&self.order)?;
+        let found = self.planning.found(id);
+        found.read(|plan| show(plan, context, fields, Head::With))??;
+        context.out.say(format!("saved as plan {}", found.id));
+        open_editor(context, &found, edit)
+    }
+
+    fn create(&self, draft: Draft, by: &waypost_core::Actor) -> Outcome {
+        let options = CreateOptions { id: Some(self.order.plan.clone()), ..CreateOptions::default() };
+        match self.planning.service.create(&Caller::new(by.clone()), draft, options) {
+            Ok(_) => Ok(()),
+            // The process before us died right after it had made it.
+            Err(ServiceError::Refused(waypost_core::Refusal::AlreadyExists {}) | ServiceError::IdUsed(_))
+                if self.planning.plans.look(&self.order.plan, |_| ()).is_ok() =>
+            {
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn fields(&self, drafted: &Drafted) -> Map<String, Value> {
+        let Drafted { planned, asked, recalled, from } = drafted;
+        let mut fields = report::spent_json(&self.journal.totals().all);
+        fields.insert("asked".to_owned(), (*asked).into());
+        fields.insert("recalled".to_owned(), (*recalled).into());
+        fields.insert("returned".to_owned(), planned.returned.into());
+        fields.insert("repairs".to_owned(), report::repairs_json(&planned.repairs));
+        fields.insert("model".to_owned(), from.clone().into());
+        fields.insert("journal".to_owned(), self.journal.path().display().to_string().into());
+        fields
+    }
+}
+
+/// Whether a plan has an id worth showing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    With,
+    Without,
+}
+
+fn show(plan: &Plan, context: &mut Context, fields: Map<String, Value>, head: Head) -> Outcome {
+    if context.out.json {
+        let mut whole = match view::json::whole(plan) {
+            Value::Object(whole) => whole,
+            _ => Map::new(),
+        };
+        if head == Head::Without {
+            whole.remove("id");
+            whole.remove("version");
+        }
+        whole.insert("thinking".to_owned(), Value::Object(fields));
+        return context.out.value(&whole);
+    }
+    match head {
+        Head::With => view::plan::print_head(plan, false, &mut context.out),
+        Head::Without => {
+            let title = context.out.paint(&plan.spec().title, Look::Bold);
+            context.out.line(title);
+        }
+    }
+    context.out.line("");
+    let page = Page::of(plan, None, TASKS_SHOWN_MAX);
+    page.print(plan, &mut context.out);
+    if page.remaining() > 0 {
+        context.out.line(format!("… and {} more", text::count(page.remaining(), "task")));
+    }
+    for line in report::lines(&fields) {
+        context.out.say(line);
+    }
+    Ok(())
+}
+
+/// Opens the plan in the editor, where somebody sits at a terminal.
+fn open_editor(context: &mut Context, found: &PlanHandle, wanted: bool) -> Outcome {
+    if !wanted || context.out.json || !output::can_ask() {
+        return Ok(());
+    }
+    // What was printed so far is to be seen before the editor takes the screen.
+    context.out.flush()?;
+    match tui::fits() {
+        Ok(()) => tui::open(context, &found.id, true),
+        Err(_) => edit::edit(context, found),
+    }
+}
+
+/// Writes the answers of a model into a file that people can read.
+fn keep_answers(journal: &Journal, gave_up: &GaveUp) -> Outcome<String> {
+    let path = journal.path().with_extension("answers.txt");
+    let count = gave_up.answers.len();
+    let mut text = String::new();
+    for (number, answer) in gave_up.answers.iter().enumerate() {
+        text.push_str(&format!("--- answer {} of {count} ---\n{answer}\n", number + 1));
+    }
+    for problem in &gave_up.problems {
+        text.push_str(&format!("--- wrong with the last: {problem}\n"));
+    }
+    crate::files::write(&path, &text, true)?;
+    Ok(path.display().to_string())
+}

@@ -1,0 +1,168 @@
+//! What can be asked of a plan as a whole: approve, reject, pause, resume, end.
+
+use clap::{Args, ValueEnum};
+use waypost_core::{Phase, Plan};
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::options::Guard;
+use crate::view::text;
+
+const APPROVE_EXAMPLES: &str = "\
+Approves one version: the one given with --expect-version, otherwise the current one.
+
+Examples:
+  waypost approve kq3 --expect-version 4
+  waypost approve kq3 --note 'go, but not on Friday'";
+
+// Allow it.
+#[derive(Debug, Args)]
+#[command(after_help = APPROVE_EXAMPLES)]
+pub(crate) struct Approve {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Note
+    #[arg(long, default_value = "")]
+    note: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Approve {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let (current, machine_tasks) = found.read(|plan| {
+            let machine_tasks = plan.tasks().filter(|(task, _)| task.spec.work.is_some()).count();
+            (plan.version(), machine_tasks)
+        })?;
+        let version = self.guard.expect_version.unwrap_or(current);
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.approve(&by, &found.id, version, &self.note, guard)?;
+        let said = format!("approved version {version}, {} for machines", text::count(machine_tasks, "task"));
+        context.done(&found, &reply, &said)
+    }
+}
+
+// Do not allow it.
+#[derive(Debug, Args)]
+pub(crate) struct Reject {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Reason
+    #[arg(long, default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Reject {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let reply =
+            found.service.reject(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        context.done(&found, &reply, "rejected")
+    }
+}
+
+// Ask.
+#[derive(Debug, Args)]
+pub(crate) struct RequestApproval {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Message to the person
+    #[arg(long, default_value = "")]
+    message: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl RequestApproval {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.request_approval(&by, &found.id, &self.message, guard)?;
+        context.done(&found, &reply, "waits for a person's approval")
+    }
+}
+
+// Start nothing new.
+#[derive(Debug, Args)]
+pub(crate) struct Pause {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Reason
+    #[arg(long, default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Pause {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let running = found.read(|plan: &Plan| plan.in_progress().count())?;
+        let reply = found.service.pause(&context.caller()?, &found.id, &self.reason, (&self.guard).into())?;
+        let said = match running {
+            0 => "paused".to_owned(),
+            running => format!("paused; {} still running", text::count(running, "task")),
+        };
+        context.done(&found, &reply, &said)
+    }
+}
+
+// Go on.
+#[derive(Debug, Args)]
+pub(crate) struct Resume {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Resume {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let reply = found.service.resume(&context.caller()?, &found.id, (&self.guard).into())?;
+        context.done(&found, &reply, "resumed")
+    }
+}
+
+/// How a plan ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FinalPhase {
+    /// All work is done.
+    Completed,
+    /// The plan did not reach its goal.
+    Failed,
+    /// The plan was stopped.
+    Cancelled,
+}
+
+// End it.
+#[derive(Debug, Args)]
+pub(crate) struct FinishPlan {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Final phase
+    #[arg(value_enum)]
+    ending: FinalPhase,
+    /// Summary of the result
+    #[arg(long, default_value = "")]
+    summary: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl FinishPlan {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let phase = match self.ending {
+            FinalPhase::Completed => Phase::Completed,
+            FinalPhase::Failed => Phase::Failed,
+            FinalPhase::Cancelled => Phase::Cancelled,
+        };
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.finish(&by, &found.id, phase, &self.summary, guard)?;
+        context.done(&found, &reply, &format!("ended as {}", phase.word()))
+    }
+}

@@ -1,0 +1,259 @@
+//! From a file or a name to an active plan in the store: what is allowed, what is there already, who has to be asked.
+//! Runs nothing.
+
+use std::sync::Arc;
+
+use waypost_config::Config;
+use waypost_core::{ActorKind, Difference, Draft, Plan, PlanChanges, PlanId, Problem, Refusal, Wrong};
+use waypost_service::admission as admit;
+use waypost_service::submit::{Entered as Entry, NotEntered, Start};
+use waypost_service::{Caller, Disclosure, EditOp, Guard, Service, disclosure, is_to_be_run};
+use waypost_store::Plans;
+
+use super::super::tui;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output;
+use crate::plan_input;
+use crate::view::{differences as difference_lines, text};
+
+/// Tasks that a question names.
+const TASKS_NAMED_MAX: usize = 10;
+/// Differences that a message names.
+const DIFFERENCES_NAMED_MAX: usize = 8;
+
+/// What is to be brought into the store.
+pub(crate) struct RunRequest<'a> {
+    /// The word on the command line: a file or a plan.
+    pub(crate) what: &'a str,
+    /// The queue that it is to be placed on.
+    pub(crate) queue: Option<&'a str>,
+    /// Whether the person who asks approves.
+    pub(crate) yes: bool,
+    /// Who does the tasks that are only words.
+    pub(crate) executor: Option<&'a str>,
+    /// Whether a person who is asked may look at it as a whole screen first.
+    pub(crate) screen: bool,
+}
+
+/// A plan of the store that was brought there, or was there already.
+pub(crate) struct SubmittedPlan {
+    pub(crate) plans: Arc<Plans>,
+    pub(crate) id: PlanId,
+    /// Whether it is new.
+    pub(crate) made: bool,
+}
+
+/// How a plan that needs approval is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Approval {
+    /// It is active.
+    Given,
+    /// A person has to give it later.
+    Awaited,
+}
+
+/// Everything in a draft that the configuration does not allow, as a failure.
+pub(crate) fn is_allowed(config: &Config, draft: &Draft) -> Outcome {
+    let problems = admit::problems(config, draft);
+    if problems.is_empty() { Ok(()) } else { Err(not_allowed(config, &problems)) }
+}
+
+impl RunRequest<'_> {
+    /// The plan in the store: the one that is meant, the one that the file has been before, or a new one.
+    pub(crate) fn enter(
+        &self,
+        context: &Context,
+        config: &Arc<Config>,
+        draft: Draft,
+    ) -> Outcome<SubmittedPlan> {
+        if !plan_input::is_file(self.what) {
+            let found = context.find(self.what)?;
+            if let Some(queue) = self.queue {
+                let changes = PlanChanges { queue: Some(queue.to_owned()), ..PlanChanges::default() };
+                let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+                found.service.edit(&context.caller()?, &found.id, ops, Guard::NONE)?;
+            }
+            return Ok(SubmittedPlan { plans: found.plans, id: found.id, made: false });
+        }
+        let plans = context.plans_to_add_to()?;
+        let service = Service::new(Arc::clone(&plans), Arc::clone(config));
+        let entered = service.submit(&context.caller()?, draft, self.executor);
+        let Entry { plan: id, made } = entered.map_err(|error| not_entered(self.what, error))?;
+        Ok(SubmittedPlan { plans, id, made })
+    }
+
+    /// Gives the tasks without work to the executor, if there is one.
+    pub(crate) fn assign(&self, context: &Context, plans: &Arc<Plans>, id: &PlanId) -> Outcome {
+        let Some(executor) = self.executor else { return Ok(()) };
+        let assigned = context.service(plans).assign(&context.caller()?, id, executor, self.yes);
+        assigned.map_err(|error| not_entered(self.what, error))
+    }
+
+    /// Makes the plan active, with a person's approval where one is needed and can be had.
+    pub(crate) fn activate(
+        &self,
+        context: &Context,
+        config: &Config,
+        plans: &Arc<Plans>,
+        id: &PlanId,
+    ) -> Outcome<Approval> {
+        match context.service(plans).start(&context.caller()?, id)? {
+            Start::Runs => Ok(Approval::Given),
+            Start::NeedsApproval { version } => {
+                let draft = plans.look(id, Plan::to_draft)?;
+                self.approve(context, config, plans, id, version, &draft)
+            }
+        }
+    }
+
+    /// Asks the person at the terminal.
+    fn ask(&self) -> Word {
+        let can_view = self.screen && tui::fits().is_ok();
+        let question = if can_view {
+            "approve and run it? [y/N, v: view it full-screen first]"
+        } else {
+            "approve and run it? [y/N]"
+        };
+        match output::ask(question).unwrap_or_default().trim() {
+            "y" | "Y" | "yes" | "Yes" => Word::Yes,
+            "v" | "V" | "view" if can_view => Word::View,
+            _ => Word::No,
+        }
+    }
+
+    fn approve(
+        &self,
+        context: &Context,
+        config: &Config,
+        plans: &Arc<Plans>,
+        id: &PlanId,
+        version: u64,
+        draft: &Draft,
+    ) -> Outcome<Approval> {
+        let by = context.actor()?;
+        if by.kind != ActorKind::Person {
+            return Ok(Approval::Awaited);
+        }
+        if !self.yes {
+            if !output::can_ask() || context.out.json {
+                return Ok(Approval::Awaited);
+            }
+            show_work(context, config, id, draft);
+            match self.ask() {
+                Word::Yes => {}
+                Word::No => return Err(not_given(id)),
+                Word::View => {
+                    tui::open(context, id, false)?;
+                    let waits =
+                        |plan: &Plan| plan.state().approval_required && plan.state().approval.is_none();
+                    return if plans.look(id, waits)? { Err(not_given(id)) } else { Ok(Approval::Given) };
+                }
+            }
+        }
+        // Of the version that was shown: if somebody has changed it since, nothing is approved.
+        context.service(plans).approve(&Caller::new(by), id, version, "", Guard::NONE)?;
+        Ok(Approval::Given)
+    }
+}
+
+/// What a person says to a plan.
+enum Word {
+    Yes,
+    No,
+    View,
+}
+
+fn not_given(id: &PlanId) -> Failure {
+    Failure::failed(format!("plan {id} was not approved; nothing ran"), "")
+}
+
+/// What a plan would have machines do.
+pub(super) fn show_work(context: &Context, config: &Config, id: &PlanId, draft: &Draft) {
+    context
+        .out
+        .say(format!("plan {id} ({}) has work for executors:", text::count(draft.tasks.len(), "task")));
+    // The program is the operator's; what it is told, the plan's author says.
+    let mut is_cut = false;
+    let mut said = |line: &str, indent: usize| {
+        let shown = text::excerpt(line, context.out.columns.saturating_sub(indent));
+        is_cut |= shown.ends_with('…');
+        context.out.say(format!("{:indent$}{shown}", ""));
+    };
+    let mut tasks = draft.tasks.iter().filter(|task| is_to_be_run(task));
+    for task in tasks.by_ref().take(TASKS_NAMED_MAX) {
+        let Disclosure { program, particulars } = disclosure(config, &task.spec);
+        said(&format!("{}: {program}", task.spec.id), 2);
+        for (name, words) in &particulars {
+            said(&format!("{name}: {words}"), 6);
+        }
+    }
+    match (tasks.count(), is_cut) {
+        (0, false) => {}
+        (0, true) => context.out.say("  lines that end in … are cut: --dry-run shows all of it"),
+        (more, _) => context.out.say(format!("  … and {more} more (--dry-run shows all of it)")),
+    }
+}
+
+/// Why a plan that nobody could approve does not run.
+pub(super) fn not_approved(context: &Context, id: &PlanId) -> Outcome<Failure> {
+    let by = context.actor()?;
+    if by.kind != ActorKind::Person {
+        let refusal = Refusal::OnlyAPerson { what: "approve a plan", by: by.kind };
+        let mut failure: Failure = refusal.into();
+        failure.message = format!("plan {id} needs approval before it runs: {}", failure.message);
+        failure.hint = format!("ask a person to review it and run `waypost approve {id}`");
+        return Ok(failure);
+    }
+    let message = format!("plan {id} needs approval before it runs, and there is no terminal to ask for it");
+    let hint =
+        format!("review it with `waypost run {id} --dry-run`, then use --yes or `waypost approve {id}`");
+    Ok(Failure { code: "needs_approval".to_owned(), ..Failure::failed(message, hint) })
+}
+
+/// Why a plan is not in the store as `what` asks for it.
+fn not_entered(what: &str, error: NotEntered) -> Failure {
+    match error {
+        NotEntered::OtherContent { plan, differences } => other_content(what, &plan, &differences),
+        NotEntered::NotForMachines { ref plan, .. } => {
+            let hint = format!("review it (`waypost show {plan}`); a person can use --yes");
+            Failure { code: "approval_needed".to_owned(), ..Failure::failed(error.to_string(), hint) }
+        }
+        NotEntered::Service(error) => error.into(),
+        NotEntered::Write(error) => error.into(),
+    }
+}
+
+fn other_content(what: &str, id: &PlanId, found: &[Difference]) -> Failure {
+    let message = format!("plan {id} is already in the store, and {what} differs from it");
+    let hint = format!(
+        "write the file into the plan with `waypost update {id} --from-file {what}`, or run the plan with `waypost run {id}`"
+    );
+    let mut failure = Failure { code: "other_content".to_owned(), ..Failure::failed(message, hint) };
+    let lines = difference_lines::short_lines(found);
+    failure.details =
+        lines.iter().take(DIFFERENCES_NAMED_MAX).map(|line| format!("  {}", line.text)).collect();
+    if lines.len() > DIFFERENCES_NAMED_MAX {
+        failure.details.push(format!("  … and {} more", lines.len() - DIFFERENCES_NAMED_MAX));
+    }
+    failure.with_fact("plan", id.as_str())
+}
+
+fn not_allowed(config: &Config, problems: &[Problem]) -> Failure {
+    let listed: Vec<(Option<String>, Problem)> =
+        problems.iter().map(|problem| (None, problem.clone())).collect();
+    let mut failure = Failure::invalid("the plan", &listed);
+    let what = match problems {
+        [one] => one.to_string(),
+        many => text::count(many.len(), "problem"),
+    };
+    failure.message = format!("the configuration does not allow this plan; nothing ran: {what}");
+    if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
+        let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
+        failure.hint = format!(
+            "the configuration has the executors {}; docs/configuration.md describes how to add one",
+            names.join(", ")
+        );
+    }
+    failure
+}

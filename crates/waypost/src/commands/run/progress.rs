@@ -1,0 +1,438 @@
+//! How a run is shown while it goes on: drawn in place on a terminal, a line for each event elsewhere, JSON lines for
+//! programs.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use waypost_config::Config;
+use waypost_config::{Report, Reporter};
+use waypost_core::{Evidence, Plan, PlanId, Status, TaskId};
+use waypost_run::{Control, Notice, Remark, View, Watcher, reports};
+
+use crate::context::Context;
+use crate::style::Look;
+use crate::view::{self, text};
+
+/// Lines of running tasks that are drawn at the most.
+const RUNNING_DRAWN_MAX: usize = 8;
+/// Plans whose progress is drawn at the most.
+const PLANS_DRAWN_MAX: usize = 5;
+/// Between two drawings.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two words about what is waited for, where nothing is drawn.
+const WORD_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Characters of a digest that are shown.
+const DIGEST_CHARACTERS: usize = 19;
+
+/// What is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// One plan, and what is said ends with it.
+    One(PlanId),
+    /// One plan that may go on after its end.
+    Staying(PlanId),
+    /// Whatever plans there are.
+    Many,
+}
+
+impl Scope {
+    /// How a task is named.
+    fn name(&self, plan: &PlanId, task: &TaskId) -> String {
+        match self {
+            Self::One(_) | Self::Staying(_) => task.to_string(),
+            Self::Many => format!("{plan}/{task}"),
+        }
+    }
+
+    /// Whether the phase of a plan has to be told, because nothing else will.
+    fn tells_phases(&self) -> bool {
+        match self {
+            Self::One(_) => false,
+            Self::Staying(_) | Self::Many => true,
+        }
+    }
+}
+
+/// The watcher that suits where the output goes.
+pub(crate) fn watcher(context: &Context, scope: Scope, config: &Config) -> Box<dyn Watcher> {
+    if context.out.json {
+        return Box::<Programs>::default();
+    }
+    let console = Console(
+        config.reporters.values().filter(|reporter| reporter.report == Report::Console).cloned().collect(),
+    );
+    if io::stderr().is_terminal() {
+        let painted = |(verb, look)| (verb, context.out.talk_paint(&format!("{verb:>7}"), look));
+        let verbs = VERBS.map(painted);
+        return Box::new(Terminal { scope, columns: context.out.columns, drawn: 0, verbs, console });
+    }
+    Box::new(Lines { scope, waited: false, console, voice: Voice::default() })
+}
+
+/// What is said to whoever pressed Ctrl-C.
+fn ending_words(control: Control) -> &'static str {
+    match control {
+        Control::Drain => "no further tasks start; waiting for running ones (Ctrl-C again stops them)",
+        Control::Stop => "stopping what runs",
+    }
+}
+
+/// The command by which a person answers.
+fn answer_words(plan: &PlanId, task: &TaskId) -> String {
+    format!("answer with: waypost answer {plan} {task} ANSWER")
+}
+
+/// What a check has found, in a few words.
+pub(super) fn evidence_words(evidence: &Evidence) -> String {
+    let word = if evidence.passed { "passed" } else { "failed" };
+    // As much of the sum as tells it from others.
+    let digest = evidence.digest.get(..DIGEST_CHARACTERS).unwrap_or(&evidence.digest);
+    format!("check {} {word} ({digest}…)", evidence.check)
+}
+
+/// The verb for what happened and the words for it; nothing where it need not be said.
+fn describe_event(scope: &Scope, notice: &Notice) -> Option<(&'static str, String)> {
+    let said = |why: &Option<String>| {
+        why.as_ref().map(|why| format!(": {}", text::one_line(why))).unwrap_or_default()
+    };
+    match notice {
+        Notice::TaskStarted { plan, task, attempt, .. } => {
+            let task = scope.name(plan, task);
+            let attempt = if *attempt > 1 { format!(" (attempt {attempt})") } else { String::new() };
+            Some((verb(Status::Running), format!("{task}{attempt}")))
+        }
+        Notice::TaskWillRetry { plan, task, error, evidence: Some(_), .. } => {
+            let task = scope.name(plan, task);
+            Some((verb(Status::Pending), format!("{task} will be retried: {}", text::one_line(error))))
+        }
+        Notice::TaskWillRetry { plan, task, error, again_at, evidence: None, .. } => {
+            let task = scope.name(plan, task);
+            let line = format!(
+                "{task} will be tried again at {}: {}",
+                text::moment(*again_at),
+                text::one_line(error)
+            );
+            Some((verb(Status::Pending), line))
+        }
+        Notice::TaskReported { task, by, .. } => {
+            Some(("report", format!("{task} is reported as done by {by}, and waits for its check")))
+        }
+        Notice::TaskReleased { task, reason, .. } => {
+            let why = Some(reason.clone()).filter(|reason| !reason.is_empty());
+            Some(("back", format!("{task} is released{}", said(&why))))
+        }
+        Notice::QuestionAsked { task, question, choices, .. } => {
+            let choices =
+                if choices.is_empty() { String::new() } else { format!(" [{}]", choices.join(" | ")) };
+            Some(("asks", format!("{task}: {}{choices}", text::one_line(question))))
+        }
+        Notice::QuestionAnswered { task, answer, by, .. } => {
+            Some(("answer", format!("{task}: {} ({by})", text::one_line(answer))))
+        }
+        Notice::TaskProgressed { plan, task, progress } => {
+            let task = scope.name(plan, task);
+            Some((verb(Status::Running), format!("{task}: {}", text::one_line(progress))))
+        }
+        Notice::TaskEnded { plan, task, status, seconds, why, evidence, .. } => {
+            let task = scope.name(plan, task);
+            let took = seconds
+                .map(|seconds| {
+                    format!(" ({})", text::duration(Duration::try_from_secs_f64(seconds).unwrap_or_default()))
+                })
+                .unwrap_or_default();
+            let proof = evidence.as_ref().filter(|evidence| evidence.passed);
+            let proof = proof.map(|evidence| format!(", {}", evidence_words(evidence))).unwrap_or_default();
+            Some((verb(*status), format!("{task}{took}{proof}{}", said(why))))
+        }
+        Notice::PlanIs { .. } => None,
+    }
+}
+
+/// All verbs, and how they look.
+const VERBS: [(&str, Look); 10] = [
+    ("again", Look::Yellow),
+    ("start", Look::Cyan),
+    ("done", Look::Green),
+    ("failed", Look::Red),
+    ("skipped", Look::Yellow),
+    ("stopped", Look::Yellow),
+    ("report", Look::Cyan),
+    ("back", Look::Yellow),
+    ("asks", Look::Yellow),
+    ("answer", Look::Cyan),
+];
+
+fn verb(status: Status) -> &'static str {
+    match status {
+        Status::Pending => "again",
+        Status::Running => "start",
+        Status::Done => "done",
+        Status::Failed => "failed",
+        Status::Skipped => "skipped",
+        Status::Cancelled => "stopped",
+    }
+}
+
+/// Lines for stdout that are written together: whoever reads them is woken once for all that happened at once.
+#[derive(Default)]
+struct Voice(String);
+
+impl Voice {
+    /// Bytes that are kept for later at the most.
+    const BYTES_MAX: usize = 64 * 1024;
+
+    fn say(&mut self, line: &str) {
+        self.0.push_str(line);
+        self.0.push('\n');
+        if self.0.len() >= Self::BYTES_MAX {
+            self.speak();
+        }
+    }
+
+    fn speak(&mut self) {
+        if !self.0.is_empty() {
+            // Nobody reads it any more.
+            let _gone = io::stdout().lock().write_all(self.0.as_bytes());
+            self.0.clear();
+        }
+    }
+}
+
+impl Drop for Voice {
+    fn drop(&mut self) {
+        self.speak();
+    }
+}
+
+/// JSON lines on stdout.
+#[derive(Default)]
+struct Programs(Voice);
+
+impl Watcher for Programs {
+    fn told(&mut self, notice: &Notice) {
+        self.0.say(&serde_json::to_string(notice).unwrap_or_default());
+    }
+    fn pause(&mut self) {
+        self.0.speak();
+    }
+    fn asked_to_end(&mut self, _: Control) {}
+    fn remarked(&mut self, remark: &Remark) {
+        let line = serde_json::json!({ "event": remark.word(), "message": remark.to_string() });
+        self.0.say(&line.to_string());
+    }
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        WORD_INTERVAL
+    }
+}
+
+/// What the configuration wants people to be shown; without a word of it, everything.
+struct Console(Vec<Reporter>);
+
+impl Console {
+    fn shows(&self, notice: &Notice) -> bool {
+        self.0.is_empty() || self.0.iter().any(|reporter| reports(reporter, notice))
+    }
+}
+
+/// A line on stdout for each event.
+struct Lines {
+    scope: Scope,
+    waited: bool,
+    console: Console,
+    voice: Voice,
+}
+
+impl Watcher for Lines {
+    fn told(&mut self, notice: &Notice) {
+        self.waited = false;
+        if !self.console.shows(notice) {
+            return;
+        }
+        let line = match (describe_event(&self.scope, notice), notice) {
+            (Some((_, words)), Notice::TaskProgressed { .. }) => format!("{:<8} {words}", "goes on"),
+            (Some((verb, words)), Notice::QuestionAsked { plan, task, .. }) => {
+                format!("{verb:<8} {words} ({})", answer_words(plan, task))
+            }
+            (Some((verb, words)), _) => format!("{verb:<8} {words}"),
+            (None, Notice::PlanIs { plan, phase }) if self.scope.tells_phases() => {
+                format!("{:<8} {plan} is {}", "plan", phase.word())
+            }
+            (None, _) => return,
+        };
+        self.voice.say(&line);
+    }
+    fn pause(&mut self) {
+        self.voice.speak();
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        self.voice.say(&format!("{:<8} {}", "ending", ending_words(control)));
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.voice.say(&format!("{:<8} {}", "note", text::one_line(&remark.to_string())));
+    }
+    fn look(&mut self, view: &View<'_>) {
+        if view.waits
+            && !self.waited
+            && let Scope::One(plan) | Scope::Staying(plan) = &self.scope
+        {
+            self.waited = true;
+            self.voice.say(&format!("{:<8} plan {plan}: {}", "waiting", waits_for(view)));
+            self.voice.speak();
+        }
+    }
+    fn interval(&self) -> Duration {
+        WORD_INTERVAL
+    }
+}
+
+/// What a run waits for that will not come from itself.
+fn waits_for(view: &View<'_>) -> String {
+    let Some(plan) = view.plans.first() else { return String::new() };
+    let phase = plan.state().phase;
+    if phase != waypost_core::Phase::Active {
+        return format!("it is {}", phase.word());
+    }
+    if let Some(task) = plan.in_progress().next() {
+        let worker = task.state.worker.as_deref().unwrap_or("somebody");
+        return format!("{} is being worked on by {worker}", task.spec.id);
+    }
+    if let Some(task) = plan.asking().next() {
+        return format!("{} asks a person; {}", task.spec.id, answer_words(plan.id(), &task.spec.id));
+    }
+    match plan.ready().find(|task| task.spec.work.is_some()) {
+        Some(task) => format!(
+            "{} is for a person: `waypost answer {} {} yes`, no, or any text",
+            task.spec.id,
+            plan.id(),
+            task.spec.id
+        ),
+        None => "others go on".to_owned(),
+    }
+}
+
+/// Drawn in place on stderr.
+struct Terminal {
+    scope: Scope,
+    columns: usize,
+    drawn: usize,
+    /// The verbs with their colours.
+    verbs: [(&'static str, String); 10],
+    console: Console,
+}
+
+impl Terminal {
+    fn erase(&mut self) -> String {
+        let up = if self.drawn > 0 { format!("\u{1b}[{}A", self.drawn) } else { String::new() };
+        self.drawn = 0;
+        format!("{up}\r\u{1b}[J")
+    }
+
+    /// How far the plans are, a line each.
+    fn bars(&self, view: &View<'_>) -> Vec<String> {
+        if self.scope != Scope::Many {
+            let bars = view.plans.first().map(|plan| view::progress(&plan.counts()));
+            return bars.map(|bar| text::truncate(&bar, self.columns - 1).into_owned()).into_iter().collect();
+        }
+        let active = || view.plans.iter().filter(|plan| plan.state().phase == waypost_core::Phase::Active);
+        let bar = |plan: &&Plan| {
+            let line = format!("{} {}", plan.id(), view::progress(&plan.counts()));
+            text::truncate(&line, self.columns - 1).into_owned()
+        };
+        let mut lines: Vec<String> = active().take(PLANS_DRAWN_MAX).map(bar).collect();
+        match active().count() {
+            0 => lines.push("no plan is active".to_owned()),
+            count if count > PLANS_DRAWN_MAX => {
+                lines.push(format!("and {} more plans", count - PLANS_DRAWN_MAX));
+            }
+            _ => {}
+        }
+        lines
+    }
+}
+
+impl Watcher for Terminal {
+    fn told(&mut self, notice: &Notice) {
+        // What starts and goes on is drawn while it runs; what has ended stays.
+        if !self.console.shows(notice) {
+            return;
+        }
+        let behind = match notice {
+            Notice::TaskStarted { .. } | Notice::TaskProgressed { .. } => return,
+            Notice::PlanIs { .. } if !self.scope.tells_phases() => return,
+            Notice::QuestionAsked { plan, task, .. } => {
+                format!("\n        {}", text::sanitize_line(&answer_words(plan, task)))
+            }
+            Notice::TaskEnded { .. }
+            | Notice::TaskWillRetry { .. }
+            | Notice::TaskReported { .. }
+            | Notice::TaskReleased { .. }
+            | Notice::QuestionAnswered { .. }
+            | Notice::PlanIs { .. } => String::new(),
+        };
+        let line = match (notice, describe_event(&self.scope, notice)) {
+            (Notice::PlanIs { plan, phase }, _) => {
+                text::truncate(&format!("{:>7} {plan} is {}", "plan", phase.word()), self.columns - 1)
+                    .into_owned()
+            }
+            (_, Some((verb, words))) => {
+                let known = self.verbs.iter().find(|(known, _)| *known == verb);
+                let verb = known.map_or("", |(_, verb)| verb.as_str());
+                format!("{verb} {}{behind}", text::excerpt(&words, self.columns.saturating_sub(9)))
+            }
+            (_, None) => return,
+        };
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{line}");
+    }
+
+    fn asked_to_end(&mut self, control: Control) {
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", ending_words(control));
+    }
+
+    fn remarked(&mut self, remark: &Remark) {
+        let erased = self.erase();
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", text::one_line(&remark.to_string()));
+    }
+
+    fn look(&mut self, view: &View<'_>) {
+        let mut lines = self.bars(view);
+        let count = view.running.len();
+        for (key, since) in view.running.iter().take(RUNNING_DRAWN_MAX) {
+            let took = text::duration(view.now.since(*since));
+            let plan = view.plans.iter().find(|plan| *plan.id() == key.plan);
+            let task = plan.and_then(|plan| plan.task(key.task.as_str()));
+            let progress = task.and_then(|task| task.state.progress.clone());
+            let about =
+                progress.or_else(|| task.map(|task| task.spec.description.clone())).unwrap_or_default();
+            let name = self.scope.name(&key.plan, &key.task);
+            let line = format!("  {took:>6} {name} {}", text::one_line(&about));
+            lines.push(text::truncate(line.trim_end(), self.columns - 1).into_owned());
+        }
+        if count > RUNNING_DRAWN_MAX {
+            lines.push(format!("         and {} more", count - RUNNING_DRAWN_MAX));
+        }
+        if view.waits && self.scope != Scope::Many {
+            lines.push(
+                text::truncate(&format!("  waiting: {}", waits_for(view)), self.columns - 1).into_owned(),
+            );
+        }
+        let erased = self.erase();
+        self.drawn = lines.len();
+        // Cursor control sequences make up one write, so that nothing is seen half drawn.
+        let _gone = writeln!(io::stderr().lock(), "{erased}{}", lines.join("\n"));
+    }
+
+    fn interval(&self) -> Duration {
+        DRAW_INTERVAL
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let erased = self.erase();
+        let _gone = write!(io::stderr().lock(), "{erased}");
+    }
+}

@@ -1,0 +1,205 @@
+//! `run --watch`: takes in what the source file says whenever it is saved, while the plan runs on.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+
+use waypost_config::Config;
+use waypost_core::{Plan, PlanId};
+use waypost_formats::{Dialect, keep_foreign};
+use waypost_run::{Control, Controller, Notice, View, Watcher};
+use waypost_service::Guard;
+use waypost_store::{Plans, watch_file};
+
+use super::prepare::{self, Approval, RunRequest};
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::output;
+use crate::plan_input;
+use crate::view::text;
+
+/// How long one wait for a change of the file lasts at the most.
+const FILE_WAIT: Duration = Duration::from_secs(60);
+
+/// A file that is watched.
+pub(super) struct FileWatcher {
+    path: String,
+    dialect: Option<Dialect>,
+    /// The text that was last taken in, or refused.
+    text: String,
+    /// The answer of a person who was asked whether the changed plan may run.
+    asked: Option<(u64, Receiver<bool>)>,
+    config: Arc<Config>,
+    plans: Arc<Plans>,
+    id: PlanId,
+    controller: Controller,
+}
+
+impl FileWatcher {
+    /// Begins to watch. From now on the run is left for a moment whenever the file may have changed.
+    pub(super) fn begin(
+        path: &str,
+        dialect: Option<Dialect>,
+        text: &str,
+        config: &Arc<Config>,
+        plans: &Arc<Plans>,
+        id: &PlanId,
+        controller: &Controller,
+    ) -> Outcome<Self> {
+        let watched = std::fs::canonicalize(path).map_err(|error| Failure::file(Path::new(path), &error))?;
+        let mut watch = watch_file(&watched);
+        let told = controller.clone();
+        let hear = move || {
+            while let Ok(changed) = watch.wait(FILE_WAIT) {
+                if changed {
+                    told.aside();
+                }
+            }
+        };
+        let thread = std::thread::Builder::new().name("source".to_owned()).spawn(hear);
+        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+        Ok(Self {
+            path: path.to_owned(),
+            dialect,
+            text: text.to_owned(),
+            asked: None,
+            config: Arc::clone(config),
+            plans: Arc::clone(plans),
+            id: id.clone(),
+            controller: controller.clone(),
+        })
+    }
+
+    /// Whether a person is being asked, so that nothing else may be drawn.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
+    /// The run was left for a moment: takes in what the file says now, or the answer to a question. What is wrong is said,
+    /// and the plan goes on as it was. Returns the text if it was taken in.
+    pub(super) fn poll(
+        &mut self,
+        context: &mut Context,
+        begin: &RunRequest<'_>,
+        own: Option<&str>,
+    ) -> Option<String> {
+        if let Err(failure) = self.read_answer(context) {
+            self.complain(context, &failure);
+        }
+        let text = match crate::files::read(&self.path) {
+            Ok(text) => text,
+            // Some editors take the file away before they put the new one in its place.
+            Err(_) => return None,
+        };
+        if text == self.text || own == Some(text.as_str()) {
+            return None;
+        }
+        self.text.clone_from(&text);
+        match self.take_in(context, begin, &text) {
+            Ok(()) => Some(text),
+            Err(failure) => {
+                self.complain(context, &failure);
+                None
+            }
+        }
+    }
+
+    fn take_in(&mut self, context: &mut Context, begin: &RunRequest<'_>, text: &str) -> Outcome {
+        let (plans, id) = (Arc::clone(&self.plans), self.id.clone());
+        let (plans, id) = (&plans, &id);
+        let mut draft = plan_input::file_plan_of(context, &self.path, text.to_owned(), self.dialect)?.draft;
+        if let Some(other) = draft.id.as_ref().filter(|other| *other != id) {
+            let message = format!("it is of plan {other} now, and this is the run of plan {id}");
+            return Err(Failure::failed(message, format!("`waypost run {}` runs the other", self.path)));
+        }
+        if let Some(queue) = begin.queue {
+            draft.spec.queue = queue.to_owned();
+        }
+        prepare::is_allowed(&self.config, &draft)?;
+        let before = plans.look(id, Plan::to_draft)?;
+        keep_foreign(&mut draft, &before);
+        context.service(plans).replace(&context.caller()?, id, draft, Vec::new(), Guard::NONE)?;
+        let (version, total) = plans.look(id, |plan| (plan.version(), plan.counts().total as usize))?;
+        context.out.say(format!(
+            "reloaded {}: plan {id} has {} (version {version})",
+            self.path,
+            text::count(total, "task")
+        ));
+        self.activate(context, begin)
+    }
+
+    /// Asks, where somebody has to be asked, without keeping the run from going on.
+    fn activate(&mut self, context: &mut Context, begin: &RunRequest<'_>) -> Outcome {
+        let (plans, id, config) = (&self.plans, &self.id, &self.config);
+        let finished = plans.look(id, |plan| plan.state().phase.is_finished())?;
+        if finished {
+            return Ok(());
+        }
+        let needed = plans.look(id, |plan| {
+            let state = plan.state();
+            (state.approval_required && state.approval.is_none()).then(|| (plan.version(), plan.to_draft()))
+        })?;
+        let asks = needed.as_ref().is_some_and(|_| !begin.yes && output::can_ask() && !context.out.json);
+        let (Some((version, draft)), true) = (needed, asks) else {
+            if begin.activate(context, config, plans, id)? == Approval::Awaited {
+                context
+                    .out
+                    .note(format!("the changed plan needs approval before it runs: `waypost approve {id}`"));
+            }
+            return Ok(());
+        };
+        prepare::show_work(context, config, id, &draft);
+        let (tell, answer) = channel();
+        let controller = self.controller.clone();
+        let ask = move || {
+            let _over = tell.send(output::says_yes("approve and run it? [y/N]"));
+            controller.aside();
+        };
+        let thread = std::thread::Builder::new().name("question".to_owned()).spawn(ask);
+        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+        self.asked = Some((version, answer));
+        Ok(())
+    }
+
+    fn read_answer(&mut self, context: &Context) -> Outcome {
+        let (plans, id) = (&self.plans, &self.id);
+        let Some((version, answer)) = &self.asked else { return Ok(()) };
+        let (version, yes) = match answer.try_recv() {
+            Err(TryRecvError::Empty) => return Ok(()),
+            Err(TryRecvError::Disconnected) => (*version, false),
+            Ok(yes) => (*version, yes),
+        };
+        self.asked = None;
+        if !yes {
+            context
+                .out
+                .say(format!("the changed plan was not approved: `waypost approve {id}` does it later"));
+            return Ok(());
+        }
+        context.service(plans).approve(&context.caller()?, id, version, "", Guard::NONE)?;
+        Ok(())
+    }
+
+    fn complain(&self, context: &mut Context, failure: &Failure) {
+        let mut failure = Failure {
+            details: failure.details.clone(),
+            ..Failure::failed(failure.message.clone(), failure.hint.clone())
+        };
+        failure.message =
+            format!("{} was not reloaded, and the plan continues unchanged: {}", self.path, failure.message);
+        context.out.failure(&failure);
+    }
+}
+
+/// Shows nothing: somebody is being asked.
+pub(super) struct Quiet;
+
+impl Watcher for Quiet {
+    fn told(&mut self, _: &Notice) {}
+    fn asked_to_end(&mut self, _: Control) {}
+    fn look(&mut self, _: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+}

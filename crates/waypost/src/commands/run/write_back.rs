@@ -1,0 +1,168 @@
+//! Writes what happened to a plan back into the file that it came from, in the file's own format. Never over somebody
+//! else's change.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use waypost_core::Plan;
+use waypost_formats::{Dialect, Form, Unreadable, write};
+use waypost_run::{Control, Notice, Remark, View, Watcher};
+
+use crate::commands::export::loss_lines;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+use crate::plan_input::FilePlan;
+
+/// Between two writings while the plan runs.
+const WRITE_INTERVAL: Duration = Duration::from_secs(1);
+/// What the name of a file ends with that is written because the source was changed meanwhile.
+const ASIDE: &str = ".waypost-new";
+
+/// A file that is kept up to date.
+pub(super) struct WriteBack {
+    path: PathBuf,
+    dialect: Dialect,
+    /// The text of the file as it was last read or written here.
+    known: String,
+    /// The version that the file holds.
+    version: u64,
+    written: Option<Instant>,
+    /// Where it is written instead, once somebody else has changed the file.
+    aside: Option<PathBuf>,
+    /// What went wrong and has not been said.
+    trouble: Option<String>,
+    losses_said: bool,
+}
+
+impl WriteBack {
+    /// Sees that the format can be written, before anything runs.
+    pub(super) fn new(path: &str, source: &FilePlan) -> Outcome<Self> {
+        if path == "-" {
+            return Err(Failure::usage("standard input cannot be written back", "name a file"));
+        }
+        match write(&source.draft, source.dialect, Form::AsRead) {
+            Ok(_) => {}
+            Err(error @ Unreadable::ReadOnly(_)) => {
+                let hint = "leave out --write-back, or convert the file first: `waypost import`, then `waypost export`";
+                return Err(Failure::usage(format!("{path} cannot be written back: {error}"), hint));
+            }
+            Err(error) => return Err(Failure::unreadable(path, &error)),
+        }
+        // The file itself is replaced, not a link to it.
+        let path = std::fs::canonicalize(path).map_err(|error| Failure::file(Path::new(path), &error))?;
+        Ok(Self {
+            path,
+            dialect: source.dialect,
+            known: source.text.clone(),
+            version: 0,
+            written: None,
+            aside: None,
+            trouble: None,
+            losses_said: false,
+        })
+    }
+
+    /// The text that the file has if nobody else has changed it.
+    pub(super) fn known(&self) -> &str {
+        &self.known
+    }
+
+    /// The file was read again, and what it says was taken in.
+    pub(super) fn was_read(&mut self, text: &str) {
+        self.known = text.to_owned();
+        self.aside = None;
+    }
+
+    /// Writes, at last; says what could not be written.
+    pub(super) fn finish(&mut self, context: &mut Context, plan: &Plan) {
+        self.version = 0;
+        self.put(plan);
+        self.say(context);
+    }
+
+    /// Says what has gone wrong, and once what the format cannot hold.
+    fn say(&mut self, context: &mut Context) {
+        if let Some(trouble) = self.trouble.take() {
+            context.out.note(trouble);
+        }
+    }
+
+    fn put(&mut self, plan: &Plan) {
+        if plan.version() == self.version {
+            return;
+        }
+        self.written = Some(Instant::now());
+        let writing = match write(&plan.to_draft(), self.dialect, Form::AsRead) {
+            Ok(writing) => writing,
+            Err(error) => {
+                self.trouble = Some(format!("{} was not written back: {error}", self.path.display()));
+                return;
+            }
+        };
+        if !self.losses_said && !writing.losses.is_empty() {
+            self.losses_said = true;
+            let lines = loss_lines(&writing.losses).join("; ");
+            self.trouble.get_or_insert(format!("{} cannot hold all of the plan: {lines}", self.dialect));
+        }
+        if let Err(failure) = self.write(&writing.text) {
+            self.trouble = Some(failure.message);
+            return;
+        }
+        self.version = plan.version();
+    }
+
+    fn write(&mut self, text: &str) -> Outcome {
+        if self.aside.is_none() {
+            if files::replace(&self.path, &self.known, text)? {
+                self.known = text.to_owned();
+                return Ok(());
+            }
+            let mut name = self.path.clone().into_os_string();
+            name.push(ASIDE);
+            let aside = PathBuf::from(name);
+            self.trouble = Some(format!(
+                "{} was edited while the plan ran and was left alone; the results are in {}",
+                self.path.display(),
+                aside.display()
+            ));
+            self.aside = Some(aside);
+        }
+        match &self.aside {
+            Some(aside) => files::write(aside, text, true),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Writes back while it shows how the run goes.
+pub(super) struct Writing<'a> {
+    pub(super) inner: Box<dyn Watcher>,
+    pub(super) back: Option<&'a mut WriteBack>,
+}
+
+impl Watcher for Writing<'_> {
+    fn told(&mut self, notice: &Notice) {
+        self.inner.told(notice);
+    }
+    fn pause(&mut self) {
+        self.inner.pause();
+    }
+    fn asked_to_end(&mut self, control: Control) {
+        self.inner.asked_to_end(control);
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.inner.remarked(remark);
+    }
+    fn look(&mut self, view: &View<'_>) {
+        self.inner.look(view);
+        if let (Some(back), Some(plan)) = (&mut self.back, view.plans.first())
+            && back.written.is_none_or(|at| at.elapsed() >= WRITE_INTERVAL)
+        {
+            back.put(plan);
+        }
+    }
+    fn interval(&self) -> Duration {
+        self.inner.interval()
+    }
+}

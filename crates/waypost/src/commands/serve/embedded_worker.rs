@@ -1,0 +1,120 @@
+//! The worker of a server: runs plans in a thread of its own for as long as the server serves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+use waypost_config::Config;
+use waypost_run::{Control, Controller, Notice, Patience, Remark, Runner, View, Watcher};
+use waypost_store::Plans;
+
+use crate::commands::run::failed_run;
+use crate::commands::worker;
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::load_config::Folders;
+use crate::view::text;
+
+/// Seconds that what runs may take after the server was told to end.
+const DRAIN_SECONDS_MAX: u64 = 60;
+/// Seconds that the work may take to stop when it was told to.
+const STOP_SECONDS_MAX: u64 = 15;
+/// Between two looks; nothing is shown, so it need not be often.
+const LOOK: Duration = Duration::from_secs(60);
+
+/// A worker beside the server.
+pub(super) struct EmbeddedWorker {
+    controller: Controller,
+    ended: oneshot::Receiver<()>,
+}
+
+impl EmbeddedWorker {
+    /// Begins to run what is active; `runs` says for how long.
+    pub(super) fn begin(
+        context: &Context,
+        plans: Arc<Plans>,
+        config: Arc<Config>,
+        folders: &Folders,
+        runs: Arc<AtomicBool>,
+    ) -> Outcome<Self> {
+        let options = worker::options(&config, &[], &[], None, Patience::UntilAsked);
+        let around = folders.execution_env();
+        let own = context.for_server();
+        let (tell, told) = channel();
+        let (over, ended) = oneshot::channel();
+        let work = move || {
+            let begun = Runner::with(plans, config, around, options).map_err(failed_run);
+            let mut runner = match begun {
+                Ok(runner) => runner,
+                Err(failure) => {
+                    let _server_is_gone = tell.send(Err(failure));
+                    return;
+                }
+            };
+            runs.store(true, Ordering::Release);
+            let _server_is_gone = tell.send(Ok(runner.controller()));
+            let ended = runner.run(&mut Remarks(&own));
+            runs.store(false, Ordering::Release);
+            match ended {
+                Ok(summary) => summary.unreported.iter().for_each(|words| own.out.say(words)),
+                Err(error) => {
+                    let failure = failed_run(error);
+                    let words =
+                        format!("the worker ended, and the server keeps running: {}", failure.message);
+                    own.out.say(format!("{words} ({})", failure.hint));
+                }
+            }
+            let _server_is_gone = over.send(());
+        };
+        let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(work);
+        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), ""))?;
+        let controller =
+            told.recv().map_err(|_| Failure::failed("the worker ended before it began", "try again"))??;
+        Ok(Self { controller, ended })
+    }
+
+    /// Starts nothing new and waits for what runs, not too long; at a second request the work is stopped.
+    pub(super) async fn end(mut self, context: &Context, again: &mut mpsc::UnboundedReceiver<()>) {
+        self.controller.say(Control::Drain);
+        let drained = tokio::select! {
+            drained = timeout(Duration::from_secs(DRAIN_SECONDS_MAX), &mut self.ended) => drained.is_ok(),
+            _ = again.recv() => false,
+        };
+        if drained {
+            return;
+        }
+        context.out.say("stopping what runs; the next worker starts it again");
+        self.controller.say(Control::Stop);
+        let stopped = timeout(Duration::from_secs(STOP_SECONDS_MAX), self.ended).await;
+        if stopped.is_err() {
+            context
+                .out
+                .say("the work did not stop in time; another worker takes it over when its lease expires");
+        }
+    }
+}
+
+/// Says only what nobody can see in a plan.
+struct Remarks<'a>(&'a Context);
+
+impl Watcher for Remarks<'_> {
+    fn told(&mut self, _notice: &Notice) {}
+    fn asked_to_end(&mut self, control: Control) {
+        match control {
+            Control::Drain => {
+                self.0.out.say("no further tasks start; waiting for running ones (Ctrl-C again stops them)")
+            }
+            Control::Stop => {}
+        }
+    }
+    fn remarked(&mut self, remark: &Remark) {
+        self.0.out.say(format!("worker: {}", text::one_line(&remark.to_string())));
+    }
+    fn look(&mut self, _view: &View<'_>) {}
+    fn interval(&self) -> Duration {
+        LOOK
+    }
+}

@@ -1,0 +1,257 @@
+//! What those who work on tasks say: start, progress, done, fail, skip, retry, cancel.
+
+use clap::Args;
+use serde_json::Map;
+use waypost_core::{Json, Phase, Status, TaskId};
+use waypost_service::{ClaimOptions, TaskRef, TaskReport};
+
+use super::task_options::json;
+use crate::context::{Context, PlanHandle, task_of};
+use crate::error::{Failure, Outcome};
+use crate::files;
+use crate::options::{Guard, seconds};
+use crate::view::text;
+
+// Which task.
+#[derive(Debug, Args)]
+pub(crate) struct TaskArgs {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Task id, or an unambiguous prefix
+    task: String,
+}
+
+impl TaskArgs {
+    pub(crate) fn find(&self, context: &Context) -> Outcome<(PlanHandle, TaskId)> {
+        let found = context.find(&self.plan)?;
+        let task = found.task(&self.task)?;
+        Ok((found, task))
+    }
+}
+
+// Begin.
+#[derive(Debug, Args)]
+pub(crate) struct Start {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Lease duration, e.g. 15m or 2h; 0 never expires
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "15m")]
+    lease: u32,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+/// For how long a started task is believed to be worked on.
+pub(crate) fn lease(seconds: u32) -> Option<u32> {
+    (seconds > 0).then_some(seconds)
+}
+
+impl Start {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let options = ClaimOptions { lease_seconds: lease(self.lease), ..ClaimOptions::default() };
+        let by = context.caller()?;
+        let claimed = found.service.claim(&by, &found.id, &task, options, (&self.guard).into())?;
+        let (reply, attempt) = (claimed.written, claimed.attempt);
+        let mut more = Map::new();
+        more.insert("attempt".to_owned(), attempt.into());
+        let said = if reply.changed { "started" } else { "is yours" };
+        context.answer(&found, &reply, &format!("{task} {said}, attempt {attempt}"), Some(&task), more)
+    }
+}
+
+// How far.
+#[derive(Debug, Args)]
+pub(crate) struct Progress {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Progress text
+    #[arg(required = true)]
+    words: Vec<String>,
+    /// Attempt that reports [default: the latest]
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Progress {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let (found, task) = self.which.find(context)?;
+        let of = TaskRef { plan: &found.id, task: &task, attempt: self.attempt };
+        let report = TaskReport::Progress(self.words.join(" "));
+        let reply = found.service.report(&context.caller()?, of, report, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task}: progress recorded"))
+    }
+}
+
+const DONE_EXAMPLES: &str = "\
+Examples:
+  waypost done kq3 t2
+  waypost done kq3 t2 --result 'three files found' --output '{\"files\":3}'
+  waypost done kq3 t2 --output @report.json --attempt 1";
+
+// Accomplished.
+#[derive(Debug, Args)]
+#[command(after_help = DONE_EXAMPLES)]
+pub(crate) struct Done {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Summary of the result; @FILE reads it from a file
+    #[arg(long)]
+    result: Option<String>,
+    /// JSON output for dependent tasks; @FILE reads it from a file
+    #[arg(long, value_name = "JSON")]
+    output: Option<String>,
+    /// Attempt that reports; refused if a newer attempt has started
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Done {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let result = self.result.as_deref().map(files::text_argument).transpose()?;
+        let output: Option<Json> = self.output.as_deref().map(|text| json("--output", text)).transpose()?;
+        let report = TaskReport::Done { result, output };
+        finish(context, &self.which, self.attempt, report, &self.guard, "is done")
+    }
+}
+
+fn finish(
+    context: &mut Context,
+    which: &TaskArgs,
+    attempt: Option<u32>,
+    report: TaskReport,
+    guard: &Guard,
+    said: &str,
+) -> Outcome {
+    let found = context.find(&which.plan)?;
+    let (task, skipped_before) =
+        found.read(|plan| Ok::<_, Failure>((task_of(plan, &which.task)?, plan.counts().skipped)))??;
+    let of = TaskRef { plan: &found.id, task: &task, attempt };
+    let reply = found.service.report(&context.caller()?, of, report, guard.into())?;
+    let (status, is_reported, again, skipped) = found.read(|plan| {
+        let state = plan.task(task.as_str()).map(|task| &task.state);
+        let again = state.and_then(|state| state.not_before);
+        let is_reported = state.is_some_and(|state| state.reported().is_some());
+        let skipped = plan.counts().skipped.saturating_sub(skipped_before);
+        (state.map(|state| state.status), is_reported, again, skipped)
+    })?;
+    let mut said = format!("{task} {said}");
+    if is_reported {
+        said = format!("{task} is reported as done; it is done when its check has passed in `waypost run`");
+    }
+    if status == Some(Status::Failed) && skipped > 0 {
+        said.push_str(&format!("; {} skipped because of it", text::count(skipped as usize, "task")));
+    }
+    if status == Some(Status::Pending)
+        && let Some(again) = again
+    {
+        said.push_str(&format!("; it can be tried again at {} UTC", text::moment(again)));
+    }
+    context.done_task(&found, &reply, &task, &said)
+}
+
+// Not accomplished.
+#[derive(Debug, Args)]
+pub(crate) struct Fail {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Reason; @FILE reads it from a file
+    #[arg(long, required = true)]
+    error: String,
+    /// Attempt that reports
+    #[arg(long, value_name = "N")]
+    attempt: Option<u32>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Fail {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let error = files::text_argument(&self.error)?;
+        finish(context, &self.which, self.attempt, TaskReport::Failed { error }, &self.guard, "failed")
+    }
+}
+
+// Unnecessary.
+#[derive(Debug, Args)]
+pub(crate) struct Skip {
+    #[command(flatten)]
+    which: TaskArgs,
+    /// Reason
+    #[arg(long, conflicts_with = "undo")]
+    reason: Option<String>,
+    /// Undo the skip
+    #[arg(long)]
+    undo: bool,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Skip {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        if !self.undo {
+            let report = TaskReport::Skipped { reason: self.reason };
+            return finish(context, &self.which, None, report, &self.guard, "is skipped");
+        }
+        let (found, task) = self.which.find(context)?;
+        let reply = found.service.unskip(&context.caller()?, &found.id, &task, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} is no longer skipped"))
+    }
+}
+
+// Again.
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Task id or prefix [default: everything that failed or was cancelled]
+    task: Option<String>,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Retry {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let Some(task) = &self.task else {
+            let reply = found.service.retry_plan(&context.caller()?, &found.id, (&self.guard).into())?;
+            return context.done(&found, &reply, "failed tasks will be retried");
+        };
+        let task = found.task(task)?;
+        let reply = found.service.retry_task(&context.caller()?, &found.id, &task, (&self.guard).into())?;
+        context.done_task(&found, &reply, &task, &format!("{task} will be retried"))
+    }
+}
+
+// Stop.
+#[derive(Debug, Args)]
+pub(crate) struct Cancel {
+    /// Plan id, or an unambiguous prefix
+    plan: String,
+    /// Task id or prefix [default: the whole plan]
+    task: Option<String>,
+    /// Reason
+    #[arg(long, default_value = "")]
+    reason: String,
+    #[command(flatten)]
+    guard: Guard,
+}
+
+impl Cancel {
+    pub(crate) fn run(self, context: &mut Context) -> Outcome {
+        let found = context.find(&self.plan)?;
+        let Some(task) = &self.task else {
+            let (by, guard) = (context.caller()?, (&self.guard).into());
+            let reply = found.service.finish(&by, &found.id, Phase::Cancelled, &self.reason, guard)?;
+            return context.done(&found, &reply, "cancelled the plan");
+        };
+        let task = found.task(task)?;
+        let (by, guard) = (context.caller()?, (&self.guard).into());
+        let reply = found.service.cancel_task(&by, &found.id, &task, &self.reason, guard)?;
+        context.done_task(&found, &reply, &task, &format!("{task} is cancelled"))
+    }
+}

@@ -1,0 +1,92 @@
+//! Options that several commands share, and how their values are parsed.
+
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use waypost_formats::Dialect;
+
+use crate::output::Color;
+
+// What every command takes.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// Store: sqlite:PATH, postgres://USER@HOST/DATABASE, file:DIR or memory: [default: the repository's
+    /// .waypost/waypost.db]
+    #[arg(long, global = true, value_name = "URL", env = "WAYPOST_STORE", hide_env_values = true)]
+    pub(crate) store: Option<String>,
+    /// Use the user's store instead of the repository's
+    #[arg(long, global = true)]
+    pub(crate) global: bool,
+    /// Run as if started in this directory
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub(crate) directory: Option<std::path::PathBuf>,
+    /// Caller: person:NAME or agent:NAME [default: WAYPOST_ACTOR, the agent that owns the shell, or the user]
+    #[arg(long = "as", global = true, value_name = "WHO")]
+    pub(crate) actor: Option<String>,
+    /// Print JSON; errors as JSON on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    pub(crate) color: Color,
+}
+
+// What every write takes.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct Guard {
+    /// Write only if the plan is still at this version; exit code 3 otherwise
+    #[arg(long, value_name = "N")]
+    pub(crate) expect_version: Option<u64>,
+}
+
+impl From<&Guard> for waypost_service::Guard {
+    fn from(guard: &Guard) -> Self {
+        guard.expect_version.into()
+    }
+}
+
+/// Reads the name of a format.
+pub(crate) fn dialect() -> impl TypedValueParser<Value = Dialect> {
+    let names = Dialect::ALL.map(|dialect| {
+        let value = PossibleValue::new(dialect.name());
+        match dialect {
+            Dialect::Native => value.alias("json"),
+            Dialect::Markdown => value.alias("md"),
+            Dialect::PlanDocument => value.alias("plan_document"),
+            Dialect::Clido
+            | Dialect::Jaato
+            | Dialect::Frctl
+            | Dialect::Agora
+            | Dialect::Checklist
+            | Dialect::TaskMaster
+            | Dialect::Beads
+            | Dialect::Backlog
+            | Dialect::Mermaid
+            | Dialect::Dot
+            | Dialect::Graphml
+            | Dialect::Svg => value,
+        }
+    });
+    PossibleValuesParser::new(names).try_map(|name| {
+        let name = match name.as_str() {
+            "json" => "native",
+            "md" => "markdown",
+            "plan_document" => "plan-document",
+            name => name,
+        };
+        name.parse::<Dialect>()
+    })
+}
+
+/// Reads a span of time in seconds: `90`, `90s`, `15m`, `2h`, `1d`.
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+    let (number, factor) = match text.char_indices().next_back() {
+        Some((at, 's')) => (&text[..at], 1),
+        Some((at, 'm')) => (&text[..at], 60),
+        Some((at, 'h')) => (&text[..at], 3_600),
+        Some((at, 'd')) => (&text[..at], 86_400),
+        Some(_) | None => (text, 1),
+    };
+    let number: u32 = number.parse().map_err(|_| "write a duration such as 90, 90s, 15m or 2h".to_owned())?;
+    number.checked_mul(factor).ok_or_else(|| "this is longer than a hundred years".to_owned())
+}

@@ -1,0 +1,105 @@
+//! Plans that come from a file, from standard input or from the store. Reads; decides nothing about what is wrong.
+
+use std::path::Path;
+
+use waypost_core::{Draft, Problem};
+use waypost_formats::{Dialect, Reading, read};
+
+use crate::context::Context;
+use crate::error::{Failure, Outcome};
+use crate::files;
+
+/// Plans from one place.
+pub(crate) struct Source {
+    /// How it is spoken of.
+    pub(crate) name: String,
+    /// What was read.
+    pub(crate) reading: Reading,
+}
+
+impl Source {
+    /// Reads a file; `-` is standard input.
+    pub(crate) fn file(path: &str, dialect: Option<Dialect>) -> Outcome<Self> {
+        let text = files::read(path)?;
+        Self::text(path, &text, dialect)
+    }
+
+    /// Reads a text that came from `path`.
+    pub(crate) fn text(path: &str, text: &str, dialect: Option<Dialect>) -> Outcome<Self> {
+        let file_name = (path != "-").then_some(path);
+        let name = files::name_of(path).to_owned();
+        let reading = read(text, dialect, file_name).map_err(|error| Failure::unreadable(&name, &error))?;
+        Ok(Self { name, reading })
+    }
+
+    /// Everything that is wrong: with the text as a text of its format, and with the plans in it.
+    pub(crate) fn problems(&self) -> Vec<(Option<String>, Problem)> {
+        let problems = self.reading.all_problems();
+        problems.into_iter().map(|problem| (Some(self.name.clone()), problem)).collect()
+    }
+}
+
+/// Whether a word on the command line means a file rather than a plan of the store.
+pub(crate) fn is_file(word: &str) -> bool {
+    word == "-" || Path::new(word).is_file()
+}
+
+/// The one plan that a word means: a file's, or the store's.
+pub(crate) fn one_plan(context: &mut Context, word: &str, dialect: Option<Dialect>) -> Outcome<Draft> {
+    if !is_file(word) {
+        let found = context.find(word).map_err(|failure| or_file(word, failure))?;
+        return found.read(|plan| plan.to_draft());
+    }
+    Ok(file_plan(context, word, dialect)?.draft)
+}
+
+/// The one plan of a file, with what it was read from.
+pub(crate) struct FilePlan {
+    /// The plan.
+    pub(crate) draft: Draft,
+    /// The format that it was read as.
+    pub(crate) dialect: Dialect,
+    /// The text of the file.
+    pub(crate) text: String,
+}
+
+/// The one plan that a file holds.
+pub(crate) fn file_plan(context: &mut Context, path: &str, dialect: Option<Dialect>) -> Outcome<FilePlan> {
+    let text = files::read(path)?;
+    file_plan_of(context, path, text, dialect)
+}
+
+/// The same of a text that was read already.
+pub(crate) fn file_plan_of(
+    context: &mut Context,
+    path: &str,
+    text: String,
+    dialect: Option<Dialect>,
+) -> Outcome<FilePlan> {
+    let source = Source::text(path, &text, dialect)?;
+    let problems = source.problems();
+    if !problems.is_empty() {
+        return Err(Failure::invalid("the plan", &problems));
+    }
+    for note in &source.reading.notes {
+        context.out.note(format!("{}: {note}", source.name));
+    }
+    let (count, dialect) = (source.reading.drafts.len(), source.reading.dialect);
+    let mut drafts = source.reading.drafts.into_iter();
+    match (drafts.next(), drafts.next()) {
+        (Some(draft), None) => Ok(FilePlan { draft, dialect, text }),
+        (_, _) => {
+            let message = format!("{} holds {count} plans, and one is needed", source.name);
+            Err(Failure::usage(message, "import it, then name the plan"))
+        }
+    }
+}
+
+/// A word that names neither a plan nor a file may be a mistyped path.
+pub(crate) fn or_file(word: &str, mut failure: Failure) -> Failure {
+    if word.contains(['/', '.']) && failure.code == "no_such_plan" {
+        failure.message = format!("{word} is neither a file nor a plan");
+        failure.hint = "check the path; `waypost list` shows the plans".to_owned();
+    }
+    failure
+}

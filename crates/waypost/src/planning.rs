@@ -1,0 +1,330 @@
+//! What the commands that ask models share: which models, within which bounds, which journal, and how it goes on after an end.
+
+mod failures;
+mod goal;
+mod limits;
+mod models;
+pub(crate) mod progress;
+pub(crate) mod report;
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use waypost_config::Config;
+use waypost_core::{Command, Phase, PlanChanges, PlanId};
+use waypost_llm::{Journal, JournalError, Redactor, Stop, read_journal};
+use waypost_planner::planning::{
+    Ending, Extent, Halt, Order, Orders, Session, Stand, Steps, Thinker, Thought,
+};
+use waypost_service::{Record, Service};
+use waypost_store::Plans;
+
+pub(crate) use failures::{note_bad, of_journal, of_order, of_thinking, out_of_bounds};
+pub(crate) use goal::read_goal;
+pub(crate) use limits::PlanningLimits;
+pub(crate) use models::{Chosen, ModelOptions, author};
+use progress::ProgressOutput;
+
+use crate::context::{Context, PlanHandle};
+use crate::error::{Failure, Outcome};
+use crate::load_config::{self, Folders};
+use crate::view::text;
+
+/// The folder of orders and journals, in the folder that is ours.
+const FOLDER: &str = "planning";
+
+/// Where somebody thinks, and with whom.
+pub(crate) struct PlanningSession {
+    /// The folders of the workspace.
+    pub(crate) folders: Folders,
+    /// What the operator allows.
+    pub(crate) config: Config,
+    /// Orders and journals.
+    pub(crate) orders: Orders,
+    /// All plans.
+    pub(crate) plans: Arc<Plans>,
+    /// Every act on them.
+    pub(crate) service: Service,
+    /// Ends it after what is under way.
+    pub(crate) halt: Halt,
+    /// Ends it at once.
+    pub(crate) stop: Stop,
+}
+
+impl PlanningSession {
+    /// Of the current folder. Makes no store: what is looked for is there, or is not.
+    pub(crate) fn enter(context: &Context) -> Outcome<Self> {
+        Self::with(context, context.plans()?)
+    }
+
+    /// The same where a plan is to be made.
+    pub(crate) fn enter_to_add(context: &Context) -> Outcome<Self> {
+        Self::with(context, context.plans_to_add_to()?)
+    }
+
+    fn with(context: &Context, plans: Arc<Plans>) -> Outcome<Self> {
+        let folders = context.folders()?;
+        let config = load_config::load(&folders, None)?;
+        let orders = orders(&folders);
+        let service = context.service(&plans);
+        Ok(Self { folders, config, orders, plans, service, halt: Halt::default(), stop: Stop::new() })
+    }
+
+    /// Hears Ctrl-C: the first time nothing new is asked, the second time questions under way are given up.
+    pub(crate) fn listen(&self, context: &Context) -> Outcome {
+        use signal_hook::consts::{SIGINT, SIGTERM};
+        let signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM]);
+        let mut signals = signals
+            .map_err(|error| Failure::failed(format!("cannot install signal handlers: {error}"), ""))?;
+        let (halt, stop, live) = (self.halt.clone(), self.stop.clone(), context.out.live());
+        let hear = move || {
+            for _ in &mut signals {
+                if halt.is_said() {
+                    stop.now();
+                    continue;
+                }
+                halt.say();
+                let words =
+                    "no further model calls; waiting for those in progress (Ctrl-C again aborts them)";
+                live.line(crate::style::Look::Yellow, "ending", words);
+            }
+        };
+        let thread = std::thread::Builder::new().name("signals".to_owned()).spawn(hear);
+        thread.map_err(|error| Failure::failed(format!("no thread can be started: {error}"), "")).map(drop)
+    }
+
+    /// How far to go where nobody says.
+    pub(crate) fn extent(&self) -> Extent {
+        models::extent(&self.config.planner)
+    }
+
+    /// How far an earlier order may go on: a budget of tokens that was said then does not raise the configured one now.
+    pub(crate) fn held_to(&self, mut extent: Extent) -> Extent {
+        let configured = self.config.planner.token_budget;
+        extent.limits.tokens_max = extent.limits.tokens_max.into_iter().chain(configured).min();
+        extent
+    }
+
+    /// The models that are to be asked, when what they answer can be recorded where somebody wants it.
+    pub(crate) fn choose(&self, asked: &ModelOptions) -> Outcome<Chosen> {
+        if let Some(to) = &asked.record {
+            check_record(to)?;
+        }
+        models::choose(&self.config, &self.folders, asked)
+    }
+
+    /// Takes secrets out of what models are sent and of what is kept.
+    pub(crate) fn redactor(&self) -> Redactor {
+        models::redactor(&self.config, &self.folders)
+    }
+
+    /// The journal of a plan, for this process alone.
+    pub(crate) fn journal(&self, plan: &PlanId) -> Outcome<Arc<Journal>> {
+        self.folders.prepare()?;
+        let journal = self.open_journal(plan);
+        Ok(Arc::new(journal.map_err(|error| of_journal(&error, Some(plan)))?))
+    }
+
+    /// The same, in the journal's own words.
+    pub(crate) fn open_journal(&self, plan: &PlanId) -> Result<Journal, JournalError> {
+        let holder = format!("process {} ({})", std::process::id(), waypost_store::worker_name());
+        Journal::open(&self.orders.journal(plan), text::now(), &holder, self.redactor())
+    }
+
+    /// Begins with an order of a plan whose journal is open and whose models are chosen: writes what else is to be said to
+    /// the plan, and keeps the order. Whatever is refused is refused before anything is changed.
+    pub(crate) fn begin(
+        &self,
+        context: &mut Context,
+        order: Order,
+        journal: &Journal,
+        commands: Vec<Command>,
+    ) -> Outcome<Order> {
+        let order = self.counted(order, journal)?;
+        if !commands.is_empty() {
+            let (plan, by) = (order.plan.clone(), context.actor()?);
+            self.service.record(Record { plan, by, commands, known_version: None, lease_seconds: None })?;
+        }
+        self.keep(&order)?;
+        Ok(order)
+    }
+
+    /// An order in the place of the one before it, with how many calls its plan was charged with before its journal was begun.
+    fn counted(&self, mut order: Order, journal: &Journal) -> Outcome<Order> {
+        let calls = journal.totals().all.calls;
+        let known = self.orders.find(&order.plan).map_err(|error| of_order(&error))?;
+        let before = known.as_ref().filter(|_| calls > 0).map(|known| known.calls_before);
+        if let Some(known) = known {
+            order.replace(known);
+        }
+        order.calls_before = match before {
+            Some(before) => before,
+            None => match self.plans.look(&order.plan, |plan| plan.state().calls) {
+                Ok(charged) => charged.saturating_sub(calls),
+                Err(waypost_store::WriteError::NotFound(_)) => 0,
+                Err(error) => return Err(error.into()),
+            },
+        };
+        Ok(order)
+    }
+
+    /// Keeps an order.
+    pub(crate) fn keep(&self, order: &Order) -> Outcome {
+        self.folders.prepare()?;
+        self.orders.keep(order).map_err(|error| of_order(&error))
+    }
+
+    /// Thinks about a plan, and says how it goes.
+    pub(crate) fn think<S: Session>(
+        &self,
+        context: &mut Context,
+        order: &Order,
+        (chosen, journal): (&Chosen, &Arc<Journal>),
+        steps: Steps,
+        session: &mut S,
+    ) -> Outcome<Thought> {
+        let talk = ProgressOutput::new(context);
+        let model = chosen.recorded(journal);
+        let prices = |ask: &waypost_planner::Ask| chosen.price(ask);
+        let thinker = Thinker {
+            plans: &self.plans,
+            plan: order.plan.clone(),
+            by: chosen.actor(context)?,
+            model: &*model,
+            journal,
+            calls_before: order.calls_before,
+            limits: chosen.limits(order.extent.limits),
+            prices: &prices,
+            parallel_max: order.extent.parallel_max,
+            steps,
+            halt: self.halt.clone(),
+            stop: self.stop.clone(),
+            watcher: &talk,
+        };
+        let thought = thinker.think(session);
+        talk.end();
+        thought.map_err(|error| of_thinking(error, &order.plan))
+    }
+
+    /// What a plan is told that was paused before it began, so that it can be thought about; one that runs is somebody else's
+    /// affair.
+    pub(crate) fn waking(&self, plan: &PlanId) -> Outcome<Vec<Command>> {
+        let (phase, begun) = self.plans.look(plan, |plan| {
+            let state = plan.state();
+            let unapproved = state.approval_required && state.approval.is_none();
+            (state.phase, state.started_at.is_some() && !unapproved)
+        })?;
+        match (phase, begun) {
+            (Phase::Paused, false) => Ok(vec![Command::Resume]),
+            (Phase::Paused, true) => Err(Failure::failed(
+                format!("plan {plan} is paused, and its work with it"),
+                format!("`waypost resume {plan}` resumes both"),
+            )),
+            (
+                Phase::Draft
+                | Phase::AwaitingApproval
+                | Phase::Active
+                | Phase::Completed
+                | Phase::Failed
+                | Phase::Cancelled,
+                _,
+            ) => Ok(Vec::new()),
+        }
+    }
+
+    /// Notes whether something is left to do: of this order, or of one before it.
+    pub(crate) fn ended(
+        &self,
+        context: &mut Context,
+        order: &mut Order,
+        ending: &Ending,
+        within: Within,
+    ) -> Outcome {
+        let want = order.want.clone();
+        match (ending, within) {
+            (Ending::Over, Within::Everything) | (Ending::Gone, _) => order.close(),
+            (Ending::Over, Within::Bounds) => order.bound(),
+            (
+                Ending::Stepped
+                | Ending::Halted
+                | Ending::Paused
+                | Ending::Bound(_)
+                | Ending::Trouble(_)
+                | Ending::Circles { .. },
+                _,
+            ) => order.stand = Stand::Open,
+        }
+        self.keep(order)?;
+        if order.want != want && !matches!(ending, Ending::Gone) {
+            let plan = &order.plan;
+            context.out.note(format!("earlier planning is unfinished: `waypost continue {plan}` resumes it"));
+        }
+        Ok(())
+    }
+
+    /// The plan, for whoever answers about it.
+    pub(crate) fn found(self, plan: PlanId) -> PlanHandle {
+        PlanHandle { plans: self.plans, service: self.service, id: plan }
+    }
+}
+
+/// What was thought about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// All that was wanted.
+    Everything,
+    /// All but goals that a bound keeps from being broken down.
+    Bounds,
+}
+
+/// What a plan is told of what may be spent on it, if anybody said so.
+pub(crate) fn budget(tokens: Option<u64>) -> Option<Command> {
+    let changes = PlanChanges { token_budget: Some(Some(tokens?)), ..PlanChanges::default() };
+    Some(Command::RevisePlan(Box::new(changes)))
+}
+
+/// The orders of a workspace.
+pub(crate) fn orders(folders: &Folders) -> Orders {
+    Orders::new(folders.own.join(FOLDER))
+}
+
+/// Looks whether a record can be written, before anybody is paid. Only an older record is replaced.
+fn check_record(to: &Path) -> Outcome {
+    let failed = |error: std::io::Error| Failure::file(to, &error);
+    let found = match std::fs::metadata(to) {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty());
+            if let Some(folder) = folder.filter(|folder| !folder.is_dir()) {
+                let message = format!("the folder {} for the record does not exist", folder.display());
+                return Err(Failure::not_found(message, "make it first, or name another"));
+            }
+            OpenOptions::new().write(true).create_new(true).open(to).map_err(failed)?;
+            return std::fs::remove_file(to).map_err(failed);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    if found.is_dir() {
+        let message = format!("{} is a folder, not a file", to.display());
+        return Err(Failure::failed(message, "name a file for the record"));
+    }
+    // A text without the end of a line is read as a journal that was cut in its first line.
+    let is_record = || read_journal(to).is_ok_and(|lines| !lines.is_empty());
+    if found.is_file() && found.len() > 0 && !is_record() {
+        let message = format!("{} already exists and is not a record of model replies", to.display());
+        return Err(Failure::failed(message, "choose another name: only an older record is replaced"));
+    }
+    OpenOptions::new().append(true).open(to).map(drop).map_err(failed)
+}
+
+/// Copies a journal to where somebody wants a record of it.
+pub(crate) fn record(journal: &Path, to: Option<&PathBuf>) -> Outcome {
+    let Some(to) = to else { return Ok(()) };
+    std::fs::copy(journal, to).map(drop).map_err(|error| {
+        let message =
+            format!("the record could not be written; all else is saved: {}: {error}", to.display());
+        Failure::failed(message, format!("the same content is in {}", journal.display()))
+    })
+}

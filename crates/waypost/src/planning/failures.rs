@@ -1,0 +1,64 @@
+//! Why planning could not be done: failures of journals, of kept requests and of the planner, with hints.
+
+use waypost_core::PlanId;
+use waypost_llm::JournalError;
+use waypost_planner::planning::{OrderError, ThinkError};
+
+use crate::context::Context;
+use crate::error::{Exit, Failure};
+
+/// Why a journal could not be used.
+pub(crate) fn of_journal(error: &JournalError, plan: Option<&PlanId>) -> Failure {
+    match (error, plan) {
+        (JournalError::Held { by, .. }, Some(plan)) => Failure {
+            code: "held".to_owned(),
+            ..Failure::failed(
+                format!("plan {plan} is already being planned by {by}"),
+                format!("wait for it, or stop it: `waypost pause {plan}`"),
+            )
+        },
+        (
+            JournalError::Held { .. }
+            | JournalError::File { .. }
+            | JournalError::Corrupt { .. }
+            | JournalError::TooLarge { .. },
+            _,
+        ) => Failure { code: "journal".to_owned(), ..Failure::failed(error.to_string(), error.hint()) },
+    }
+}
+
+/// Names orders that cannot be read, and were passed over.
+pub(crate) fn note_bad(context: &mut Context, bad: &[OrderError]) {
+    for error in bad {
+        let Failure { message, hint, .. } = of_order(error);
+        context.out.note(format!("skipped: {message} ({hint})"));
+    }
+}
+
+/// Why a kept request could not be used.
+pub(crate) fn of_order(error: &OrderError) -> Failure {
+    let hint = match error {
+        OrderError::File { .. } => "check the permissions of the folder",
+        OrderError::Corrupt { .. } => {
+            "fix it or move it away: the request (goal, files, limits) is then lost; the replies are in the journal beside it"
+        }
+    };
+    Failure { code: "order".to_owned(), ..Failure::failed(error.to_string(), hint) }
+}
+
+/// Why planning ended.
+pub(crate) fn of_thinking(error: ThinkError, plan: &PlanId) -> Failure {
+    match error {
+        ThinkError::Store(error) => {
+            let mut failure = Failure::from(error);
+            failure.hint = format!("{}; then `waypost continue {plan}`: no reply is lost", failure.hint);
+            failure
+        }
+        ThinkError::Journal(error) => of_journal(&error, Some(plan)),
+    }
+}
+
+/// A usage error for a number that makes no sense.
+pub(crate) fn out_of_bounds(option: &str, found: impl std::fmt::Display, hint: &str) -> Failure {
+    Failure::new(Exit::Usage, format!("{option} {found} is out of bounds"), hint)
+}

@@ -1,0 +1,183 @@
+//! How thinking is shown while it goes on: the questions under way drawn in place on a terminal, a line for each answer. Says
+//! nothing to programs: they get the result.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use waypost_core::Refinement;
+use waypost_llm::{Moment, Progress};
+use waypost_planner::planning::{Step, Watcher};
+use waypost_planner::{Ask, Meaning, Purpose};
+
+use crate::context::Context;
+use crate::output::LiveOutput;
+use crate::style::Look;
+use crate::view::text;
+
+/// Between two drawings.
+const DRAW_INTERVAL: Duration = Duration::from_millis(100);
+/// Questions under way that are named.
+const NAMED_MAX: usize = 4;
+/// Columns of what a step is said with.
+const WORDS_COLUMNS: usize = 100;
+/// Levels that are drawn.
+const DEPTH_DRAWN_MAX: usize = 10;
+/// Problems of an answer that are shown.
+const PROBLEMS_MAX: usize = 3;
+
+/// Says how the thinking goes.
+pub(crate) struct ProgressOutput {
+    live: LiveOutput,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    under_way: BTreeMap<String, u64>,
+    tokens: u64,
+    drawn: Option<Instant>,
+}
+
+impl ProgressOutput {
+    /// To whoever looks at the terminal, or reads what is said beside the data.
+    pub(crate) fn new(context: &Context) -> Self {
+        Self { live: context.out.live(), state: Mutex::default() }
+    }
+
+    /// A line that stays.
+    pub(crate) fn say(&self, look: Look, verb: &str, words: &str) {
+        self.say_at(0, look, verb, words);
+    }
+
+    /// The same, as deep as a goal stands in its tree.
+    fn say_at(&self, depth: usize, look: Look, verb: &str, words: &str) {
+        let indent = "  ".repeat(depth.min(DEPTH_DRAWN_MAX));
+        self.live.line(look, verb, &format!("{indent}{}", text::excerpt(words, WORDS_COLUMNS)));
+    }
+
+    /// Takes the drawing away.
+    pub(crate) fn end(&self) {
+        self.live.status("");
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn draw(&self, state: &mut State, at_once: bool) {
+        let recent = state.drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_INTERVAL);
+        if recent && !at_once {
+            return;
+        }
+        state.drawn = Some(Instant::now());
+        if state.under_way.is_empty() {
+            return self.live.status("");
+        }
+        let named = state.under_way.iter().take(NAMED_MAX);
+        let mut names: Vec<String> = named
+            .map(|(slot, tokens)| match tokens {
+                0 => slot.clone(),
+                tokens => format!("{slot} ({tokens} tokens)"),
+            })
+            .collect();
+        if state.under_way.len() > NAMED_MAX {
+            names.push(format!("+{}", state.under_way.len() - NAMED_MAX));
+        }
+        self.live.status(&format!("asking {} · {} tokens so far", names.join(", "), state.tokens));
+    }
+}
+
+impl Progress for ProgressOutput {
+    fn told(&self, ask: &Ask, moment: &Moment<'_>) {
+        let mut state = self.state();
+        match moment {
+            Moment::Asked { .. } => {
+                state.under_way.insert(ask.slot.clone(), 0);
+                self.draw(&mut state, true);
+            }
+            Moment::Heard { tokens, .. } => {
+                state.under_way.insert(ask.slot.clone(), *tokens);
+                self.draw(&mut state, false);
+            }
+            Moment::Failed { lost, .. } => {
+                let lost = lost.map_or(0, |lost| lost.tokens());
+                state.tokens = state.tokens.saturating_add(lost);
+                state.under_way.remove(&ask.slot);
+                self.draw(&mut state, true);
+            }
+            Moment::Waits { milliseconds, why, .. } => {
+                let words = format!("{}: {why}; again in {} s", ask.slot, milliseconds.div_ceil(1000));
+                self.say(Look::Yellow, "waits", &words);
+            }
+            Moment::TurnedDown { model, to, .. } => {
+                let words = format!("{model} does not support schemas; using {to} from now on");
+                self.say(Look::Yellow, "without", &words);
+            }
+            Moment::FellBack { from, to, why } => {
+                self.say(Look::Yellow, "instead", &format!("using {to} instead of {from}: {why}"));
+            }
+            Moment::Answered { reply } => {
+                state.under_way.remove(&ask.slot);
+                if !reply.recalled {
+                    state.tokens = state.tokens.saturating_add(reply.answer.tokens());
+                }
+                self.draw(&mut state, true);
+            }
+        }
+    }
+}
+
+impl Watcher for ProgressOutput {
+    fn stepped(&self, step: &Step<'_>) {
+        let Some((look, verb, words)) = describe_step(step) else { return };
+        self.say_at(step.depth, look, verb, &words);
+        for repair in step.repairs {
+            self.say_at(step.depth + 1, Look::Dim, "", repair.words());
+        }
+    }
+}
+
+/// The verb for an answer and the words for it; nothing where it need not be said.
+fn describe_step(step: &Step<'_>) -> Option<(Look, &'static str, String)> {
+    let name = step.ask.task.as_ref().map_or("the plan", |task| task.as_str());
+    if let Some(refusal) = step.refusal {
+        return Some((Look::Yellow, "left", format!("{name}: the plan refused it: {refusal}")));
+    }
+    let described = || format!("{name}  {}", text::one_line(step.description));
+    match step.meaning {
+        Meaning::Taken => match (step.ask.purpose, step.refinement) {
+            (Purpose::Atomicity, Some(Refinement::Atomic)) => Some((Look::Green, "small", described())),
+            (Purpose::Decompose | Purpose::Dependencies, Some(Refinement::Decomposed)) => Some((
+                Look::Plain,
+                "broken",
+                format!("{} → {}", described(), text::count(step.children, "goal")),
+            )),
+            (Purpose::Refine, _) => Some((Look::Dim, "refined", described())),
+            (Purpose::Mark | Purpose::Digest, _) => Some((Look::Green, "digest", described())),
+            (
+                Purpose::Generate
+                | Purpose::Atomicity
+                | Purpose::Decompose
+                | Purpose::Dependencies
+                | Purpose::Examine
+                | Purpose::Sit,
+                _,
+            ) => None,
+        },
+        Meaning::Again { problems } => {
+            let shown: Vec<&str> = problems.iter().take(PROBLEMS_MAX).map(String::as_str).collect();
+            let more = problems.len().saturating_sub(shown.len());
+            let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+            Some((Look::Yellow, "again", format!("{}: {}{more}", step.ask.slot, shown.join("; "))))
+        }
+        Meaning::Stopped(stopped) => Some((Look::Yellow, "left", format!("{name}: {stopped}"))),
+        Meaning::Without { problems } => {
+            let last = problems.first().map_or("", String::as_str);
+            Some((Look::Yellow, "without", format!("{}: {last}", step.ask.slot)))
+        }
+        Meaning::Stale => {
+            Some((Look::Dim, "stale", format!("{}: the plan has changed since", step.ask.slot)))
+        }
+    }
+}

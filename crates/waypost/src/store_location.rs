@@ -1,0 +1,124 @@
+//! Which store a command means: said, or found by walking up to the repository, which all its worktrees share. Opens
+//! nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Failure, Outcome};
+
+/// The folder that holds a workspace's configuration, logs and store.
+pub(crate) const FOLDER: &str = ".waypost";
+/// The store's file in it.
+const DATABASE: &str = "waypost.db";
+/// jaato's own configuration in it, if somebody has put it there.
+pub(crate) const TODO: &str = "todo.json";
+/// What keeps our folder out of version control, in its `.gitignore`.
+pub(crate) const IGNORED: &str = "*\n";
+
+/// A store, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoreLocation {
+    /// The text that `waypost_store::open` takes.
+    pub(crate) location: String,
+    /// The folder that is ours, to be kept out of version control when it is made.
+    pub(crate) folder: Option<PathBuf>,
+}
+
+impl StoreLocation {
+    fn in_folder(folder: PathBuf) -> Self {
+        let location = format!("sqlite:{}", folder.join(DATABASE).display());
+        Self { location, folder: Some(folder) }
+    }
+
+    /// The same folder with the store that a `todo.json` in it names, if it names one.
+    pub(crate) fn with_todo_store(self) -> Self {
+        let Some(folder) = &self.folder else { return self };
+        let Ok(text) = fs::read_to_string(folder.join(TODO)) else { return self };
+        let Some(path) = waypost_config::todo_store(&text) else { return self };
+        let root = folder.parent().unwrap_or(folder);
+        Self { location: format!("file:{}", root.join(path).display()), ..self }
+    }
+
+    /// The store as it may be shown to anybody.
+    pub(crate) fn shown(&self) -> String {
+        waypost_store::without_password(&self.location)
+    }
+
+    /// Whether there is nothing at that place yet.
+    pub(crate) fn is_absent(&self) -> bool {
+        match self.location.split_once(':') {
+            Some(("sqlite" | "file", path)) => !Path::new(path).exists(),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Makes our folder, with a note to version control to leave it alone.
+    pub(crate) fn prepare(&self) -> Outcome {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let made = fs::create_dir_all(folder).and_then(|()| fs::write(folder.join(".gitignore"), IGNORED));
+        made.map_err(|error| Failure::file(folder, &error))
+    }
+}
+
+/// The store that was said (`--store`, `WAYPOST_STORE`), the user's own (`--global`), or the one of the workspace.
+pub(crate) fn find(said: Option<&str>, global: bool, from: &Path) -> Outcome<StoreLocation> {
+    if let Some(said) = said.filter(|said| !said.is_empty()) {
+        return Ok(StoreLocation { location: said.to_owned(), folder: None });
+    }
+    if global {
+        let base = std::env::var_os("XDG_DATA_HOME").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let base =
+            base.or_else(|| std::env::var_os("HOME").map(|home| Path::new(&home).join(".local/share")));
+        let base = base.ok_or_else(|| {
+            Failure::failed(
+                "--global: neither XDG_DATA_HOME nor HOME is set",
+                "set one of them, or name a --store",
+            )
+        })?;
+        let location = format!("sqlite:{}", base.join("waypost").join(DATABASE).display());
+        return Ok(StoreLocation { location, folder: None });
+    }
+    let root = from.ancestors().find_map(root_at).unwrap_or_else(|| from.to_owned());
+    Ok(StoreLocation::in_folder(root.join(FOLDER)))
+}
+
+/// The workspace's root, if this folder tells where it is.
+fn root_at(folder: &Path) -> Option<PathBuf> {
+    if folder.join(FOLDER).is_dir() {
+        return Some(folder.to_owned());
+    }
+    let git = folder.join(".git");
+    let metadata = fs::metadata(&git).ok()?;
+    if metadata.is_dir() {
+        return Some(folder.to_owned());
+    }
+    // A file: this folder is a worktree or a submodule, and the file says where its repository is.
+    Some(main_checkout(folder, &git).unwrap_or_else(|| folder.to_owned()))
+}
+
+/// The root of the checkout that a worktree belongs to; nothing for a submodule, which is a repository of its own.
+fn main_checkout(folder: &Path, git: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(git).ok()?;
+    let git_folder = folder.join(text.strip_prefix("gitdir:")?.trim());
+    let common = fs::read_to_string(git_folder.join("commondir")).ok()?;
+    let common = fs::canonicalize(git_folder.join(common.trim())).ok()?;
+    if let Some(checkout) = configured_checkout(&common) {
+        return Some(checkout);
+    }
+    let hidden = common.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    // `.git` lies in the main checkout; a bare repository has none, and holds the store itself.
+    if hidden { common.parent().map(Path::to_owned) } else { Some(common) }
+}
+
+/// What `core.worktree` says, as it does for the repository of a submodule.
+fn configured_checkout(common: &Path) -> Option<PathBuf> {
+    let config = fs::read_to_string(common.join("config")).ok()?;
+    let said = config.lines().find_map(|line| {
+        let (name, value) = line.split_once('=')?;
+        (name.trim() == "worktree").then(|| value.trim().to_owned())
+    })?;
+    fs::canonicalize(common.join(said)).ok()
+}

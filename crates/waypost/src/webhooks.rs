@@ -1,0 +1,48 @@
+//! Webhooks of the configuration: begins to tell them of what is written, and says what could not be reported.
+
+use std::sync::Arc;
+
+use waypost_config::{Config, Report};
+use waypost_run::Relay;
+use waypost_store::Plans;
+
+use crate::context::Context;
+use crate::error::Outcome;
+use crate::load_config::Folders;
+
+/// Where webhooks that were never told anything begin: at the end of the log as it is before this command writes.
+pub(crate) fn since(context: &Context, config: &Config) -> Outcome<u64> {
+    if any(config) { Ok(context.plans()?.latest()?) } else { Ok(0) }
+}
+
+/// Whether there are any.
+pub(crate) fn any(config: &Config) -> bool {
+    let is_webhook = |report: &Report| matches!(report, Report::Webhook(_));
+    config.reporters.values().any(|reporter| is_webhook(&reporter.report))
+}
+
+/// Begins to tell webhooks of what is written, and says what of the configuration has no meaning.
+pub(crate) fn start(
+    context: &mut Context,
+    folders: &Folders,
+    config: &Config,
+    plans: &Arc<Plans>,
+    since: u64,
+) -> Outcome<Relay> {
+    for words in &config.ignored {
+        context.out.note(words);
+    }
+    Ok(Relay::start(plans, config, &folders.execution_env(), since)?)
+}
+
+/// Says what could not be reported.
+pub(crate) fn report_failures(context: &mut Context, unreported: &[String]) {
+    for words in unreported {
+        if context.out.json {
+            let line = serde_json::json!({ "event": "report_failed", "message": words });
+            context.out.line(line.to_string());
+        } else {
+            context.out.note(words);
+        }
+    }
+}
