@@ -52,7 +52,6 @@ mod tests {
         ("waypost-llm", 5),
         ("waypost-planner", 4),
         ("waypost-run", 4),
-        ("waypost-store", 18),
         ("waypost-tui", 20),
     ];
 

@@ -11,19 +11,15 @@ pub(crate) use self::read::now;
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
 
 use waypost_config::{Config, Surroundings};
 use waypost_core::Actor;
-use waypost_store::{Plans, StoreError};
+use waypost_store::Plans;
 
 use self::run::ActiveRuns;
 use crate::app::{Effect, ErrorMessage, Message, PlanKey, Reply};
 use crate::history::HistoryEffect;
 use crate::run_view::RunEffect;
-
-/// How long it is believed which plans of a store of files cannot be read: looking reads all of them.
-const DAMAGE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A store, and everything that its plans find around them.
 pub struct Workspace {
@@ -35,8 +31,6 @@ pub struct Workspace {
     pub around: Surroundings,
     plans: Mutex<Arc<Plans>>,
     create_store: Mutex<Option<CreateStore>>,
-    /// What could not be read in it, and when that was found.
-    damage: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 /// Makes a store that is not there yet.
@@ -52,28 +46,12 @@ impl Workspace {
         around: Surroundings,
     ) -> Self {
         let (plans, create_store) = (Mutex::new(plans), Mutex::new(create_store));
-        Self { name: name.into(), config, around, plans, create_store, damage: Mutex::default() }
+        Self { name: name.into(), config, around, plans, create_store }
     }
 
     /// Its plans.
     pub fn plans(&self) -> Arc<Plans> {
         Arc::clone(&self.plans.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// Plans that cannot be read, a line each. Only a store of files leaves them out of its lists; the others say so instead
-    /// of giving a list.
-    fn damage(&self) -> Result<Vec<String>, StoreError> {
-        let plans = self.plans();
-        if !plans.store().location().starts_with("file:") {
-            return Ok(Vec::new());
-        }
-        let mut known = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, lines)) = known.as_ref().filter(|(at, _)| at.elapsed() < DAMAGE_INTERVAL) {
-            return Ok(lines.clone());
-        }
-        let lines = plans.store().check()?;
-        *known = Some((Instant::now(), lines.clone()));
-        Ok(lines)
     }
 
     /// Its plans, in a store that is made now if there is none; and whether it was.

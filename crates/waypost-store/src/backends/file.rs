@@ -4,7 +4,7 @@
 //! store.json            the format of the folder, and the number of the latest version in the log
 //! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one a line: the truth
-//! pruned/ID.json        the plan as the last of its forgotten versions left it: its history goes on from there
+//! pruned/ID.json        the plan after the last of its pruned versions: its history continues from there
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
 //! workers.json          who runs plans of the folder, and when each was last heard of
@@ -13,14 +13,13 @@
 //! .relay-NAME           held by the process that sends a reporter its events
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
 //! .lock                 held by writers alone, by readers together
-//! .journal.json         a commit that is being carried out; whoever finds one completes it
+//! .journal.json         a commit in progress; the next process completes it
 //! .pending/             files that a commit will put into their places
 //! .snapshots/ID         a plan at some version, in a form that loads fast; never needed
 //! ```
 //!
-//! A write costs as much as the plan is large, and whatever looks at all plans (lists, locks, ready tasks) costs as much as
-//! there are plans: one look at two files each, and a reading of those that have changed. For many or large plans SQLite
-//! is the better place.
+//! The cost of a write grows with the size of the plan, and that of lists, locks and ready tasks with the number of plans:
+//! two files of each are checked, and read again if they have changed. For many or large plans SQLite is the better choice.
 
 mod check;
 mod fs;
@@ -33,13 +32,17 @@ mod repair;
 mod snapshot;
 mod transaction;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
 use waypost_core::PlanId;
 
+use crate::backends::in_memory_query;
+use crate::error::StoreError;
 use crate::log::change_watch::{Bell, Watch};
-use crate::store::{Look, Store, StoreError, Work};
+use crate::named_lock::{self, Held};
+use crate::rows::Totals;
+use crate::store::{Look, Maintenance, Store, Work};
 use fs::{Guard, corrupt};
 use layout::{Layout, StoreFile};
 use plan_cache::Cache;
@@ -144,14 +147,16 @@ impl Store for FileStore {
         look(&mut Session::new(&self.layout, &self.cache))
     }
 
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        Ok(named_lock::by_file(&self.layout.root.join(format!(".{name}"))))
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
     }
+}
 
-    fn beside(&self, name: &str) -> Option<PathBuf> {
-        Some(self.layout.root.join(format!(".{name}")))
-    }
-
+impl Maintenance for FileStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
         let _guard = self.shared()?;
         Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
@@ -165,5 +170,9 @@ impl Store for FileStore {
     fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
         let _guard = self.alone()?;
         repair::repair(&self.layout)
+    }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        (self as &dyn Store).query(in_memory_query::totals)
     }
 }

@@ -78,8 +78,9 @@ impl EffectContext {
 
     pub(super) fn heads(&self, store: usize, ticket: u64, query: &Query) {
         let heads = self.workspace(store).ok_or_else(no_store).and_then(|workspace| {
-            let page = workspace.plans().heads(query)?;
-            Ok(Box::new(PlanPage { page, warnings: workspace.damage()? }))
+            let mut page = workspace.plans().heads(query)?;
+            let warnings = std::mem::take(&mut page.warnings);
+            Ok(Box::new(PlanPage { page, warnings }))
         });
         self.reply(Reply::PlanPage { store, ticket, heads });
     }

@@ -10,7 +10,8 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, Known, NO_HISTORY, Readable};
 use super::pruned;
 use super::repair;
-use crate::store::StoreError;
+use super::transaction::{Subscriptions, Workers};
+use crate::error::StoreError;
 
 /// Every damage, one line each.
 pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
@@ -53,10 +54,10 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
             Ok(_) => {}
         }
     }
-    if let Err(error) = super::transaction::read_subscriptions(layout) {
+    if let Err(error) = fs::read_json::<Subscriptions>(&layout.subscriptions()) {
         note(&mut wrong, error)?;
     }
-    if let Err(error) = super::transaction::read_workers(layout) {
+    if let Err(error) = fs::read_json::<Workers>(&layout.workers()) {
         note(&mut wrong, error)?;
     }
     for name in fs::names(&layout.edited(), ".json")? {

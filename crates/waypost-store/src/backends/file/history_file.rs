@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
 
 use super::fs::{corrupt, failed, open_to_read};
+use crate::error::StoreError;
 use crate::rows::{Entry, PURGED};
-use crate::store::StoreError;
 
 /// The end of a file that is read first to find its last line.
 const TAIL_BYTES: u64 = 16 * 1024;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
 use super::fs::{self, corrupt};
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// The name of the folder's format, and its version.
 const FORMAT: &str = "waypost-file-store";
@@ -108,9 +108,8 @@ impl StoreFile {
 
     pub(super) fn read(layout: &Layout) -> Result<Self, StoreError> {
         let path = layout.store();
-        let bytes =
-            fs::read(&path)?.ok_or_else(|| corrupt(&path, "it is missing, though the folder is a store"))?;
-        let file: Self = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
+        let missing = || corrupt(&path, "it is missing, though the folder is a store");
+        let file: Self = fs::read_json(&path)?.ok_or_else(missing)?;
         let version = file.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
         match version.and_then(|version| version.parse::<u32>().ok()) {
             Some(found) if found > KNOWN => {

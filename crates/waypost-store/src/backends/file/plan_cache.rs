@@ -10,8 +10,8 @@ use super::fs::{self, Stamp, corrupt};
 use super::history_file::{self, Marks, Tail};
 use super::layout::Layout;
 use super::pruned;
+use crate::error::StoreError;
 use crate::rows::{Entry, Head, IndexRows};
-use crate::store::StoreError;
 
 /// What lists and tables show of a plan.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Known {
             let plan = Plan::from_trusted_draft(id.clone(), draft.clone());
             return Ok(known(Readable::Current, Some(Arc::new(Facts::of(&plan)))));
         }
-        // Whatever the readable file says, the history is the truth.
+        // The history is the truth, not the readable file.
         let truth = pruned::replay(layout, id)?;
         let readable = match draft {
             None => Readable::Missing,

@@ -15,8 +15,8 @@ use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Known, Readable};
 use super::pruned::{self, Kept};
 use crate::clock;
+use crate::error::StoreError;
 use crate::rows::{Entry, PURGED, Pruned};
-use crate::store::StoreError;
 
 /// The command that the history shows for a version whose line is lost.
 const LOST: &str = "lost";
