@@ -173,7 +173,7 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Tool
         Some(value)
     })?;
     found.ok_or_else(|| {
-        let shown = waypost_text::excerpt_bytes(&task, 200);
+        let shown = waypost_text::excerpt_bytes(task, 200);
         ToolError::new(format!("plan {id} has no task {shown:?}"), "look at the plan for its tasks")
     })
 }
