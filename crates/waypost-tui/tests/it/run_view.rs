@@ -330,9 +330,9 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
         plan.advance(&events, at(0));
         Preview::of(&config, &plan)
     };
-    assert_eq!(shown(PREVIEW_TASKS_MAX, PlanAction, 1).tasks.len(), PREVIEW_TASKS_MAX);
+    assert_eq!(shown(PREVIEW_TASKS_MAX, 1).tasks.len(), PREVIEW_TASKS_MAX);
     let more = shown(PREVIEW_TASKS_MAX + 1, 1);
-    assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PlanAction, PREVIEW_TASKS_MAX + 1));
+    assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PREVIEW_TASKS_MAX + 1));
     let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
     assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
     assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes not shown)"));
