@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::{Foreign, is_default};
+use crate::json::is_default;
+use crate::task::Foreign;
 use crate::{Actor, PlanId, Task, Timestamp};
 
 /// The name of the native format, and its version.

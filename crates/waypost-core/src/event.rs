@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::task::{Foreign, is_default};
+use crate::json::is_default;
+use crate::task::Foreign;
 use crate::{
     Actor, Digest, Draft, Elsewhere, Evidence, Json, Phase, Question, Received, Refinement, TaskId, TaskSpec,
     Timestamp,

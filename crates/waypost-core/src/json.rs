@@ -75,3 +75,7 @@ impl<'de> Deserialize<'de> for Json {
         serde_json::Value::deserialize(deserializer).map(|value| Self::of(&value))
     }
 }
+
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}

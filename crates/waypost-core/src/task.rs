@@ -6,11 +6,8 @@ use std::fmt;
 use serde::de::{self, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::json::is_default;
 use crate::{Json, PlanId, TaskId, TaskState};
-
-pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
-    *value == T::default()
-}
 
 /// Fields of a foreign format that Waypost has no word for, kept for the way back: format name → its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, bitcode::Encode, bitcode::Decode)]

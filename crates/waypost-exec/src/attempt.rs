@@ -1,4 +1,4 @@
-//! One attempt: its parts, one after the other, and the handle by which it is ended.
+//! One attempt: what every kind of executor finds when it does a part, and the handle by which the attempt is ended.
 //!
 //! Does not know how any kind of worker works; each has its own file.
 
@@ -11,13 +11,9 @@ use waypost_core::Json;
 use waypost_text::truncate_bytes;
 
 use super::attempt_log::{Log, without_secrets};
-use super::attempt_spec::{Job, Part};
-use super::process;
-use super::{agent, container, http, kubernetes, slurm};
-use crate::check_evidence::{self, Claim};
+use super::attempt_spec::Job;
 use crate::outcome::{AttemptEvent, AttemptEvents, Ending, Force};
-use waypost_config::Surroundings;
-use waypost_config::{Secret, Worker};
+use waypost_config::{Secret, Surroundings};
 
 /// Bytes of what a worker said that an error repeats.
 pub(super) const SAID_BYTES_MAX: usize = 300;
@@ -71,6 +67,21 @@ impl Handle {
     }
 }
 
+/// An attempt that can begin.
+pub struct Prepared {
+    pub job: Job,
+    pub(super) state: Arc<Mutex<State>>,
+}
+
+impl Prepared {
+    /// An attempt, and what it can be ended by.
+    pub fn new(job: Job) -> (Self, Handle) {
+        let state = Arc::new(Mutex::new(State::Between));
+        let handle = Handle::of(&state);
+        (Self { job, state }, handle)
+    }
+}
+
 /// What every kind of worker finds when it does a part.
 pub(super) struct Attempt<'a> {
     pub(super) job: &'a Job,
@@ -79,7 +90,7 @@ pub(super) struct Attempt<'a> {
     pub(super) here: Option<&'a Path>,
     pub(super) state: &'a Mutex<State>,
     pub(super) log: Log<'a>,
-    events: &'a AttemptEvents,
+    pub(super) events: &'a AttemptEvents,
 }
 
 impl Attempt<'_> {
@@ -92,54 +103,6 @@ impl Attempt<'_> {
     /// The value of a secret, read where the configuration says.
     pub(super) fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
         self.around.secret(name, secret)
-    }
-}
-
-/// Does all parts of an attempt.
-pub(super) fn run(
-    job: &Job,
-    around: &Surroundings,
-    here: Option<&Path>,
-    state: &Mutex<State>,
-    events: &AttemptEvents,
-) -> Ending {
-    let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
-    let mut attempt = Attempt { job, around, here, state, log, events };
-    let reported = job.check.as_ref().and_then(|check| check.reported.clone());
-    let is_reported = reported.is_some();
-    let mut claim = reported.unwrap_or_default();
-    for part in &job.parts {
-        if let Some(check) = job.check.as_ref().filter(|_| part.is_check) {
-            let found = run_part(&mut attempt, &part.about(&claim));
-            return check_evidence::judged(
-                &check.work,
-                claim,
-                is_reported,
-                &around.worker,
-                found,
-                &attempt.log.tail,
-            );
-        }
-        match run_part(&mut attempt, part) {
-            Ending::Done { result, output } => claim = Claim { result, output },
-            ending => return ending,
-        }
-    }
-    match &job.check {
-        Some(check) if check.is_noop => check_evidence::passed_at_once(&check.work, claim, &around.worker),
-        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
-    }
-}
-
-fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
-    attempt.log.begin();
-    match &part.worker {
-        Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
-        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
-        Worker::Http(http) => http::run(attempt, http, &part.input),
-        Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
-        Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
-        Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
     }
 }
 

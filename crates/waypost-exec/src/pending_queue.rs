@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::pool::Prepared;
+use super::attempt::Prepared;
 use crate::outcome::AttemptKey;
 
 /// The lines, one for each queue.

@@ -1,34 +1,19 @@
 //! Where attempts are made: threads, and the line of those who wait for a slot.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
-use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use waypost_store::meters;
 
-use super::attempt::{Handle, State, lock, run};
-use super::attempt_spec::Job;
+use super::attempt::{Prepared, State, lock};
+use super::dispatch::run;
 use super::pending_queue::Line;
 use super::thread_pool::Threads;
 use crate::outcome::{AttemptEvent, AttemptEvents, AttemptKey, Ending};
 use crate::traces::Attempted;
 use waypost_config::Surroundings;
-
-/// An attempt that can begin.
-pub struct Prepared {
-    pub job: Job,
-    state: Arc<Mutex<State>>,
-}
-
-impl Prepared {
-    /// An attempt, and what it can be ended by.
-    pub fn new(job: Job) -> (Self, Handle) {
-        let state = Arc::new(Mutex::new(State::Between));
-        let handle = Handle::of(&state);
-        (Self { job, state }, handle)
-    }
-}
 
 /// What all attempts of a run share.
 pub struct Workshop {

@@ -17,7 +17,7 @@ use waypost_config::Api;
 use super::backoff::{ASKED_WAIT_MAX, asked_wait, chosen_wait};
 use super::{Cost, Lost, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
 use waypost_config::Surroundings;
-use waypost_config::{Header, ModelServer, is_address};
+use waypost_config::{Header, ModelServer, Secret, is_address};
 use waypost_net::Route;
 use waypost_net::http_client::{self as web, Incomplete, Request};
 use waypost_net::wait_for;
@@ -98,8 +98,7 @@ impl Client {
         if let Some(secret) = &server.key {
             let key = around.secret(&format!("models.{name}.key"), secret).map(|key| key.trim().to_owned());
             let key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
-                let what =
-                    format!("the key of the model {name} is not there: {}", super::routing::where_is(secret));
+                let what = format!("the key of the model {name} is not there: {}", where_is(secret));
                 not_configured(
                     what,
                     "set the variable, or write the file, that the configuration names".to_owned(),
@@ -556,5 +555,13 @@ fn wait_before_next(attempt: u32, retries: u32, error: &ModelError) -> Option<Du
             let _no_dice = SystemRandom::new().fill(&mut chance);
             Some(chosen_wait(attempt, chance[0]))
         }
+    }
+}
+
+/// Where a secret is read, in words.
+fn where_is(secret: &Secret) -> String {
+    match secret {
+        Secret::Variable(variable) => format!("the variable {variable} is not set"),
+        Secret::File(file) => format!("the file {file} cannot be read, or is empty"),
     }
 }

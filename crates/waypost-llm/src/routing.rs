@@ -8,7 +8,7 @@ use crate::{Ask, Role};
 use super::client::secrets;
 use super::{Client, Model, ModelError, Moment, Progress, Redactor, Reply, Stop};
 use waypost_config::Surroundings;
-use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer, Secret, nearest};
+use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer, nearest};
 
 /// Models of which the first that answers is heard.
 #[derive(Clone, Debug)]
@@ -155,13 +155,5 @@ fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, 
             what: format!("nobody says which of {} is the {}", several.join(", "), role.name()),
             hint: "name one as `planner` in [planner], or say --model NAME".to_owned(),
         }),
-    }
-}
-
-/// Where a secret is read, in words.
-pub(super) fn where_is(secret: &Secret) -> String {
-    match secret {
-        Secret::Variable(variable) => format!("the variable {variable} is not set"),
-        Secret::File(file) => format!("the file {file} cannot be read, or is empty"),
     }
 }

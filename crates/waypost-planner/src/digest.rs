@@ -16,6 +16,9 @@ use crate::repair::{Repair, Repairs};
 use crate::words::one_line;
 use crate::{Answer, Ask, Ended, GaveUp, Manner, Purpose};
 use exam::{Given, Question};
+use original::digest_text;
+
+pub use exam::QUESTIONS_MAX;
 use waypost_llm::token_estimate::estimate;
 
 /// A summary has fewer words than this.
@@ -26,8 +29,6 @@ pub const LIST_MAX: usize = 10;
 pub const ITEM_COLUMNS_MAX: usize = 300;
 /// Questions of an exam, unless somebody says otherwise.
 pub const QUESTIONS: usize = 5;
-/// Questions of an exam at the most.
-pub const QUESTIONS_MAX: usize = 20;
 /// Words of an answer in an exam.
 pub const ANSWER_WORDS_MAX: usize = 20;
 
@@ -218,7 +219,7 @@ impl Digesting {
         let asked =
             questions.iter().enumerate().map(|(place, one)| format!("{}. {}", place + 1, one.question));
         let values = Values::default()
-            .data("digest", &text_of(&digest))
+            .data("digest", &digest_text(&digest))
             .data("questions", &asked.collect::<Vec<_>>().join("\n"))
             .plain("answer_words", ANSWER_WORDS_MAX);
         self.ask(Purpose::Sit, &values, Stage::Sit { digest, questions })
@@ -269,7 +270,7 @@ impl Digesting {
         }
         let mut digest =
             Digest { summary, key_decisions, artifacts, compression_ratio: None, fidelity_score: None };
-        let (before, after) = (estimate(&self.original), estimate(&text_of(&digest)));
+        let (before, after) = (estimate(&self.original), estimate(&digest_text(&digest)));
         digest.compression_ratio = (before > 0).then(|| after as f64 / before as f64);
         Ok((digest, reading.repairs))
     }
@@ -284,17 +285,6 @@ enum After {
 /// The slot of a question about a task, the same as long as what came of the task is the same.
 fn slot(purpose: Purpose, task: &TaskId, original: &str) -> String {
     format!("{}/{}:{}", purpose.name(), slot_name(task), fingerprint(original))
-}
-
-/// A digest as later goals and the exam see it.
-pub fn text_of(digest: &Digest) -> String {
-    let mut text = digest.summary.clone();
-    for (what, list) in [("Decided", &digest.key_decisions), ("Made", &digest.artifacts)] {
-        if !list.is_empty() {
-            text.push_str(&format!("\n{what}: {}", list.join("; ")));
-        }
-    }
-    text
 }
 
 /// Words of a text; two characters of a script without spaces count as one.

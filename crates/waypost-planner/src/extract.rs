@@ -11,10 +11,10 @@ use serde_json::Value;
 use crate::repair::{Repair, Repairs};
 use lenient::{Parsed, parse};
 
+pub use lenient::JSON_DEPTH_MAX;
+
 /// Bytes of an answer that are looked at.
 pub const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Levels of nested lists and objects.
-pub const JSON_DEPTH_MAX: usize = 64;
 /// Places in a text where JSON may begin that are tried before giving up.
 pub const CANDIDATES_MAX: usize = 256;
 /// Of those, how many may run to the end of the text without ending.

@@ -74,17 +74,24 @@ pub struct NewTask {
     pub id: Option<TaskId>,
     /// What its author says. The id in it does not count.
     pub spec: Box<TaskSpec>,
+    /// What its id begins with when it gets one, instead of `t`.
+    pub prefix: Option<&'static str>,
 }
 
 impl NewTask {
     /// A task that keeps the id of its author.
     pub fn named(spec: TaskSpec) -> Self {
-        Self { id: Some(spec.id.clone()), spec: Box::new(spec) }
+        Self { id: Some(spec.id.clone()), spec: Box::new(spec), prefix: None }
     }
 
     /// A task that gets the next free id.
     pub fn unnamed(spec: TaskSpec) -> Self {
-        Self { id: None, spec: Box::new(spec) }
+        Self { id: None, spec: Box::new(spec), prefix: None }
+    }
+
+    /// A task that gets the next free id with this prefix.
+    pub fn numbered(prefix: &'static str, spec: TaskSpec) -> Self {
+        Self { id: None, spec: Box::new(spec), prefix: Some(prefix) }
     }
 }
 
@@ -188,16 +195,14 @@ impl Edit {
         let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
         let mut free = plan.free_task_ids();
         let mut specs = Vec::with_capacity(tasks.len());
-        for NewTask { id, mut spec } in tasks {
-            spec.id = id.unwrap_or_else(|| {
-                loop {
-                    match free.next() {
-                        Some(id) if self.taken.contains(&id) => {}
-                        Some(id) => break id,
-                        None => break spec.id.clone(),
-                    }
-                }
-            });
+        for NewTask { id, mut spec, prefix } in tasks {
+            let is_free = |id: &TaskId| !self.taken.contains(id);
+            let found = match (id, prefix) {
+                (Some(id), _) => Some(id),
+                (None, None) => free.find(is_free),
+                (None, Some(prefix)) => numbered_ids(plan, prefix).find(is_free),
+            };
+            spec.id = found.unwrap_or_else(|| spec.id.clone());
             self.taken.insert(spec.id.clone());
             self.added.push(spec.id.clone());
             if spec.parent.is_none() {
@@ -213,6 +218,14 @@ impl Edit {
     fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
         self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
     }
+}
+
+/// Ids with this prefix that follow those of all tasks.
+fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskId> + use<> {
+    let number = |id: &str| id.strip_prefix(prefix)?.parse::<u64>().ok();
+    let last = plan.tasks().filter_map(|(task, _)| number(task.spec.id.as_str())).max().unwrap_or(0);
+    let first = last.saturating_add(1).max(plan.len() as u64 + 1);
+    (first..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
 }
 
 fn sibling(position: &Where) -> Option<&TaskId> {

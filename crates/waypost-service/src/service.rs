@@ -100,6 +100,9 @@ impl WriteReply {
     }
 }
 
+/// What a builder of commands left beside them: what keeps the plan from running here, and what its caller wants.
+type Built<T> = Result<(Vec<Problem>, T), ServiceError>;
+
 /// How a write is to be done.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Terms {
@@ -160,7 +163,7 @@ impl Service {
     ) -> Result<(WriteReply, T), ServiceError> {
         let Terms { guard, lease_seconds } = terms.into();
         // What the last call of `build` left behind: the backend may start over.
-        let built: Arc<Mutex<Option<Result<(Vec<Problem>, T), ServiceError>>>> = Arc::default();
+        let built: Arc<Mutex<Option<Built<T>>>> = Arc::default();
         let (left, config) = (Arc::clone(&built), Arc::clone(&self.config));
         let build = move |plan: &Plan| {
             let made = build(plan).and_then(|(commands, extra)| {

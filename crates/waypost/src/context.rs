@@ -209,7 +209,7 @@ impl Context {
     /// Notes what the author of a write should know although it is not wrong.
     pub(crate) fn warn(&mut self, reply: &WriteReply) {
         for warning in &reply.warnings {
-            self.out.note(sanitize_line(warning).into_owned());
+            self.out.note(sanitize_line(warning));
         }
         self.note_not_configured(reply.not_runnable.clone());
     }

@@ -3,7 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Inside, Marks, Plan, Verdict};
+use super::Plan;
+use super::changes::{Marks, Noted};
+use super::slot::{Inside, Verdict};
 use crate::{Event, Phase, Status, TaskId, Timestamp};
 
 /// Something that followed from events and that no event says by itself.
@@ -126,17 +128,6 @@ impl Consequence {
             | Self::PlanReopened {} => None,
         }
     }
-}
-
-/// What has changed while somebody wanted to know; a task may stand in a list more than once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Noted {
-    /// Tasks, and what they were before each change.
-    pub(super) statuses: Vec<(u32, Status)>,
-    /// Tasks that came into the ready set, or left it.
-    pub(super) readiness: Vec<u32>,
-    /// Tasks that began or ceased to ask a person.
-    pub(super) asking: Vec<u32>,
 }
 
 impl Plan {

@@ -5,8 +5,8 @@ mod edit;
 mod graph;
 mod question;
 
-use self::attempt::Begin;
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::slot::{Inside, NONE, Verdict};
 use crate::{
     Actor, ActorKind, Command, Dependency, Elsewhere, Event, Phase, Problem, Received, Refusal, Status,
     TaskId, Timestamp, When, Wrong, limits,
@@ -16,6 +16,13 @@ use crate::{
 const NAMES_MAX: usize = 20;
 
 type Decision = Result<Vec<Event>, Refusal>;
+
+/// When whoever takes a task begins to work on it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Begin {
+    Now,
+    Later,
+}
 
 impl Plan {
     /// Says which events follow when `by` asks for `command` at `at`. No events: it is as asked already.

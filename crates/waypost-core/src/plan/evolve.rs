@@ -4,9 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
+use super::Plan;
+use super::changes::Ripple;
 use super::index::Index;
-use super::ripple::{Ripple, forget_outcome};
-use super::{NONE, Numbers, Plan, Slot};
+use super::ripple::forget_outcome;
+use super::slot::{NONE, Numbers, Slot};
 use crate::{
     Answer, Approval, Dependency, Elsewhere, Event, Phase, PlanSpec, PlanState, Received, Report, Status,
     Task, TaskId, TaskSpec, Thinking, Timestamp,

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::{Plan, id_in};
+use super::slot::{Slot, id_in};
 use crate::names::Names;
 
 /// Searches through all slots, after which the table is made.
@@ -28,48 +28,37 @@ impl Index {
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self { table: OnceLock::from(Names::with_capacity(capacity)), ..Self::default() }
     }
-}
 
-impl Plan {
     /// The number of a task that is in the plan.
-    pub(super) fn find(&self, task: &str) -> Option<u32> {
-        let index = &self.index;
-        if let Some(names) = index.table.get() {
-            return names.find(task, |number| self.id_of(number));
+    pub(super) fn find(&self, task: &str, slots: &[Slot], ids: &str) -> Option<u32> {
+        let id_of = |number: u32| id_in(ids, slots[number as usize].id);
+        if let Some(names) = self.table.get() {
+            return names.find(task, id_of);
         }
-        if index.searches.fetch_add(1, Ordering::Relaxed) < SEARCHES_MAX {
-            let is_it = |number: &u32| self.slot(*number).alive && self.id_of(*number) == task;
-            return (0..self.slots.len() as u32).find(is_it);
+        let mut alive = (0..slots.len() as u32).filter(|&number| slots[number as usize].alive);
+        if self.searches.fetch_add(1, Ordering::Relaxed) < SEARCHES_MAX {
+            return alive.find(|&number| id_of(number) == task);
         }
-        let names = index.table.get_or_init(|| {
-            let mut names = Names::with_capacity(self.slots.len());
-            for number in (0..self.slots.len() as u32).filter(|&number| self.slot(number).alive) {
+        let names = self.table.get_or_init(|| {
+            let mut names = Names::with_capacity(slots.len());
+            for number in alive {
                 // A sound plan has no two tasks of one name; a later one would be unreachable, not harmful.
-                let _taken = names.add(number, |number| self.id_of(number));
+                let _taken = names.add(number, id_of);
             }
             names
         });
-        names.find(task, |number| self.id_of(number))
+        names.find(task, id_of)
     }
 
-    /// A slot that is new has its id.
-    pub(super) fn add_name(&mut self, number: u32) {
-        let (slots, ids) = (&self.slots, &self.ids);
-        if let Some(names) = self.index.table.get_mut() {
+    pub(super) fn add(&mut self, number: u32, slots: &[Slot], ids: &str) {
+        if let Some(names) = self.table.get_mut() {
             let _taken = names.add(number, |number| id_in(ids, slots[number as usize].id));
         }
-        if let Some(digits) = Self::number_of(self.id_of(number)) {
-            self.next_number = self.next_number.max(digits.saturating_add(1));
-        }
-        self.live += 1;
     }
 
-    /// A slot that is given up has none any more.
-    pub(super) fn remove_name(&mut self, number: u32) {
-        let name = id_in(&self.ids, self.slots[number as usize].id);
-        if let Some(names) = self.index.table.get_mut() {
-            names.remove(name, number);
+    pub(super) fn remove(&mut self, number: u32, id: &str) {
+        if let Some(names) = self.table.get_mut() {
+            names.remove(id, number);
         }
-        self.live -= 1;
     }
 }

@@ -5,159 +5,31 @@
 //! every moment; after every event `ready` holds exactly the pending tasks without children whose dependencies are met,
 //! whose parents may begin, and who ask nobody anything.
 
+mod changes;
 mod consequence;
 mod decide;
 mod evolve;
 mod index;
 mod read;
 mod ripple;
+mod slot;
 mod snapshot;
 mod stored;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use smallvec::SmallVec;
-
+pub use changes::Touched;
 pub use consequence::{Consequence, event_kinds};
 pub use read::{Counts, Standing, Waiting};
 pub use snapshot::SnapshotError;
 
-use self::consequence::Noted;
+use self::changes::{Marks, Noted, Ripple};
 use self::index::Index;
-use self::ripple::Ripple;
+use self::slot::{NONE, Numbers, Slot, id_in};
 use crate::names::nearest;
-use crate::{
-    Dependency, Draft, Elsewhere, FORMAT, PlanId, PlanSpec, PlanState, Refinement, Refusal, Status, Task,
-    TaskId, TaskSpec, When,
-};
-
-const NONE: u32 = u32::MAX;
-
-/// Numbers of tasks; as most tasks have few neighbours, a few of them need no memory of their own.
-type Numbers = SmallVec<[u32; 4]>;
-
-/// One task and its place in the graph.
-///
-/// The graph is walked without reading tasks: what it needs of them is mirrored here by [`Plan::change`], the only place
-/// where a task changes. So a plan that was loaded from a snapshot reads only the tasks that somebody asks for.
-#[derive(Clone, Debug)]
-struct Slot {
-    /// The task, once somebody has asked for it.
-    task: OnceLock<Box<Task>>,
-    /// Where it stands in the bytes of the latest snapshot: first byte and length.
-    bytes: (u32, u32),
-    /// Whether those bytes say what the task says.
-    stored: bool,
-    /// Where its id stands among the ids of the plan: first byte and length.
-    id: (u32, u32),
-    status: Status,
-    satisfies: bool,
-    when: When,
-    skip: bool,
-    /// Whether it waits for a person's answer.
-    asking: bool,
-    /// Whether it was judged small enough to be done as it is.
-    atomic: bool,
-    /// Whether it is said to be done and waits for its check.
-    reported: bool,
-    /// Whether a worker has reserved it and no start is recorded.
-    queued: bool,
-    priority: i32,
-    /// Tasks of this plan that it depends on, each once.
-    before: Numbers,
-    /// Tasks of this plan that depend on it.
-    after: Numbers,
-    /// Its children, in their order.
-    children: Numbers,
-    parent: u32,
-    /// How many distinct tasks elsewhere it depends on; how many of them it has not heard of, and how many are done.
-    elsewhere: u32,
-    elsewhere_unmet: u32,
-    elsewhere_met: u32,
-    /// How many of all that it depends on have not finished.
-    unmet: u32,
-    /// How many of them let it go on.
-    met: u32,
-    /// How many children have not finished.
-    open_children: u32,
-    /// What it means for its children that they are inside it.
-    inside: Inside,
-    /// Whether it is still in the plan.
-    alive: bool,
-    /// Whether it is in the ready set.
-    ready: bool,
-}
-
-/// What the children of a task may do as far as the task, and its own parents, are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Inside {
-    /// Begin.
-    Open,
-    /// Wait.
-    Shut,
-    /// Never begin: one of the parents has become impossible, or is passed over.
-    Sealed,
-}
-
-/// What a look at the dependencies of a task says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Waiting,
-    Clear,
-    Doomed,
-}
-
-impl Slot {
-    fn verdict(&self) -> Verdict {
-        let total = self.before.len() as u32 + self.elsewhere;
-        let refused = total - self.unmet - self.met;
-        match self.when {
-            When::AllDone if refused > 0 => Verdict::Doomed,
-            When::AllDone | When::AllFinished if self.unmet == 0 => Verdict::Clear,
-            When::AllDone | When::AllFinished => Verdict::Waiting,
-            When::AnyDone if total == 0 || self.met > 0 => Verdict::Clear,
-            When::AnyDone if self.unmet == 0 => Verdict::Doomed,
-            When::AnyDone => Verdict::Waiting,
-        }
-    }
-
-    fn is_parent(&self) -> bool {
-        !self.children.is_empty()
-    }
-}
-
-/// What changed by the latest events, for those who keep tables beside a plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
-    /// Tasks that finished, and those that a cascade took along.
-    pub finished: Vec<TaskId>,
-    /// Tasks that left the state of running, however.
-    pub stopped: Vec<TaskId>,
-    /// Tasks that somebody has from now on, queued or running, with their attempt.
-    pub started: Vec<(TaskId, u32)>,
-    /// Tasks whose dependencies elsewhere are not what they were.
-    pub waits_changed: Vec<TaskId>,
-    /// Tasks whose end is not what it was: they ended, ended otherwise, are to be done again, or were taken out.
-    pub outcomes: Vec<TaskId>,
-    /// Whether the plan itself is not what it was to others: it was made, ended, goes on again, was put away or taken out,
-    /// or belongs to somebody else.
-    pub whole: bool,
-}
-
-/// Numbers of tasks that changed since the last [`Plan::take_touched`]; a task may stand in it more than once.
-#[derive(Clone, Debug, Default)]
-struct Marks {
-    finished: Vec<u32>,
-    stopped: Vec<u32>,
-    started: Vec<u32>,
-    waits: Vec<u32>,
-    outcomes: Vec<u32>,
-    whole: bool,
-    /// Names of tasks that were taken out while they waited for something elsewhere.
-    gone: Vec<TaskId>,
-}
+use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec};
 
 /// A plan.
 #[derive(Clone, Debug)]
@@ -269,7 +141,7 @@ impl Plan {
     /// The task with this number.
     fn at(&self, number: u32) -> &Task {
         let slot = self.slot(number);
-        slot.task.get_or_init(|| Box::new(snapshot::task(&self.bytes, slot.bytes, self.id_of(number))))
+        slot.task.get_or_init(|| Box::new(stored::task(&self.bytes, slot.bytes, self.id_of(number))))
     }
 
     /// The only place where a task changes: what the graph needs of it is mirrored at once, and so is every count that
@@ -324,6 +196,26 @@ impl Plan {
     /// That no task is called so, with the nearest name.
     pub fn no_such_task(&self, name: &str) -> Refusal {
         Refusal::NoSuchTask { task: name.to_owned(), nearest: nearest(name, self.live_ids()) }
+    }
+
+    /// The number of a task that is in the plan.
+    fn find(&self, task: &str) -> Option<u32> {
+        self.index.find(task, &self.slots, &self.ids)
+    }
+
+    /// Counts a new slot and makes its id known.
+    fn add_name(&mut self, number: u32) {
+        self.index.add(number, &self.slots, &self.ids);
+        if let Some(digits) = Self::number_of(self.id_of(number)) {
+            self.next_number = self.next_number.max(digits.saturating_add(1));
+        }
+        self.live += 1;
+    }
+
+    /// Undoes [`Plan::add_name`] for a slot that is given up.
+    fn remove_name(&mut self, number: u32) {
+        self.index.remove(number, id_in(&self.ids, self.slots[number as usize].id));
+        self.live -= 1;
     }
 
     fn name(&self, number: u32) -> String {
@@ -411,69 +303,5 @@ impl Plan {
 
     fn spec_of(&self, number: u32) -> &TaskSpec {
         &self.at(number).spec
-    }
-}
-
-fn id_in(ids: &str, (start, length): (u32, u32)) -> &str {
-    &ids[start as usize..start as usize + length as usize]
-}
-
-impl Slot {
-    fn new(id: (u32, u32)) -> Self {
-        Self {
-            task: OnceLock::new(),
-            bytes: (0, 0),
-            stored: false,
-            id,
-            status: Status::Pending,
-            satisfies: false,
-            when: When::AllDone,
-            skip: false,
-            asking: false,
-            atomic: false,
-            reported: false,
-            queued: false,
-            priority: 0,
-            before: Numbers::new(),
-            after: Numbers::new(),
-            children: Numbers::new(),
-            parent: NONE,
-            elsewhere: 0,
-            elsewhere_unmet: 0,
-            elsewhere_met: 0,
-            unmet: 0,
-            met: 0,
-            open_children: 0,
-            inside: Inside::Open,
-            alive: true,
-            ready: false,
-        }
-    }
-
-    /// Copies from the task what the graph needs.
-    fn mirror(&mut self) {
-        let Some(task) = self.task.get() else { return };
-        self.status = task.state.status;
-        self.satisfies = task.state.satisfies();
-        self.when = task.spec.when;
-        self.skip = task.spec.skip;
-        self.asking = task.state.question().is_some();
-        self.atomic = task
-            .spec
-            .thinking
-            .as_ref()
-            .is_some_and(|thinking| thinking.refinement == Some(Refinement::Atomic));
-        self.reported = task.state.reported().is_some();
-        self.queued = task.state.is_queued();
-        self.priority = task.spec.priority;
-        let mut keys: Vec<String> =
-            task.spec.depends_on.iter().filter_map(Dependency::elsewhere).map(Elsewhere::key).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        let received = |key: &String| task.state.received.get(key).map(|received| received.status);
-        self.elsewhere = keys.len() as u32;
-        let heard_of = |key: &&String| received(key).is_some_and(Status::is_finished);
-        self.elsewhere_unmet = self.elsewhere - keys.iter().filter(heard_of).count() as u32;
-        self.elsewhere_met = keys.iter().filter(|key| received(key) == Some(Status::Done)).count() as u32;
     }
 }

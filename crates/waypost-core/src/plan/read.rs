@@ -3,7 +3,8 @@
 use serde::Serialize;
 use waypost_text::StatusSign;
 
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::slot::{Inside, NONE, Verdict};
 use crate::{Dependency, Phase, PlanId, PlanSpec, PlanState, Status, Task, TaskId, Timestamp};
 
 /// How many tasks stand where. Parents are not counted: they end as their children end.

@@ -5,17 +5,10 @@
 
 use std::cmp::Reverse;
 
-use super::{Inside, NONE, Plan, Verdict};
+use super::Plan;
+use super::changes::Ripple;
+use super::slot::{Inside, NONE, Slot, Verdict};
 use crate::{Dependency, Phase, Status, Task, TaskId, Timestamp};
-
-/// Something that may have consequences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Ripple {
-    /// Something that the task's readiness depends on may have changed.
-    Look(u32),
-    /// A child of the task has ended or goes on, has come or gone.
-    Family(u32),
-}
 
 /// What is to be done about a task that was looked at.
 enum Consequence {
@@ -418,8 +411,7 @@ impl Plan {
             return;
         }
         // Something elsewhere may have cut tasks off although nothing failed here.
-        let cut_off =
-            |slot: &&super::Slot| slot.status == Status::Skipped && !slot.satisfies && !slot.is_parent();
+        let cut_off = |slot: &&Slot| slot.status == Status::Skipped && !slot.satisfies && !slot.is_parent();
         self.state.phase = if count(Status::Failed) > 0 {
             Phase::Failed
         } else if count(Status::Cancelled) > 0 {

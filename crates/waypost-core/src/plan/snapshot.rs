@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use bitcode::{Decode, Encode};
 
-use super::{NONE, Plan, Slot, stored};
-use crate::{PlanId, PlanSpec, PlanState, Status, Task, TaskId, TaskSpec, When};
+use super::changes::Marks;
+use super::slot::{NONE, Slot};
+use super::{Plan, stored};
+use crate::{PlanId, PlanSpec, PlanState, Status, When};
 
 /// Changes whenever the bytes of a snapshot change their meaning; a golden test holds it to that.
 const SNAPSHOT_FORMAT: u32 = 7;
@@ -55,14 +57,6 @@ fn sum(bytes: &[u8]) -> u64 {
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517C_C1B7_2722_0A95);
     let whole = words.iter().fold(bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
     rest.iter().fold(whole, |sum, byte| mix(sum, u64::from(*byte)))
-}
-
-/// The task that stands in a snapshot's bytes at `place`.
-pub(super) fn task(bytes: &[u8], (start, length): (u32, u32), id: &str) -> Task {
-    let found = bytes.get(start as usize..start as usize + length as usize).and_then(stored::read);
-    // The sum over all tasks was right when the plan was loaded, so there is always one; a task that says so is still
-    // better than the end of the process.
-    found.unwrap_or_else(|| Task::new(TaskSpec::new(TaskId::trusted(id), "(damaged)")))
 }
 
 impl Plan {
@@ -161,7 +155,7 @@ impl Plan {
         plan.bytes = Arc::new(bytes);
         plan.live = plan.slots.len() as u32;
         plan.connect();
-        plan.marks = super::Marks::default();
+        plan.marks = Marks::default();
         Ok(plan)
     }
 

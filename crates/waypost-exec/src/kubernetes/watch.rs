@@ -10,9 +10,10 @@ use kube::Api;
 use kube::api::{ListParams, LogParams, WatchEvent, WatchParams};
 use tokio::sync::mpsc;
 
+use super::cluster::{BACKOFF_SECONDS, Cluster, TRIES_MAX, ask, trouble};
 use super::manifest::{self, CONTAINER, Ended};
-use super::{BACKOFF_SECONDS, Cluster, TRIES_MAX, Trouble, ask, trouble};
 use crate::attempt::Attempt;
+use crate::remote::Trouble;
 
 /// What a line of a pod's log begins with that holds the output.
 const OUTPUT_MARK: &[u8] = b"waypost:output ";

@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Manner, Parts, Said, WireError};
+use super::partial_answer::Parts;
+use super::{Manner, Said, WireError};
 use crate::{Ask, Ended, Speaker};
 use waypost_config::Structured;
 

@@ -4,7 +4,7 @@ use waypost_testkit::Dice;
 use waypost_config::Structured;
 
 use super::*;
-use crate::{Purpose, Schema, Speaker, Turn};
+use crate::{Ended, Purpose, Schema, Speaker, Turn};
 
 const APIS: [Api; 2] = [Api::OpenAi, Api::Anthropic];
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Dependency, Plan, Refinement, Status, Task, TaskId};
 
-use super::{ADDED, Decompose, GIVEN_UP, Progress, Refining, Stopped, reasoning_of};
+use super::session::{ADDED, Decompose, GIVEN_UP, Progress, Refining, Stopped, reasoning_of};
 use crate::Purpose;
 
 /// Which question a goal is at.

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::QUESTIONS_MAX;
 use crate::Answer;
 use crate::reading::{Reading, has_one_of, json_of};
 use crate::repair::{Repair, Repairs};
 use crate::words::{one_line, same};
 
+/// Questions of an exam at the most.
+pub const QUESTIONS_MAX: usize = 20;
 /// Columns of a question or an answer.
 const COLUMNS_MAX: usize = 500;
 

@@ -1,9 +1,8 @@
 //! What came of a task, in words: what a digest is made from and examined against. Bounded.
 
-use waypost_core::{Plan, Task};
+use waypost_core::{Digest, Plan, Task};
 use waypost_text::sanitize;
 
-use super::text_of as digest_text;
 use crate::words::cut;
 
 /// Bytes of the original that a model is given.
@@ -54,4 +53,15 @@ fn own(task: &Task) -> String {
         part("Answered", Some(&answer.answer));
     }
     lines.join("\n")
+}
+
+/// A digest as later goals and the exam see it.
+pub(super) fn digest_text(digest: &Digest) -> String {
+    let mut text = digest.summary.clone();
+    for (what, list) in [("Decided", &digest.key_decisions), ("Made", &digest.artifacts)] {
+        if !list.is_empty() {
+            text.push_str(&format!("\n{what}: {}", list.join("; ")));
+        }
+    }
+    text
 }

@@ -3,8 +3,10 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::JSON_DEPTH_MAX;
 use crate::repair::{Repair, Repairs};
+
+/// Levels of nested lists and objects.
+pub const JSON_DEPTH_MAX: usize = 64;
 
 /// A value that was read.
 pub(super) struct Parsed {

@@ -5,15 +5,16 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
-use crate::{Ask, Broken, Budget, Heard, Limits, Meaning, Reserve, Spent};
-use waypost_core::{Command, Phase, Plan, Refusal, Task};
-use waypost_store::{WriteError, WriteRequest};
+use crate::{Ask, Broken, Budget, Heard, Limits, Meaning, Price, Repair, Reserve, Spent};
+use waypost_core::{Actor, Command, Phase, Plan, PlanId, Refinement, Refusal, Task};
+use waypost_store::{Plans, WriteError, WriteRequest};
 
+use super::Session;
+use super::result::{Ending, ThinkError, Thought};
 use super::shared_budget::{Paying, Purse};
 use super::stale_answers::{changed_since, forget_outdated};
 use super::token_charges::{charge, lacking};
-use super::{Ending, Session, Step, Steps, ThinkError, Thinker, Thought};
-use waypost_llm::{Halt, ModelError, Reply, Stop};
+use waypost_llm::{Halt, Journal, Model, ModelError, Progress, Reply, Stop};
 
 /// How often it is looked whether somebody has paused the plan or asked to end.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -21,6 +22,76 @@ const LOOK_AGAIN: Duration = Duration::from_millis(200);
 const CONFLICTS_MAX: usize = 100;
 /// How often the answer to one question may be heard: what is of no use twice is of no use.
 const HEARD_MAX: u32 = 3;
+
+/// Who is told how the thinking goes.
+pub trait Watcher: Progress {
+    /// An answer was understood, and the plan was told.
+    fn stepped(&self, step: &Step<'_>);
+}
+
+/// An answer that was understood.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The question.
+    pub ask: &'a Ask,
+    /// What the answer was.
+    pub meaning: &'a Meaning,
+    /// What had to be put right in it.
+    pub repairs: &'a [Repair],
+    /// Why the plan did not take it, if it did not.
+    pub refusal: Option<&'a Refusal>,
+    /// What the goal says.
+    pub description: &'a str,
+    /// Goals above it.
+    pub depth: usize,
+    /// Goals right below it.
+    pub children: usize,
+    /// How far the thinking about it has come.
+    pub refinement: Option<Refinement>,
+}
+
+/// How long to think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Steps {
+    /// Until nothing is left to ask.
+    #[default]
+    All,
+    /// Until one answer could be used.
+    One,
+}
+
+/// What a question costs at the most, whoever answers it, if that is known of all who may.
+pub type Prices<'a> = &'a (dyn Fn(&Ask) -> Option<Price> + Sync);
+
+/// Everything that thinking about a plan needs.
+pub struct Thinker<'a> {
+    /// The plans of the store.
+    pub plans: &'a Plans,
+    /// The plan.
+    pub plan: PlanId,
+    /// In whose name the plan is told.
+    pub by: Actor,
+    /// Who is asked. Keeps its answers in `journal`.
+    pub model: &'a dyn Model,
+    /// The journal of this plan.
+    pub journal: &'a Journal,
+    /// Calls that the plan was charged with before this journal was begun.
+    pub calls_before: u64,
+    /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
+    pub limits: Limits,
+    /// What questions cost.
+    pub prices: Prices<'a>,
+    /// Questions that are under way at once.
+    pub parallel_max: usize,
+    /// How long to think.
+    pub steps: Steps,
+    /// Ends it after what is under way.
+    pub halt: Halt,
+    /// Ends it at once.
+    pub stop: Stop,
+    /// Who is told.
+    pub watcher: &'a dyn Watcher,
+}
 
 /// What came of a question.
 struct Told {

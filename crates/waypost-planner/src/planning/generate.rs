@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use crate::{Ask, Broken, Budget, GaveUp, Generate, Generated, Limits, Planned, Spent};
 
-use super::driver::end_of;
+use super::driver::{Prices, end_of};
 use super::shared_budget::{Paying, Purse};
-use super::{Halt, Prices};
-use waypost_llm::{Journal, Model, ModelError, Progress, Stop};
+
+use waypost_llm::{Halt, Journal, Model, ModelError, Progress, Stop};
 
 /// A plan that a model has written, and how it came about.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use waypost_core::{Actor, Event, PlanId, TaskId, Timestamp};
 use waypost_store::{Entry, Plans, StoreError, WriteError};
 
-use super::ThinkError;
+use super::result::ThinkError;
 use waypost_llm::Journal;
 
 /// Versions that are read at a time.

@@ -80,8 +80,9 @@ impl EffectContext {
 
     pub(super) fn plan_page(&self, store: usize, ticket: u64, query: &Query) {
         let heads = self.workspace(store).and_then(|workspace| {
-            let page = workspace.plans().heads(query)?;
-            Ok(Box::new(PlanPage { page, warnings: workspace.damage()? }))
+            let mut page = workspace.plans().heads(query)?;
+            let warnings = std::mem::take(&mut page.warnings);
+            Ok(Box::new(PlanPage { page, warnings }))
         });
         self.reply(Reply::PlanPage { store, ticket, heads });
     }

@@ -117,7 +117,7 @@ impl World {
                 Reply::PlanPage { store: 0, ticket, heads }
             }
             Effect::LoadPlanPage { store, ticket, .. } => {
-                let page = waypost_store::Page { items: Vec::new(), total: 0, next: None };
+                let page = waypost_store::Page::default();
                 Reply::PlanPage {
                     store,
                     ticket,

@@ -49,7 +49,7 @@ fn silent(size: (u16, u16)) -> (World, Vec<Effect>) {
 fn answer(effect: &Effect, items: Vec<Head>, next: Option<&str>, warnings: Vec<String>) -> Message {
     let Effect::LoadPlanPage { store, ticket, .. } = effect else { panic!("{effect:?}") };
     let total = items.len() as u64;
-    let page = Page { items, total, next: next.map(str::to_owned) };
+    let page = Page { items, total, next: next.map(str::to_owned), ..Page::default() };
     Message::Reply(Reply::PlanPage {
         store: *store,
         ticket: *ticket,

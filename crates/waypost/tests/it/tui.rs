@@ -383,7 +383,7 @@ fn whoever_is_asked_to_approve_may_look_at_it_as_a_whole_screen_first() {
     tmux.press(&["Enter"]);
     tmux.wait("ended-1");
     tmux.line("clear; waypost run theirs; echo ended-$?");
-    tmux.wait("v: view it as a whole screen first");
+    tmux.wait("v: view it full-screen first");
     tmux.press(&["v", "Enter"]);
     tmux.wait("What will run");
     tmux.press(&["a"]);

@@ -1,7 +1,7 @@
 //! Decisions about attempts: who may begin, how they end, and whose word is believed.
 
 use super::super::Plan;
-use super::{Decision, within};
+use super::{Begin, Decision, within};
 use crate::{
     Actor, ActorKind, Event, Evidence, Outcome, PlanId, Refusal, Report, Retry, Status, TaskId, TaskState,
     Timestamp, limits,
@@ -10,13 +10,6 @@ use crate::{
 /// A wait before the next attempt is longer by up to one part in so many, so that those that failed together do not
 /// all come back together.
 const JITTER_PART: u64 = 4;
-
-/// When whoever takes a task begins to work on it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Begin {
-    Now,
-    Later,
-}
 
 impl Plan {
     /// Machines' work is for workers; a person may step in, an agent may not pretend.

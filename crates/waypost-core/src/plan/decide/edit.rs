@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::super::Plan;
 use super::super::ripple::ParentEnd;
-use super::super::{NONE, Plan};
+use super::super::slot::NONE;
 use super::{Decision, NAMES_MAX, within};
 use crate::validate::{Report, check_task};
 use crate::{

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::super::{NONE, Plan};
+use super::super::Plan;
+use super::super::slot::NONE;
 use crate::validate::{Moment, ring_of_tasks};
 use crate::{Dependency, TaskSpec, Wrong};
 

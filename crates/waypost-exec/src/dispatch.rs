@@ -1,0 +1,61 @@
+//! Runs the parts of an attempt one after the other, each by the kind of its executor.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use waypost_config::{Surroundings, Worker};
+
+use crate::attempt::{Attempt, State};
+use crate::attempt_log::Log;
+use crate::attempt_spec::{Job, Part};
+use crate::check_evidence::{self, Claim};
+use crate::outcome::{AttemptEvents, Ending};
+use crate::{agent, container, http, kubernetes, process, slurm};
+
+/// Does all parts of an attempt.
+pub(super) fn run(
+    job: &Job,
+    around: &Surroundings,
+    here: Option<&Path>,
+    state: &Mutex<State>,
+    events: &AttemptEvents,
+) -> Ending {
+    let log = Log::new(&around.logs, &job.key, job.log_bytes_max);
+    let mut attempt = Attempt { job, around, here, state, log, events };
+    let reported = job.check.as_ref().and_then(|check| check.reported.clone());
+    let is_reported = reported.is_some();
+    let mut claim = reported.unwrap_or_default();
+    for part in &job.parts {
+        if let Some(check) = job.check.as_ref().filter(|_| part.is_check) {
+            let found = run_part(&mut attempt, &part.about(&claim));
+            return check_evidence::judged(
+                &check.work,
+                claim,
+                is_reported,
+                &around.worker,
+                found,
+                &attempt.log.tail,
+            );
+        }
+        match run_part(&mut attempt, part) {
+            Ending::Done { result, output } => claim = Claim { result, output },
+            ending => return ending,
+        }
+    }
+    match &job.check {
+        Some(check) if check.is_noop => check_evidence::passed_at_once(&check.work, claim, &around.worker),
+        Some(_) | None => Ending::Done { result: claim.result, output: claim.output },
+    }
+}
+
+fn run_part(attempt: &mut Attempt<'_>, part: &Part) -> Ending {
+    attempt.log.begin();
+    match &part.worker {
+        Worker::Process(process) => process::run(attempt, process, part.input.as_bytes()),
+        Worker::Agent(agent) => agent::run(attempt, agent, &part.facts),
+        Worker::Http(http) => http::run(attempt, http, &part.input),
+        Worker::Container(container) => container::run(attempt, container, part.input.as_bytes()),
+        Worker::Kubernetes(kubernetes) => kubernetes::run(attempt, kubernetes, &part.input),
+        Worker::Slurm(slurm) => slurm::run(attempt, slurm, part),
+    }
+}
