@@ -328,8 +328,9 @@ impl App {
 
     fn act(&mut self, action: Action) -> Vec<Effect> {
         let Some(top) = self.top() else { return Vec::new() };
+        let place = top.place();
         match (action, top.plan()) {
-            (Action::Help, _) if !matches!(top, Screen::Help(_)) => self.open(Destination::Help(top.place())),
+            (Action::Help, _) if !matches!(top, Screen::Help(_)) => self.open(Destination::Help(place)),
             (Action::Watch, Some(plan)) => self.open(Destination::Run(plan, Intent::Watch)),
             (Action::History, Some(plan)) => self.open(Destination::History(plan)),
             (action, _) => self.dispatch_top(Event::Action(action)),

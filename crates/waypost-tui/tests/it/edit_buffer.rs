@@ -40,7 +40,7 @@ fn buffer_of(plan: &Plan) -> EditBuffer {
     EditBuffer::new(LoadedPlan::of(plan))
 }
 
-/// One edit, whatever the dice say. Rings may come of it.
+/// One random edit. Cycles may result.
 fn edit(buffer: &mut EditBuffer, dice: &mut Dice) {
     let count = buffer.rows().len();
     let at = dice.below(count);
