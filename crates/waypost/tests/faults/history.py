@@ -121,6 +121,7 @@ class Judge:
             for spec in document["tasks"]
         }
         self.running = {}
+        self.queued = []
         self.kills = {fault["pid"]: fault["at"] for fault in history.faults if fault["fault"] == "kill"}
 
     def judge(self):
@@ -166,6 +167,20 @@ class Judge:
             step(task, event, entry)
 
     def on_task_started(self, task, event, entry):
+        self.figures["starts"] += 1
+        reserved = self.running.get((task.plan, task.id))
+        mine = reserved is not None and (reserved.number, reserved.worker) == (event["attempt"], event["worker"])
+        if mine and reserved in self.queued:
+            # It was reserved before its program began; now that it has begun, that is written.
+            self.queued.remove(reserved)
+            return
+        self.reserve(task, event, entry)
+
+    def on_task_queued(self, task, event, entry):
+        self.queued.append(self.reserve(task, event, entry))
+
+    def reserve(self, task, event, entry):
+        """From now on a worker may run the program: locks, dependencies and numbers count from here."""
         attempt = Attempt(task, event["attempt"], event["worker"], entry["sequence"], micros(entry["at"]))
         if task.status != "pending":
             self.broken("ends once", f"{task} was started as {task.status}, attempt {attempt.number}")
@@ -184,7 +199,7 @@ class Judge:
         task.attempts.append(attempt)
         task.status = "running"
         self.running[(task.plan, task.id)] = attempt
-        self.figures["starts"] += 1
+        return attempt
 
     def stops(self, task, event, entry, end, status):
         """An attempt is over. Returns it, if it was running."""

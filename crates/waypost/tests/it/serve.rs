@@ -233,7 +233,7 @@ fn a_session_is_ended_by_whose_it_is_and_there_are_not_more_than_there_may_be() 
     let sessions: Vec<String> = (0..64).map(|_| site.begin(&planner)).collect();
     let (status, session, said) = site.post(&planner, None, &hello());
     assert_eq!((status, session), (503, None), "{said}");
-    assert!(said.contains("64 sessions, all of them in use; end one of them (DELETE)"), "{said}");
+    assert!(said.contains("session limit reached (64), none idle; end one (DELETE)"), "{said}");
     assert_eq!(site.who(&worker, &site.begin(&worker)).0, 200, "another agent has sessions of its own");
     assert_eq!(site.ask("DELETE", &planner, Some(&sessions[0]), &Value::Null).0, 204);
     assert_eq!(site.who(&planner, &site.begin(&planner)).0, 200);
