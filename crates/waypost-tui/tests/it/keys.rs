@@ -82,8 +82,8 @@ fn a_wrong_line_of_the_configuration_is_told_with_what_to_write() {
     assert_eq!(
         told,
         [
-            "[tui.keys] editor.explode: no action is called so; did you mean `editor.execute`?",
-            "[tui.keys] editor.save: \"hyper+s\" is no key; write one such as d, ctrl+s, alt+up, f5 or space",
+            "[tui.keys] editor.explode: unknown action; did you mean `editor.execute`?",
+            "[tui.keys] editor.save: \"hyper+s\" is not a key; write one such as d, ctrl+s, alt+up, f5 or space",
             "[tui.keys] editor.undo: d is also the key of editor.delete",
         ]
     );

@@ -558,7 +558,7 @@ fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
         history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
         assert!(text(&app).contains("from version 6 to 8"), "{}", text(&app));
         press(&mut app, "r");
-        assert!(text(&app).contains("as version 10"), "{}", text(&app));
+        assert!(text(&app).contains("Version 10 will be a copy of version 6"), "{}", text(&app));
         let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
         assert_eq!(history_effects(press(&mut app, "r")), [restore]);
         history_reply(&mut app, HistoryReply::Restored(key(), 6, Ok(10)));
