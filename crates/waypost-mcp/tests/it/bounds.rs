@@ -56,7 +56,7 @@ fn a_tool_that_is_not_there_is_answered_with_the_nearest_one() {
     };
     assert!(ask("plan_crate").contains("unknown tool plan_crate; did you mean plan_create?"));
     let said = ask(&"z".repeat(10_000));
-    assert!(said.contains("…; there are events, plan_create") && said.len() < 500, "{said}");
+    assert!(said.contains("…; known tools: events, plan_create") && said.len() < 500, "{said}");
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_task_that_says_nothing_is_refused() {
     let check = |tool: &str, arguments: Value, expected: &str| {
         assert_eq!(session.refused(tool, arguments), expected);
     };
-    let words = "a task needs a description; give it a description";
+    let words = "a task needs a description; describe what is to be done";
     check("plan_create", json!({ "tasks": ["a", {}] }), &format!("tasks[1]: {words}"));
     check("plan_create", json!({ "tasks": [" "] }), &format!("tasks[0]: {words}"));
     session.call("plan_create", json!({ "tasks": [{ "id": "build" }] }));

@@ -86,7 +86,7 @@ fn a_submission_names_one_plan_that_the_configuration_knows() {
     }
     let unknown = night().replace("noop", "rocket");
     let said = session.refused("run_submit", json!({ "text": unknown }));
-    assert!(said.contains("rocket") && said.contains("executors here are human, noop"), "{said}");
+    assert!(said.contains("rocket") && said.contains("known executors: human, noop"), "{said}");
     let said = session.refused("run_submit", json!({ "text": night(), "queue": "fast" }));
     assert!(said.contains("fast"), "{said}");
     let ring = json!({ "format": "waypost/1", "tasks": [task("a", &["b"]), task("b", &["a"])] }).to_string();
@@ -139,7 +139,7 @@ fn a_watch_tells_what_happened_since_and_waits_for_what_comes() {
     let status = session.call("run_status", json!({ "plan": "night" })).value;
     assert_eq!(status["failed"], json!([{ "task": "b", "attempt": 1, "error": "no luck" }]));
     let said = session.refused("run_watch", json!({ "plan": "night", "since": 99 }));
-    assert!(said.contains("nothing is known of version 99"), "{said}");
+    assert!(said.contains("there is no version 99"), "{said}");
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_person_s_no_ends_a_watch_and_is_told_with_its_reason() {
         waiting.join().unwrap()
     });
     assert_eq!(waited["phase"], "draft");
-    assert!(waited["next"].as_str().unwrap().contains("did not approve it: not on a Friday"), "{waited}");
+    assert!(waited["next"].as_str().unwrap().contains("rejected it: not on a Friday"), "{waited}");
     // Submitted again as it is, it is not asked for again: the answer stands.
     let again = session.call("run_submit", json!({ "text": night() })).value;
     assert_eq!(again["phase"], "draft");
@@ -224,7 +224,7 @@ fn the_end_of_a_log_is_bounded_and_begins_with_a_line() {
     let session = orchestrator(&world);
     session.call("run_submit", json!({ "text": night() }));
     let said = session.refused("run_log", json!({ "plan": "night", "task": "a" }));
-    assert!(said.contains("never been started"), "{said}");
+    assert!(said.contains("has not started"), "{said}");
     world.approve("night");
     worker(&world, start("a"));
     let nothing = session.call("run_log", json!({ "plan": "night", "task": "a" })).value;
@@ -282,7 +282,7 @@ fn a_watch_tells_what_persons_said() {
     let happened: Vec<&str> =
         told["happened"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     let said: Vec<&str> = happened.iter().copied().filter(|line| !line.starts_with("the plan is")).collect();
-    assert_eq!(said[0], "person:ada did not approve it: not tonight", "{happened:?}");
+    assert_eq!(said[0], "person:ada rejected it: not tonight", "{happened:?}");
     assert_eq!(said[1], "approval was requested");
     assert!(said[2].starts_with("person:ada approved version "), "{happened:?}");
 }
@@ -295,7 +295,7 @@ fn a_run_without_work_for_machines_is_said_to_be_one() {
         json!({ "format": "waypost/1", "title": "Talk", "tasks": [{ "id": "a", "description": "talk" }] });
     let told = session.call("run_submit", json!({ "text": words.to_string() })).value;
     let next = told["next"].as_str().unwrap();
-    assert!(next.starts_with("none of the tasks that are left is work for machines"), "{told}");
+    assert!(next.starts_with("no remaining task is work for machines"), "{told}");
     let said = session.refused("run_why", json!({ "plan": told["id"], "task": "aa" }));
     assert!(said.ends_with("did you mean a?"), "{said}");
 }

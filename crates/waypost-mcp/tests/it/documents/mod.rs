@@ -54,7 +54,7 @@ fn a_misspelt_argument_is_refused_rather_than_taken_for_an_unguarded_write() {
     let said = session.refused("write_plan", json!({ "name": "p", "content": "x", "last_known_verson": 7 }));
     assert!(said.contains("last_known_verson"), "{said}");
     let both = json!({ "name": "p", "content": "x", "last_known_version": 1, "last_known_revision": 2 });
-    assert!(session.refused("write_plan", both).contains("two names of one thing"));
+    assert!(session.refused("write_plan", both).contains("they are aliases"));
     assert_eq!(session.call("read_plan", json!({ "name": "p" })).value["version"], 1);
 }
 
@@ -128,7 +128,7 @@ fn a_plan_with_tasks_that_was_put_away_is_not_brought_back_by_its_name() {
     session.call("write_plan", json!({ "name": "p", "content": "text beside the tasks" }));
     session.call("delete_plan", json!({ "name": "p" }));
     let said = session.refused("write_plan", json!({ "name": "p", "content": "x" }));
-    assert!(said.contains("belongs to a plan with tasks") && said.contains("waypost unarchive p"), "{said}");
+    assert!(said.contains("belongs to an archived plan with tasks") && said.contains("waypost unarchive p"), "{said}");
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn the_loop_of_export_edit_and_update_never_costs_the_text() {
     session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md" }));
     std::fs::write(&file, "edited meanwhile").unwrap();
     let said = session.refused("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md" }));
-    assert!(said.contains("holds something else"), "{said}");
+    assert!(said.contains("exists with other content"), "{said}");
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "edited meanwhile");
     session.call("export_plan_to_file", json!({ "name": "p", "path": "tmp/p.md", "overwrite": true }));
     assert_eq!(std::fs::read_to_string(&file).unwrap(), read["content"].as_str().unwrap());

@@ -46,7 +46,7 @@ fn a_plan_is_read_from_text_in_any_format() {
     check(clido, 1);
     assert_eq!(
         session.refused("plan_create", json!({ "text": "{\"surprise\": 1}" })),
-        "the text: this is no plan in any format that Waypost knows; name its format, or give tasks"
+        "the text: this is no plan in any format that Waypost knows; name its format"
     );
 }
 
@@ -134,5 +134,5 @@ fn work_that_nobody_here_can_do_is_noted_before_a_person_is_asked() {
     let tasks = json!([{ "description": "a", "work": { "executor": "nope" } }]);
     let made = session.call("plan_create", json!({ "title": "t", "tasks": tasks }));
     let notes = made.value["notes"].to_string();
-    assert!(notes.contains("by the configuration here this cannot run") && notes.contains("nope"), "{notes}");
+    assert!(notes.contains("not runnable with this configuration") && notes.contains("nope"), "{notes}");
 }

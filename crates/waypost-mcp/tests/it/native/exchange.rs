@@ -44,7 +44,7 @@ fn the_name_of_a_file_speaks_of_its_format() {
     assert_eq!(format("plan.mmd"), "mermaid");
     assert_eq!(format("plan.txt"), "native");
     let again = session.refused("plan_export", json!({ "file": "plan.md", "format": "clido" }));
-    assert!(again.starts_with("plan.md exists and holds something else"), "{again}");
+    assert!(again.starts_with("plan.md exists with other content"), "{again}");
     let clido = json!({ "file": "plan.md", "format": "clido", "overwrite": true });
     let told = session.call("plan_export", clido).value;
     assert_eq!(told["format"], "clido");

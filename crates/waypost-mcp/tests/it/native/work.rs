@@ -145,7 +145,7 @@ fn a_result_that_says_it_was_not_done_is_not_taken_for_done() {
     assert!(told.is_error);
     assert_eq!(
         told.text,
-        "nothing was written because of \"unable to\": if it was not done, report it as failed; if it is done, send sure: true"
+        "nothing was written: the result says \"unable to\"; if it was not done, report it as failed; if it is done, send sure: true"
     );
     assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["status"], "running");
     assert!(!report(json!({ "sure": true })).is_error);
