@@ -32,12 +32,15 @@ struct LeaseEnd {
     /// The queue of which it takes a slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     queue: Option<String>,
+    /// How long the lease was granted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    seconds: Option<u32>,
 }
 
 impl LeaseEnd {
     fn of(lease: &Lease) -> Option<Self> {
-        let (attempt, queue) = (lease.attempt, lease.queue.clone());
-        lease.until.map(|until| Self { attempt, until, queue })
+        let (attempt, queue, seconds) = (lease.attempt, lease.queue.clone(), lease.seconds);
+        lease.until.map(|until| Self { attempt, until, queue, seconds })
     }
 }
 
@@ -189,6 +192,7 @@ impl<'a> Session<'a> {
                 let end = ends.get(&lease.task).filter(|end| end.attempt == lease.attempt);
                 lease.until = end.map(|end| end.until);
                 lease.queue = end.and_then(|end| end.queue.clone());
+                lease.seconds = end.and_then(|end| end.seconds);
             }
         }
         Ok(leases)
@@ -608,8 +612,9 @@ impl Transaction for Session<'_> {
             let has_it = leases.any(|lease| lease.task == *task && lease.attempt == *attempt);
             if has_it {
                 let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(task));
-                let queue = ends.filter(|end| end.attempt == *attempt).and_then(|end| end.queue.clone());
-                self.set_lease_end(plan, task, Some(LeaseEnd { attempt: *attempt, until, queue }))?;
+                let end = ends.filter(|end| end.attempt == *attempt).cloned();
+                let (queue, seconds) = end.map_or((None, None), |end| (end.queue, end.seconds));
+                self.set_lease_end(plan, task, Some(LeaseEnd { attempt: *attempt, until, queue, seconds }))?;
             }
             renewed.push(has_it);
         }

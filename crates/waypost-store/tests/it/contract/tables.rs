@@ -115,12 +115,12 @@ fn any_command(dice: &mut Dice, current: &Plan, round: usize) -> Command {
     }
 }
 
-/// The rows that the plan should have; the ends of leases are known to the store alone.
+/// The rows that the plan should have; how long leases last is known to the store alone.
 fn expected_rows(plan: &Plan, stored: &IndexRows) -> IndexRows {
     let mut rows = IndexRows::of(plan);
     for lease in &mut rows.leases {
         let row = stored.leases.iter().find(|row| row.task == lease.task && row.attempt == lease.attempt);
-        lease.until = row.and_then(|row| row.until);
+        (lease.until, lease.seconds) = row.map_or((None, None), |row| (row.until, row.seconds));
     }
     rows
 }
