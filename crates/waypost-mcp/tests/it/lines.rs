@@ -92,7 +92,7 @@ fn parameters_that_do_not_fit_are_named() {
     check(&call("{\"name\":5}"), -32602, &json!(7), "expected name (text) and arguments (an object)");
     check(&call("{}"), -32602, &json!(7), "missing field `name`");
     check(&call(r#"{"name":"plan_list","arguments":"all"}"#), -32602, &json!(7), "arguments");
-    check(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#, -32602, &json!(7), "there are none");
+    check(br#"{"jsonrpc":"2.0","id":7,"method":"tools/call"}"#, -32602, &json!(7), "none were given");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":{}}"#, -32602, &json!(7), "of texts");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"resources/read","params":{}}"#, -32602, &json!(7), "uri");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"plans/burn"}"#, -32601, &json!(7), "no method plans/burn");
