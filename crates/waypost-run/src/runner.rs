@@ -311,11 +311,11 @@ impl Runner {
 
     fn turn_until_over(&mut self, watcher: &mut dyn Watcher) -> Result<Rest, RunError> {
         loop {
-            self.mind_the_gap()?;
+            self.verify_leases_after_pause()?;
             while let Ok(message) = self.messages.try_recv() {
                 self.take(message, watcher);
             }
-            self.hear_drain(watcher);
+            self.check_drain_requested(watcher);
             self.act(watcher)?;
             for remark in std::mem::take(&mut self.remarks) {
                 watcher.remarked(&remark);
@@ -331,7 +331,7 @@ impl Runner {
                 return Ok(rest);
             }
             if let Some(message) = self.next_message(self.patience(watcher)) {
-                self.mind_the_gap()?;
+                self.verify_leases_after_pause()?;
                 self.take(message, watcher);
             }
             self.look_around()?;
@@ -616,7 +616,7 @@ impl Runner {
         }
         if self.is_heartbeat_due() {
             self.heartbeat = Instant::now();
-            self.tolerate(Self::sign_of_life)?;
+            self.tolerate(Self::send_heartbeat)?;
         }
         if self.leases_looked.elapsed() >= LEASES_INTERVAL {
             self.leases_looked = Instant::now();

@@ -38,7 +38,7 @@ impl Runner {
     }
 
     /// Leases, the run's own row and the logs that have grown, in one write.
-    pub(super) fn sign_of_life(&mut self) -> Result<(), StoreError> {
+    pub(super) fn send_heartbeat(&mut self) -> Result<(), StoreError> {
         // From before the write on, so that nobody counts on more than was promised.
         let asked = Instant::now();
         let held: Vec<AttemptKey> = self.scheduler.held().cloned().collect();
@@ -75,11 +75,11 @@ impl Runner {
 
     /// Whoever has slept for longer than its leases last, or could not reach the store for so long, looks what it still has
     /// before it reports or starts anything.
-    pub(super) fn mind_the_gap(&mut self) -> Result<(), RunError> {
+    pub(super) fn verify_leases_after_pause(&mut self) -> Result<(), RunError> {
         if !self.is_unsure() || self.is_held() {
             return Ok(());
         }
-        self.tolerate(Self::sign_of_life)?;
+        self.tolerate(Self::send_heartbeat)?;
         self.others_wrote = true;
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Runner {
     }
 
     /// Hears of a wish to drain that came through the store.
-    pub(super) fn hear_drain(&mut self, watcher: &mut dyn Watcher) {
+    pub(super) fn check_drain_requested(&mut self, watcher: &mut dyn Watcher) {
         if self.row.draining && self.asked_to_end.is_none() {
             watcher.remarked(&Remark::DrainAsked);
             self.take(Message::Control(Control::Drain), watcher);

@@ -128,7 +128,10 @@ fn a_plan_with_tasks_that_was_put_away_is_not_brought_back_by_its_name() {
     session.call("write_plan", json!({ "name": "p", "content": "text beside the tasks" }));
     session.call("delete_plan", json!({ "name": "p" }));
     let said = session.refused("write_plan", json!({ "name": "p", "content": "x" }));
-    assert!(said.contains("belongs to an archived plan with tasks") && said.contains("waypost unarchive p"), "{said}");
+    assert!(
+        said.contains("belongs to an archived plan with tasks") && said.contains("waypost unarchive p"),
+        "{said}"
+    );
 }
 
 #[test]

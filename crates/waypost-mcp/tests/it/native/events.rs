@@ -88,9 +88,7 @@ fn the_log_is_read_from_a_cursor_in_pages() {
 fn filters_and_limits_are_checked() {
     let (_world, session) = begin();
     let refused = |arguments: Value| session.refused("events", arguments);
-    assert!(
-        refused(json!({ "kinds": ["task_dun"] })).starts_with("no event is called \"task_dun\"; ")
-    );
+    assert!(refused(json!({ "kinds": ["task_dun"] })).starts_with("no event is called \"task_dun\"; "));
     assert!(refused(json!({ "limit": 101 })).starts_with("limit: must be from 1 to 100"));
     assert!(refused(json!({ "limit": 0 })).starts_with("limit: must be from 1 to 100"));
     assert!(refused(json!({ "wait": 601 })).starts_with("wait: must be at most 600 seconds"));
