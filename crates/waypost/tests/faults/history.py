@@ -225,7 +225,8 @@ class Judge:
 
     def on_task_failed(self, task, event, entry):
         number = len(task.attempts)
-        lost = event["error"].endswith(f" was lost during attempt {number}")
+        ends = (f" was lost during attempt {number}", f" was lost when attempt {number} was queued: it may have begun")
+        lost = event["error"].endswith(ends)
         again = event.get("again_at")
         self.stops(task, event, entry, "lost" if lost else "failed", "pending" if again else "failed")
         task.not_before = micros(again) if again else None
