@@ -8,7 +8,7 @@ use crate::executor::Secret;
 
 /// What the work of tasks finds around it.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct ExecutionEnv {
     /// The folder that no work starts outside of.
     pub workspace: PathBuf,
     /// The folder that logs of attempts are kept in.
@@ -19,7 +19,7 @@ pub struct Surroundings {
     pub worker: String,
 }
 
-impl Surroundings {
+impl ExecutionEnv {
     /// The value of a secret, read where the configuration says.
     pub fn secret(&self, name: &str, secret: &Secret) -> Result<String, String> {
         let value = match secret {

@@ -148,7 +148,7 @@ pub enum Method {
 
 impl Method {
     /// As it stands in a request.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Post => "POST",
             Self::Put => "PUT",

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::names::{Names, nearest};
+use crate::id_table::{Names, nearest};
 use crate::{Dependency, Draft, Problem, Refusal, Task, TaskSpec, Wrong, limits};
 
 const NONE: u32 = u32::MAX;

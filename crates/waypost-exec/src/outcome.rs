@@ -38,7 +38,7 @@ impl Deref for AttemptKey {
 
 /// How an attempt ended, as its executor says.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ending {
+pub enum AttemptOutcome {
     /// Accomplished.
     Done {
         /// In words.
@@ -71,9 +71,9 @@ pub enum Ending {
     },
 }
 
-impl Ending {
+impl AttemptOutcome {
     /// The word for it.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done { .. } | Self::Checked { error: None, .. } => "done",
             Self::Failed { .. } => "failed",
@@ -111,7 +111,7 @@ pub enum AttemptEvent {
         /// The attempt.
         key: AttemptKey,
         /// How it ended.
-        ending: Ending,
+        ending: AttemptOutcome,
         /// When its program ended.
         at: Instant,
     },

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::cancellation::Stop;
 use crate::error::ModelError;
-use crate::model_request::{Answer, Ask};
+use crate::model_request::{Answer, ModelRequest};
 
 /// Somebody who answers questions.
 pub trait Model: Send + Sync {
     /// Asks, and waits for the whole answer, for an error, or until it is told to stop.
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError>;
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
-    fn ask(&self, ask: &Ask, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
+    fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         (**self).ask(ask, progress, stop)
     }
 }
@@ -77,7 +77,7 @@ impl std::fmt::Display for Cost {
 /// Who is told how a question goes. Called from several threads when several questions are asked at once.
 pub trait Progress: Send + Sync {
     /// Something has happened to this question.
-    fn told(&self, ask: &Ask, moment: &Moment<'_>);
+    fn on_event(&self, ask: &ModelRequest, moment: &CallEvent<'_>);
 }
 
 /// Tells nobody.
@@ -85,12 +85,12 @@ pub trait Progress: Send + Sync {
 pub struct Quiet;
 
 impl Progress for Quiet {
-    fn told(&self, _ask: &Ask, _moment: &Moment<'_>) {}
+    fn on_event(&self, _ask: &ModelRequest, _moment: &CallEvent<'_>) {}
 }
 
 /// What can happen to a question on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Moment<'a> {
+pub enum CallEvent<'a> {
     /// A model is being asked, for the so-and-so-manieth time.
     Asked {
         /// Its name in the configuration.
@@ -99,7 +99,7 @@ pub enum Moment<'a> {
         attempt: u32,
     },
     /// More of the answer has come.
-    Heard {
+    Received {
         /// Its characters so far.
         characters: u64,
         /// Its tokens so far, estimated.

@@ -23,11 +23,14 @@ pub enum Purpose {
     /// What came of finished work, compressed.
     Digest,
     /// Questions that the original of a digest answers, with their answers.
-    Examine,
+    #[serde(rename = "examine")]
+    WriteExam,
     /// Answers to those questions from the digest alone.
-    Sit,
+    #[serde(rename = "sit")]
+    AnswerExam,
     /// Which of the answers agree.
-    Mark,
+    #[serde(rename = "mark")]
+    GradeExam,
 }
 
 impl Purpose {
@@ -39,9 +42,9 @@ impl Purpose {
         Self::Dependencies,
         Self::Refine,
         Self::Digest,
-        Self::Examine,
-        Self::Sit,
-        Self::Mark,
+        Self::WriteExam,
+        Self::AnswerExam,
+        Self::GradeExam,
     ];
 
     /// Its name: of its prompt's file, in journals, in progress.
@@ -53,9 +56,9 @@ impl Purpose {
             Self::Dependencies => "dependencies",
             Self::Refine => "refine",
             Self::Digest => "digest",
-            Self::Examine => "examine",
-            Self::Sit => "sit",
-            Self::Mark => "mark",
+            Self::WriteExam => "examine",
+            Self::AnswerExam => "sit",
+            Self::GradeExam => "mark",
         }
     }
 
@@ -63,8 +66,8 @@ impl Purpose {
     pub fn role(self) -> Role {
         match self {
             Self::Generate | Self::Decompose | Self::Refine => Role::Planner,
-            Self::Atomicity | Self::Dependencies | Self::Mark => Role::Checker,
-            Self::Digest | Self::Examine | Self::Sit => Role::Digester,
+            Self::Atomicity | Self::Dependencies | Self::GradeExam => Role::Checker,
+            Self::Digest | Self::WriteExam | Self::AnswerExam => Role::Digester,
         }
     }
 }
@@ -99,7 +102,7 @@ pub struct Schema {
 
 /// One question to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ask {
+pub struct ModelRequest {
     /// What it is for.
     pub purpose: Purpose,
     /// The task that its tokens are charged to; none: the plan.
@@ -123,7 +126,7 @@ pub struct Ask {
     pub temperature: u32,
 }
 
-impl Ask {
+impl ModelRequest {
     /// A fingerprint of everything that the model is told.
     pub fn fingerprint(&self) -> String {
         let mut context = Context::new(&SHA256);

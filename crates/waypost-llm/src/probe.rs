@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{Ask, Ended, Purpose, Schema, Speaker, Turn};
+use crate::{Ended, ModelRequest, Purpose, Schema, Speaker, Turn};
 use serde_json::json;
 use waypost_config::Structured;
 
-use super::{Client, ModelError, Moment, Progress, Stop};
+use super::{CallEvent, Client, ModelError, Progress, Stop};
 
 /// Tokens that a trial answer may have: enough for a model that thinks before it speaks.
 const TRIAL_TOKENS: u32 = 1_024;
@@ -28,7 +28,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// In a word.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "yes",
             Self::Fair => "partly",
@@ -76,8 +76,8 @@ struct Watch {
 }
 
 impl Progress for Watch {
-    fn told(&self, _ask: &Ask, moment: &Moment<'_>) {
-        if let Moment::Heard { .. } = moment {
+    fn on_event(&self, _ask: &ModelRequest, moment: &CallEvent<'_>) {
+        if let CallEvent::Received { .. } = moment {
             self.heard.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     }
@@ -155,7 +155,7 @@ impl Client {
                 say("answers", Verdict::Bad, "it refused".to_owned(), "take another model".to_owned())
             }
         }
-        let streams = self.manner().streams && watch.heard.load(std::sync::atomic::Ordering::Relaxed);
+        let streams = self.capabilities().streams && watch.heard.load(std::sync::atomic::Ordering::Relaxed);
         match streams {
             true => say("streams", Verdict::Good, String::new(), String::new()),
             false => say(
@@ -191,7 +191,7 @@ impl Client {
         let read = serde_json::from_str::<serde_json::Value>(reply.answer.text.trim());
         let keeps =
             read.as_ref().is_ok_and(|value| value.get("ready").is_some_and(serde_json::Value::is_boolean));
-        let level = self.manner().structured;
+        let level = self.capabilities().structured;
         match (keeps, level) {
             (true, Structured::Schema) => (Verdict::Good, String::new(), String::new()),
             (true, Structured::Json | Structured::None) => {
@@ -215,14 +215,14 @@ fn is_overheard(url: &str) -> bool {
     url.starts_with("http://") && !waypost_config::is_this_machine(&host)
 }
 
-fn trial(schema: Option<serde_json::Value>) -> Ask {
+fn trial(schema: Option<serde_json::Value>) -> ModelRequest {
     let text = match schema {
         Some(_) => {
             "Are you ready? Answer with one JSON object and nothing else: {\"ready\": true} or {\"ready\": false}."
         }
         None => "Answer with the one word: ready",
     };
-    Ask {
+    ModelRequest {
         purpose: Purpose::Atomicity,
         task: None,
         slot: "probe".to_owned(),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use waypost_llm::Price;
 
-use crate::Ask;
+use crate::ModelRequest;
 use waypost_llm::token_estimate::estimate_ask;
 
 /// An answer shorter than this is not worth asking for.
@@ -189,17 +189,22 @@ impl Budget {
 
     /// Sets aside what a question may cost at the most, or says which bound it would break. An answer that would not fit
     /// whole is cut to what is left, as long as that is [`ANSWER_TOKENS_MIN`].
-    pub fn reserve(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+    pub fn reserve(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max.min(ANSWER_TOKENS_MIN))
     }
 
     /// The same for a question that is asked once more: its answer is not cut any further.
-    pub fn reserve_again(&mut self, ask: &Ask, price: Option<Price>) -> Result<Reserve, Broken> {
+    pub fn reserve_again(&mut self, ask: &ModelRequest, price: Option<Price>) -> Result<Reserve, Broken> {
         self.reserve_for(ask, price, ask.tokens_max)
     }
 
     /// Sets aside what a question may cost whose answer may have so many tokens at the least.
-    fn reserve_for(&mut self, ask: &Ask, price: Option<Price>, least: u32) -> Result<Reserve, Broken> {
+    fn reserve_for(
+        &mut self,
+        ask: &ModelRequest,
+        price: Option<Price>,
+        least: u32,
+    ) -> Result<Reserve, Broken> {
         let used = self.spent.plus(&self.reserved);
         let over = |bound, max, spent, needed| Err(Broken::Over { bound, max, spent, needed });
         if let Some(max) = self.limits.seconds_max.filter(|max| used.seconds >= *max) {

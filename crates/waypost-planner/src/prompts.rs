@@ -21,7 +21,7 @@ pub(crate) const SYSTEM: &str = "system";
 pub(crate) const REPAIR: &str = "repair";
 
 /// A template and the placeholders that it may have.
-struct Known {
+struct Template {
     name: &'static str,
     text: &'static str,
     placeholders: &'static [&'static str],
@@ -29,7 +29,7 @@ struct Known {
 
 macro_rules! known {
     ($($name:literal: $($placeholder:literal)*;)*) => {
-        &[$(Known {
+        &[$(Template {
             name: $name,
             text: include_str!(concat!("../prompts/", $name, ".md")),
             placeholders: &[$($placeholder),*],
@@ -37,7 +37,7 @@ macro_rules! known {
     };
 }
 
-const KNOWN: &[Known] = known! {
+const KNOWN: &[Template] = known! {
     "system":;
     "repair": "problems";
     "generate": "goal" "constraints" "map" "context" "tasks_max";
@@ -180,7 +180,7 @@ impl Prompts {
     }
 }
 
-fn read(known: &Known, text: &str, origin: &str) -> Result<Template, BadPrompt> {
+fn read(known: &Template, text: &str, origin: &str) -> Result<Template, BadPrompt> {
     let name = || known.name.to_owned();
     if text.len() > TEMPLATE_BYTES_MAX {
         return Err(BadPrompt::TooLong { name: name(), found: text.len() });

@@ -101,7 +101,7 @@ impl Repair {
     ];
 
     /// What it is, for people.
-    pub fn words(self) -> &'static str {
+    pub fn describe(self) -> &'static str {
         match self {
             Self::ByteOrderMark => "a byte order mark was left out",
             Self::Thinking => "the model's thoughts before the answer were left out",

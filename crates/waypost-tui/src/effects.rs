@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use waypost_config::{Config, Surroundings};
+use waypost_config::{Config, ExecutionEnv};
 use waypost_core::Actor;
 use waypost_store::{Plans, StoreError};
 
@@ -32,7 +32,7 @@ pub struct Workspace {
     /// What the operator allows.
     pub config: Arc<Config>,
     /// What the work of tasks finds around it.
-    pub around: Surroundings,
+    pub around: ExecutionEnv,
     plans: Mutex<Arc<Plans>>,
     create_store: Mutex<Option<CreateStore>>,
     /// What could not be read in it, and when that was found.
@@ -49,7 +49,7 @@ impl Workspace {
         plans: Arc<Plans>,
         create_store: Option<CreateStore>,
         config: Arc<Config>,
-        around: Surroundings,
+        around: ExecutionEnv,
     ) -> Self {
         let (plans, create_store) = (Mutex::new(plans), Mutex::new(create_store));
         Self { name: name.into(), config, around, plans, create_store, damage: Mutex::default() }

@@ -122,7 +122,7 @@ impl<'t> Table<'t> {
         self.number(reader, key, min, SECONDS_MAX.into())
     }
 
-    pub(super) fn words(
+    pub(super) fn strings(
         &mut self,
         reader: &mut Reader<'_>,
         key: &'static str,

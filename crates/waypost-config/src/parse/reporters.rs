@@ -16,7 +16,7 @@ impl Reader<'_> {
     pub(super) fn reporter(&mut self, path: &str, at: usize, table: &DeTable<'_>) -> Option<Reporter> {
         let mut table = self.table(path, table);
         let kind = table.text(self, "kind");
-        let events = table.words(self, "events");
+        let events = table.strings(self, "events");
         let report = match kind.as_ref().map(|(_, kind)| kind.as_str()) {
             Some("console") => Some(Report::Console),
             Some("file") => match table.text(self, "path") {
@@ -38,8 +38,8 @@ impl Reader<'_> {
                 }
             },
             Some("command") => {
-                let command = table.words(self, "command").map(|(_, words)| words);
-                let environment = table.words(self, "environment").map(|(_, names)| names);
+                let command = table.strings(self, "command").map(|(_, words)| words);
+                let environment = table.strings(self, "environment").map(|(_, names)| names);
                 let seconds = table.number(self, "timeout_seconds", 1, 3_600);
                 match command {
                     Some(command) if command.first().is_some_and(|program| !program.is_empty()) => {

@@ -1,6 +1,6 @@
 //! The lines of a journal, as they are written.
 
-use crate::{Answer, Ask, Purpose, Turn};
+use crate::{Answer, ModelRequest, Purpose, Turn};
 use serde::{Deserialize, Serialize};
 use waypost_core::{TaskId, Timestamp};
 
@@ -112,7 +112,7 @@ impl JournalLine {
         }
     }
 
-    pub(super) fn answered(at: Timestamp, ask: &Ask, reply: &Reply, redactor: &Redactor) -> Self {
+    pub(super) fn answered(at: Timestamp, ask: &ModelRequest, reply: &Reply, redactor: &Redactor) -> Self {
         let clean = |turn: &Turn| Turn { by: turn.by, text: redactor.clean(&turn.text) };
         Self::Answered {
             entry: Entry {
@@ -133,7 +133,7 @@ impl JournalLine {
 
     pub(super) fn failed(
         at: Timestamp,
-        ask: &Ask,
+        ask: &ModelRequest,
         (error, lost): (&ModelError, Option<&Lost>),
         redactor: &Redactor,
     ) -> Self {

@@ -7,7 +7,7 @@ use crate::{Broken, Repair};
 
 /// Why the thinking ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Ending {
+pub enum StopReason {
     /// There is nothing left to ask.
     Over,
     /// One step was wanted, and was made.
@@ -31,9 +31,9 @@ pub enum Ending {
 
 /// What came of thinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Thought {
+pub struct PlanningResult {
     /// Why it ended.
-    pub ending: Ending,
+    pub ending: StopReason,
     /// Answers that models gave now.
     pub asked: u64,
     /// Answers that were in the journal already.
@@ -48,7 +48,7 @@ pub struct Thought {
 
 /// Why nothing can be thought.
 #[derive(Debug, thiserror::Error)]
-pub enum ThinkError {
+pub enum PlanningError {
     /// The store, or the plan in it.
     #[error(transparent)]
     Store(#[from] WriteError),
@@ -57,13 +57,13 @@ pub enum ThinkError {
     Journal(#[from] waypost_llm::JournalError),
 }
 
-impl From<waypost_store::StoreError> for ThinkError {
+impl From<waypost_store::StoreError> for PlanningError {
     fn from(error: waypost_store::StoreError) -> Self {
         Self::Store(error.into())
     }
 }
 
-impl ThinkError {
+impl PlanningError {
     /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
