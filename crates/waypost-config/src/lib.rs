@@ -25,7 +25,7 @@ pub use input_schema::{Shape, VIOLATIONS_MAX};
 pub use layer::{Layer, Origin, ReadFile};
 pub use models::*;
 pub use parse::{PROMPT_MARK, todo_store};
-pub use problem::{BadConfig, ConfigProblem, nearest};
+pub use problem::{BadConfig, ConfigProblem};
 pub use referenced_files::{FileRole, NamedFile};
 pub use resolve::{ResolvedWork, inputs, resolve, resolve_check};
 pub use settings::*;

@@ -1,7 +1,7 @@
 //! Prompts with places for words: `{{name}}` stands for a value, `{{#name}} … {{/name}}` for a part that is left out when the
 //! value is empty. No logic beyond that, and what is filled in is never read as a template again.
 
-use crate::problem::nearest;
+use waypost_core::nearest;
 
 /// A prompt that was read and whose places are all known.
 #[derive(Clone, Debug, PartialEq, Eq)]

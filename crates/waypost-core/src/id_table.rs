@@ -41,32 +41,3 @@ impl Names {
 fn hash(name: &str) -> u64 {
     FxBuildHasher.hash_one(name)
 }
-
-/// The candidate that is closest to `wanted`, if it is close at all.
-pub fn nearest<'a>(wanted: &str, candidates: impl Iterator<Item = &'a str>) -> Option<String> {
-    /// Beyond this many candidates a suggestion is not worth the search.
-    const CANDIDATES_MAX: usize = 20_000;
-    let allowed = (wanted.chars().count() / 3).clamp(1, 4);
-    candidates
-        .take(CANDIDATES_MAX)
-        .filter(|name| name.len().abs_diff(wanted.len()) <= 4)
-        .map(|name| (distance(wanted, name), name))
-        .filter(|&(far, _)| far <= allowed)
-        .min()
-        .map(|(_, name)| name.to_owned())
-}
-
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x.to_lowercase().ne(y.to_lowercase()));
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}

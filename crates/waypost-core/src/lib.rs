@@ -20,6 +20,7 @@ mod problem;
 mod raw_json;
 mod refusal;
 mod state;
+mod suggest;
 mod task;
 mod task_extras;
 mod timestamp;
@@ -30,7 +31,6 @@ pub use command::{Command, Outcome, PlanChanges, TaskChanges, Where};
 pub use diff::{DiffStat, Difference, differences, set_back};
 pub use draft::{Approval, Draft, FORMAT, Phase, PlanSpec, PlanState};
 pub use event::Event;
-pub use id_table::nearest;
 pub use ids::{Actor, ActorKind, BadActor, BadId, PlanId, TaskId};
 pub use line_diff::{Change, line_changes};
 pub use locks::{LockHolder, LockTable};
@@ -39,6 +39,7 @@ pub use problem::{Place, Problem, Wrong};
 pub use raw_json::Json;
 pub use refusal::Refusal;
 pub use state::{Received, Status, TaskState};
+pub use suggest::nearest;
 pub use task::{
     Complexity, Dependency, Digest, Elsewhere, Foreign, Lock, LockMode, Refinement, Retry, Task, TaskSpec,
     Thinking, When, Work,

@@ -8,7 +8,8 @@ use crate::{ModelRequest, Role};
 use super::client::secrets;
 use super::{CallEvent, Client, Model, ModelError, Progress, Redactor, Reply, Stop};
 use waypost_config::ExecutionEnv;
-use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer, nearest};
+use waypost_config::{Config, ENVIRONMENT_MODELS, ModelServer};
+use waypost_core::nearest;
 
 /// Models of which the first that answers is heard.
 #[derive(Clone, Debug)]

@@ -2,9 +2,10 @@
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+use waypost_core::nearest;
 
 use crate::layer::{Layer, ReadFile};
-use crate::problem::{ConfigProblem, nearest};
+use crate::problem::ConfigProblem;
 use crate::settings::SECONDS_MAX;
 
 pub(super) fn set(place: &mut u32, number: Option<u64>) {

@@ -1,12 +1,12 @@
 //! `[reporters.NAME]`: who else is told how runs go.
 
 use toml::de::{DeTable, DeValue};
+use waypost_core::nearest;
 
 use super::reader::{Reader, Table};
 use crate::address::is_address;
 use crate::executor::{ENVIRONMENT_DEFAULT, Header};
 use crate::parse::values::stays_inside;
-use crate::problem::nearest;
 use crate::settings::{
     REPORT_EVENTS, REPORT_SECONDS_DEFAULT, Report, Reporter, SECONDS_MAX, WEBHOOK_ATTEMPTS_MAX, Webhook,
 };

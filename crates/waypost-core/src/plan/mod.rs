@@ -27,8 +27,7 @@ pub use snapshot::SnapshotError;
 use self::changes::{ChangeLog, DirtySets, Propagation};
 use self::slot::{NONE, Numbers, Slot, id_in};
 use self::task_index::Index;
-use crate::id_table::nearest;
-use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec};
+use crate::{Draft, FORMAT, PlanId, PlanSpec, PlanState, Refusal, Status, Task, TaskId, TaskSpec, nearest};
 
 /// A plan.
 #[derive(Clone, Debug)]

@@ -222,8 +222,7 @@ impl Plan {
                 report.add(Problem::task(&spec.id, Wrong::SelfDependency));
             } else if self.find(on.as_str()).is_none() && !new.contains(on.as_str()) {
                 let names = || self.live_ids().chain(new.iter().copied());
-                let near =
-                    report.suggests().then(|| crate::id_table::nearest(on.as_str(), names())).flatten();
+                let near = report.suggests().then(|| crate::nearest(on.as_str(), names())).flatten();
                 let wrong = Wrong::UnknownDependency { dependency: on.to_string(), nearest: near };
                 report.add(Problem::task(&spec.id, wrong));
             }
