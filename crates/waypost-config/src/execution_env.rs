@@ -26,8 +26,7 @@ impl ExecutionEnv {
             Secret::Variable(variable) => self.variables.get(variable).cloned(),
             Secret::File(file) => std::fs::read_to_string(self.workspace.join(file)).ok(),
         };
-        let value = value
-            .ok_or_else(|| format!("the secret {name} is not to be had where the configuration says"))?;
+        let value = value.ok_or_else(|| format!("the secret {name} is not where the configuration says"))?;
         Ok(value.strip_suffix('\n').unwrap_or(&value).to_owned())
     }
 }

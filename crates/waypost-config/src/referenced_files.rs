@@ -36,7 +36,6 @@ impl FileRole {
 pub struct NamedFile {
     /// Where it is; relative to the workspace, if it is not absolute.
     pub path: PathBuf,
-    /// What for.
     pub role: FileRole,
 }
 

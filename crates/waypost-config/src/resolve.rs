@@ -21,7 +21,6 @@ pub fn resolve_check<'a>(config: &'a Config, check: &Work) -> Result<ResolvedWor
 pub enum ResolvedWork<'a> {
     /// Nothing.
     Noop,
-    /// A person.
     Human,
     /// This worker.
     Worker(&'a Worker),

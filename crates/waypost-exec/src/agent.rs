@@ -94,7 +94,7 @@ fn asked(
     directory: std::path::PathBuf,
 ) -> Result<AttemptOutcome, String> {
     let Prompt::Known(template) = &agent.prompt else {
-        return Err("the template of its prompt was never read".to_owned());
+        return Err("its prompt template was not loaded".to_owned());
     };
     facts.set("failure", earlier_failure(attempt));
     let prompt = template.render(&|place| facts.get(place));

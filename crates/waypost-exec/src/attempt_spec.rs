@@ -83,7 +83,7 @@ impl AttemptSpec {
                 ResolvedWork::Noop => {}
                 // The work is reported as done, and then the person is asked.
                 ResolvedWork::Human if is_check => {}
-                ResolvedWork::Human => return Err("this is for a person to do".to_owned()),
+                ResolvedWork::Human => return Err("this task is for a person".to_owned()),
                 ResolvedWork::Worker(worker) => {
                     let input = worker_input(config, plan, task, work, key);
                     timeout_seconds = timeout_seconds.or(worker.timeout_seconds());

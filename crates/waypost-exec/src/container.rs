@@ -73,8 +73,7 @@ fn started(attempt: &mut Attempt<'_>, container: &Container, input: &[u8]) -> Re
     }
     let spoken = spoken?;
     if spoken.status.code() == Some(EXIT_ENGINE_FAILED) {
-        let error =
-            format!("no container of {} could be started; its log has the engine's words", container.image);
+        let error = format!("no container of {} could be started; see its log", container.image);
         return Ok(AttemptOutcome::Failed { error });
     }
     Ok(process::judged(attempt, &spoken)
@@ -95,7 +94,7 @@ fn engine(around: &ExecutionEnv, container: &Container) -> Result<String, String
     };
     let wanted = container.engine.as_deref().unwrap_or("docker or podman");
     let found = found.ok_or_else(|| format!("{wanted} is not in the PATH"))?;
-    found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is no text"))
+    found.into_os_string().into_string().map_err(|_| format!("the path of {wanted} is not valid UTF-8"))
 }
 
 /// The whole command line. Values of variables never stand in it.
@@ -162,7 +161,7 @@ fn end_earlier(attempt: &mut Attempt<'_>, engine: &str) -> Result<(), String> {
     for (label, value) in labels(attempt) {
         words.extend(["--filter".to_owned(), format!("label={label}={value}")]);
     }
-    let unknown = |error| format!("the containers of earlier attempts could not be looked for ({error})");
+    let unknown = |error| format!("the containers of earlier attempts could not be listed ({error})");
     let found = process::tool_output(attempt, words, &ENVIRONMENT, &workspace).map_err(unknown)?;
     for id in found.lines() {
         let words = [engine, "rm", "--force", id].map(str::to_owned).to_vec();

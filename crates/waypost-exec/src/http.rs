@@ -99,7 +99,6 @@ pub fn signature(secret: &str, timestamp: &str, body: &str) -> String {
     format!("sha256={hex}")
 }
 
-/// What an answer means.
 enum ResponseKind {
     /// The work is done, and this came of it.
     Done(String),
@@ -170,7 +169,7 @@ async fn exchange(attempt: &mut Attempt<'_>, call: &Call<'_>, mut stop: Stop) ->
         };
         attempt.log.say(&format!("DELETE {url}: {word}"), &call.secrets);
     }
-    AttemptOutcome::Failed { error: "it was stopped; the other side may still be at work".to_owned() }
+    AttemptOutcome::Failed { error: "it was stopped; the remote side may still be working".to_owned() }
 }
 
 /// Sends the job, then asks until the work is done.
@@ -184,7 +183,7 @@ async fn work(attempt: &mut Attempt<'_>, call: &Call<'_>, status_url: &mut Optio
         let answer = if status_url.is_some() {
             let asked = web::send(call.request(method, &url, ""));
             let limit = Duration::from_secs(POLL_SECONDS_MAX);
-            tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(format!("{url} does not answer")))
+            tokio::time::timeout(limit, asked).await.unwrap_or_else(|_| Err(format!("{url}: no response")))
         } else {
             web::send(call.request(method, &url, call.job)).await
         };

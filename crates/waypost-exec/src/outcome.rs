@@ -13,7 +13,6 @@ pub struct Start {
     pub task: TaskId,
     /// The number of the start.
     pub attempt: u32,
-    /// The plan.
     pub plan: PlanId,
 }
 
@@ -39,21 +38,15 @@ impl Deref for AttemptKey {
 /// How an attempt ended, as its executor says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AttemptOutcome {
-    /// Accomplished.
     Done {
-        /// In words.
         result: Option<String>,
-        /// For those who depend on it.
         output: Option<Json>,
     },
-    /// Not accomplished.
     Failed {
-        /// Why.
         error: String,
     },
     /// Not accomplished, and worth another try.
     TryAgain {
-        /// Why.
         error: String,
     },
     /// A person has to be asked before it can go on.
@@ -62,7 +55,6 @@ pub enum AttemptOutcome {
     Checked {
         /// What the work came to, in words.
         result: Option<String>,
-        /// For those who depend on it.
         output: Option<Json>,
         /// Why it is not accomplished, when the check failed.
         error: Option<String>,
@@ -72,7 +64,6 @@ pub enum AttemptOutcome {
 }
 
 impl AttemptOutcome {
-    /// The word for it.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Done { .. } | Self::Checked { error: None, .. } => "done",
@@ -98,23 +89,14 @@ pub enum Force {
 pub enum AttemptEvent {
     /// The work of an attempt begins.
     Began {
-        /// The attempt.
         key: AttemptKey,
         /// The attempt that has just ended and whose slot it took without asking the scheduler. Its end comes after this,
         /// so that nobody else is given the slot in between.
         predecessor: Option<AttemptKey>,
-        /// When.
         at: Instant,
     },
     /// An attempt has ended. One that was stopped before it began never began.
-    Ended {
-        /// The attempt.
-        key: AttemptKey,
-        /// How it ended.
-        ending: AttemptOutcome,
-        /// When its program ended.
-        at: Instant,
-    },
+    Ended { key: AttemptKey, ending: AttemptOutcome, at: Instant },
     /// An attempt reported its progress.
     Progressed(AttemptKey, String),
 }

@@ -45,7 +45,6 @@ pub(super) struct Program<'a> {
     pub(super) input: &'a [u8],
 }
 
-/// What came of a program.
 pub(super) struct ProcessResult {
     pub(super) status: ExitStatus,
     pub(super) output: Vec<u8>,
@@ -69,7 +68,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     let (mut command, secrets) = prepared(attempt, program)?;
     let mut process_io = ProcessIo { input: program.input, output: Vec::new(), too_much: false };
     let pipes = connected(&mut command, &mut process_io);
-    let pipes = pipes.map_err(|error| format!("there are no pipes to be had: {error}"))?;
+    let pipes = pipes.map_err(|error| format!("cannot create pipes: {error}"))?;
     let spawned = {
         // Held while it starts, so that an order to end either comes before or finds the group.
         let mut state = lock(attempt.state);
@@ -92,7 +91,7 @@ pub(super) fn follow(attempt: &mut Attempt<'_>, program: &Program<'_>) -> Result
     let followed = pump_io(attempt, ours, &mut process_io, &secrets);
     let status = end(&mut child, attempt.state, matches!(followed, Ok(Followed::ToItsEnd)));
     attempt.log.finish(&secrets);
-    let unseen = |error: io::Error| format!("it could not be followed: {error}");
+    let unseen = |error: io::Error| format!("waiting for it failed: {error}");
     followed.map_err(unseen)?;
     let status = status.map_err(unseen)?;
     Ok(ProcessResult { status, output: process_io.output, too_much: process_io.too_much, secrets })
@@ -405,6 +404,6 @@ pub(super) fn judged(attempt: &Attempt<'_>, spoken: &ProcessResult) -> Option<At
         }
         (Some(code), _) => failed(format!("it ended with exit code {code}{said}")),
         (None, Some(signal)) => failed(format!("it was ended by signal {signal}{said}")),
-        (None, None) => failed(format!("nobody knows how it ended{said}")),
+        (None, None) => failed(format!("its exit status is unknown{said}")),
     }
 }

@@ -83,7 +83,6 @@ struct Job {
     taken: u64,
 }
 
-/// What came of following a job.
 enum Followed {
     Ending(AttemptOutcome),
     /// It could not be followed from here, and goes on.

@@ -182,7 +182,6 @@ fn send(wishes: &Wishes, body: String) -> bool {
     matches!(answer, Ok(Ok(Ok(answer))) if (200..300).contains(&answer.status))
 }
 
-/// A plan's trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace([u8; 16]);
 

@@ -35,7 +35,6 @@ pub(super) struct Changes {
 
 /// A worktree that belongs to an attempt.
 pub(super) struct Worktree {
-    /// Its top folder.
     root: PathBuf,
     /// The folder in it that is the workspace.
     workspace: PathBuf,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use waypost_core::{Command, Draft, PlanChanges, Problem, validate};
 
-use crate::{Dialect, Unreadable, detect, field_reader};
+use crate::{Dialect, Unreadable, read, sniff};
 
 /// What follows from a text.
 #[derive(Clone, Debug)]
@@ -23,17 +23,16 @@ pub enum NoUpdate {
     #[error("{0}")]
     Unreadable(#[from] Unreadable),
     /// What it says is no sound plan.
-    #[error("what was read is not valid")]
+    #[error("the plan is not valid")]
     Invalid(Vec<Problem>),
     /// It holds no plan, or several.
-    #[error("it holds {0} plans, and one is needed")]
+    #[error("it holds {0} plans; expected one")]
     NotOne(usize),
 }
 
 /// A text, and where it comes from.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
-    /// The text.
     pub text: &'a str,
     /// Its format, if somebody says.
     pub dialect: Option<Dialect>,

@@ -185,7 +185,6 @@ impl Fields {
         }
     }
 
-    /// A number.
     pub(crate) fn number(&mut self, field: &str) -> Option<f64> {
         let value = self.take(field)?;
         match value.as_f64() {
@@ -194,7 +193,6 @@ impl Fields {
         }
     }
 
-    /// An object.
     pub(crate) fn object(&mut self, field: &str) -> Option<Map<String, Value>> {
         match self.take(field)? {
             Value::Object(map) => Some(map),
@@ -202,7 +200,6 @@ impl Fields {
         }
     }
 
-    /// A list.
     pub(crate) fn list(&mut self, field: &str) -> Option<Vec<Value>> {
         match self.take(field)? {
             Value::Array(list) => Some(list),

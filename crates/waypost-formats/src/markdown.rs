@@ -9,7 +9,7 @@ pub(crate) mod task_writer;
 use serde_json::{Map, Value as JsonValue};
 use waypost_core::{Draft, FORMAT, Phase, PlanId, PlanState, Problem, Task, TaskState, Wrong};
 
-use self::task_parser::{self, Style, item_line};
+use self::task_parser::{Style, item_line};
 use crate::front_matter::{self, Entry, FrontMatter, Value, quoted_if_needed};
 use crate::unsupported_fields::{set_in_plan, set_in_task};
 use crate::{Dialect, Form, Loss, Reading, Unreadable, Writing};
@@ -131,7 +131,6 @@ fn losses_for_people(draft: &Draft) -> Vec<Loss> {
     losses
 }
 
-/// Where the tasks stand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Placing {
     /// In the first section `## Tasks` that starts with a checklist.

@@ -67,7 +67,6 @@ impl PreservedFields {
         self.map.insert(format!("${hint}"), value.into());
     }
 
-    /// A hint.
     pub(crate) fn get(&self, hint: &str) -> Option<&Value> {
         if self.map.is_empty() {
             return None;

@@ -77,7 +77,7 @@ impl Client {
         if !is_address(&server.base_url) {
             let hint = "it begins with http:// or https:// and names a host, without a name or a password"
                 .to_owned();
-            return Err(not_configured(format!("the address of the model {name} cannot be used"), hint));
+            return Err(not_configured(format!("models.{name}: invalid base_url"), hint));
         }
         let mut headers = Vec::new();
         for (header, value) in &server.headers {
@@ -98,7 +98,7 @@ impl Client {
         if let Some(secret) = &server.key {
             let key = around.secret(&format!("models.{name}.key"), secret).map(|key| key.trim().to_owned());
             let key = key.ok().filter(|key| !key.is_empty()).ok_or_else(|| {
-                let what = format!("the key of the model {name} is not there: {}", where_is(secret));
+                let what = format!("models.{name}: no key: {}", where_is(secret));
                 not_configured(
                     what,
                     "set the variable, or write the file, that the configuration names".to_owned(),
@@ -115,8 +115,8 @@ impl Client {
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let route = Route::to(&server.base_url, &around.variables).map_err(|why| {
             not_configured(
-                format!("the way to the model {name} is not known: {why}"),
-                "look at the variables with the proxy".to_owned(),
+                format!("models.{name}: invalid proxy: {why}"),
+                "check the proxy variables".to_owned(),
             )
         })?;
         let model = OnceLock::new();
@@ -137,7 +137,6 @@ impl Client {
         })
     }
 
-    /// Its name in the configuration.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -83,7 +83,6 @@ impl Journal {
         Ok(Self { path, redactor, base, since, inner: Mutex::new(inner), torn, _lock: lock })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -23,9 +23,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
 /// An answer, with what is known of how it came about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The answer.
     pub answer: Answer,
-    /// The name of the model in the configuration.
     pub from: String,
     /// What it cost; nothing where the configuration has no price.
     pub cost: Option<Cost>,
@@ -36,7 +34,6 @@ pub struct Reply {
 /// What a call has cost that ended without an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// The name of the model in the configuration.
     pub from: String,
     /// Tokens of the question.
     pub tokens_in: u64,
@@ -93,7 +90,6 @@ impl Progress for Quiet {
 pub enum CallEvent<'a> {
     /// A model is being asked, for the so-and-so-manieth time.
     Asked {
-        /// Its name in the configuration.
         model: &'a str,
         /// From 1.
         attempt: u32,
@@ -107,27 +103,22 @@ pub enum CallEvent<'a> {
     },
     /// A call has ended without an answer. Whether another follows is told next.
     Failed {
-        /// What happened.
         why: &'a ModelError,
         /// What it has cost all the same; nothing where the question was never taken.
         lost: Option<&'a Lost>,
     },
     /// It did not work, and will be tried again.
     Waits {
-        /// Its name in the configuration.
         model: &'a str,
         /// For so long.
         milliseconds: u64,
-        /// What happened.
         why: &'a ModelError,
     },
     /// The server refuses what makes answers well-formed; it is asked for less from now on.
     TurnedDown {
-        /// Its name in the configuration.
         model: &'a str,
         /// What it is asked for now: `json` or `none`.
         to: &'a str,
-        /// What the server said.
         said: &'a str,
     },
     /// A model is given up, and the next one asked.
@@ -136,12 +127,8 @@ pub enum CallEvent<'a> {
         from: &'a str,
         /// The one that is asked now.
         to: &'a str,
-        /// What happened.
         why: &'a ModelError,
     },
     /// The answer is there.
-    Answered {
-        /// All of it.
-        reply: &'a Reply,
-    },
+    Answered { reply: &'a Reply },
 }

@@ -34,7 +34,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Generate,
         Self::Atomicity,
@@ -62,7 +61,6 @@ impl Purpose {
         }
     }
 
-    /// Whose work it is.
     pub fn role(self) -> Role {
         match self {
             Self::Generate | Self::Decompose | Self::Refine => Role::Planner,
@@ -85,25 +83,20 @@ pub enum Speaker {
 /// A turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    /// Who.
     pub by: Speaker,
-    /// What.
     pub text: String,
 }
 
 /// What an answer must look like, where a server can see to that.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schema {
-    /// A short name.
     pub name: String,
-    /// The JSON Schema.
     pub schema: Value,
 }
 
 /// One question to a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelRequest {
-    /// What it is for.
     pub purpose: Purpose,
     /// The task that its tokens are charged to; none: the plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -117,7 +110,6 @@ pub struct ModelRequest {
     pub system: String,
     /// The conversation, ours first and last.
     pub turns: Vec<Turn>,
-    /// What the answer must look like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<Schema>,
     /// Tokens that the answer may have.
@@ -147,7 +139,6 @@ impl ModelRequest {
     }
 }
 
-/// How an answer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
@@ -159,12 +150,10 @@ pub enum Ended {
     Refused,
 }
 
-/// What came back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// The text, as it came.
     pub text: String,
-    /// How it ended.
     pub ended: Ended,
     /// The model that gave it, as its server calls it.
     pub model: String,
@@ -178,7 +167,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it is charged with.
     pub fn tokens(&self) -> u64 {
         self.tokens_in.saturating_add(self.tokens_out)
     }

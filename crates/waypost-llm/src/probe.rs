@@ -13,7 +13,6 @@ const TRIAL_TOKENS: u32 = 1_024;
 /// How often a trial is made again: somebody waits for it.
 const TRIAL_RETRIES: u32 = 1;
 
-/// How a step went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It works.
@@ -27,7 +26,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// In a word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Good => "yes",
@@ -41,11 +39,8 @@ impl Verdict {
 /// One step of the trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What was tried.
     pub what: &'static str,
-    /// How it went.
     pub verdict: Verdict,
-    /// What was seen.
     pub seen: String,
     /// What to do about it; may be empty.
     pub hint: String,

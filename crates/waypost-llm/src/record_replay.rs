@@ -53,7 +53,6 @@ impl<M: Model> Model for Recorded<M> {
 struct Keeping<'a> {
     journal: &'a Journal,
     progress: &'a dyn Progress,
-    /// How many were kept.
     kept: Mutex<Result<u32, JournalError>>,
 }
 

@@ -25,7 +25,7 @@ impl InOrder {
 impl Model for InOrder {
     fn ask(&self, ask: &ModelRequest, progress: &dyn Progress, stop: &Stop) -> Result<Reply, ModelError> {
         let nobody = || ModelError::NotConfigured {
-            what: "there is no model to ask".to_owned(),
+            what: "no model is configured".to_owned(),
             hint: "describe one in [models.NAME]".to_owned(),
         };
         let mut last = None;
@@ -153,7 +153,11 @@ fn chosen(config: &Config, role: Role, choice: Option<&str>) -> Result<(String, 
         [] => Err(no_model(role)),
         [only] => Ok(((*only).to_owned(), model)),
         several => Err(ModelError::NotConfigured {
-            what: format!("nobody says which of {} is the {}", several.join(", "), role.name()),
+            what: format!(
+                "several models are configured ({}) and none is chosen as the {}",
+                several.join(", "),
+                role.name()
+            ),
             hint: "name one as `planner` in [planner], or say --model NAME".to_owned(),
         }),
     }

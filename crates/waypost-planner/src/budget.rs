@@ -31,7 +31,6 @@ pub enum Bound {
 }
 
 impl Bound {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Depth, Self::Goals, Self::Calls, Self::Tokens, Self::Cost, Self::Seconds];
 
@@ -67,7 +66,6 @@ pub struct Limits {
     pub seconds_max: Option<u64>,
 }
 
-/// What was spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     /// Questions to models.
@@ -107,9 +105,7 @@ pub enum Broken {
     /// It would go over a bound.
     #[error("{bound} is {max}: {spent} were spent, and the next question may need {needed} more")]
     Over {
-        /// Which.
         bound: Bound,
-        /// What it is set to.
         max: u64,
         /// What was spent, with what is being asked now.
         spent: u64,
@@ -122,7 +118,6 @@ pub enum Broken {
 }
 
 impl Broken {
-    /// Which bound it is.
     pub fn bound(&self) -> Bound {
         match self {
             Self::Over { bound, .. } => *bound,
@@ -130,7 +125,6 @@ impl Broken {
         }
     }
 
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Over { bound, .. } => {
@@ -171,7 +165,6 @@ impl Budget {
         self.spent
     }
 
-    /// What may be spent.
     pub fn limits(&self) -> Limits {
         self.limits
     }

@@ -40,7 +40,6 @@ impl Decompose {
         ProgressView::of(self, plan).open().next().is_none()
     }
 
-    /// Where the thinking stands.
     pub fn progress(&self, plan: &Plan) -> Progress {
         ProgressView::of(self, plan).progress()
     }

@@ -36,10 +36,7 @@ pub const ANSWER_WORDS_MAX: usize = 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fidelity {
     /// By an exam of so many questions.
-    Examined {
-        /// How many.
-        questions: usize,
-    },
+    Examined { questions: usize },
     /// It is not, and nothing is said of it.
     Unknown,
 }
@@ -61,14 +58,10 @@ pub enum NoDigest {
     NotFinished(TaskId),
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Digested {
     /// Something to go on with: there is another question.
-    Taken {
-        /// What had to be put right in it.
-        repairs: Vec<Repair>,
-    },
+    Taken { repairs: Vec<Repair> },
     /// It cannot be used; the model is asked again, and told all of this.
     Again {
         /// What is wrong, one sentence each.
@@ -285,7 +278,6 @@ impl Digesting {
     }
 }
 
-/// What follows an answer.
 enum After {
     Ask(Stage, Box<ModelRequest>),
     Done(Digest),

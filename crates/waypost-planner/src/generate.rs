@@ -28,7 +28,6 @@ const TITLE_COLUMNS_MAX: usize = 100;
 pub struct Context {
     /// What it is called: the path of a file.
     pub name: String,
-    /// What stands in it.
     pub text: String,
 }
 
@@ -89,7 +88,6 @@ pub enum Unwanted {
     TooMuchToRead(usize),
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Generated {
     /// A sound plan, which nobody has saved.
@@ -108,7 +106,6 @@ pub enum Generated {
 pub struct Planned {
     /// The plan: sound by the core's own checks.
     pub draft: Draft,
-    /// What had to be put right in the answer.
     pub repairs: Vec<Repair>,
     /// How many answers had to be returned before it.
     pub returned: usize,

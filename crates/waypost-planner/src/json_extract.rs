@@ -25,9 +25,7 @@ const VAIN_BYTES_MAX: usize = 2 * ANSWER_BYTES_MAX;
 /// What was found in an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Extracted {
-    /// The JSON.
     pub value: Value,
-    /// What had to be put right.
     pub repairs: Vec<Repair>,
 }
 

@@ -11,7 +11,6 @@ pub const SHOWN_AGAIN_BYTES_MAX: usize = 16 * 1024;
 /// Problems that a model is told of at once; the rest are counted.
 pub const PROBLEMS_TOLD_MAX: usize = 100;
 
-/// How a session asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PromptPolicy {
     /// In which words.

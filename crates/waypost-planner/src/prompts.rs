@@ -63,35 +63,20 @@ pub enum BadPrompt {
     /// It has a placeholder that nothing is known for.
     #[error("prompt {name} has the unknown placeholder {{{{{placeholder}}}}}; it may have {}", list(known))]
     UnknownPlaceholder {
-        /// The prompt.
         name: String,
-        /// The placeholder.
         placeholder: String,
         /// Those that it may have.
         known: Vec<String>,
     },
     /// A placeholder is not closed.
     #[error("prompt {name} has {{{{ without }}}} after it: {after}")]
-    Unclosed {
-        /// The prompt.
-        name: String,
-        /// What stands there.
-        after: String,
-    },
+    Unclosed { name: String, after: String },
     /// It says nothing.
     #[error("prompt {name} is empty")]
-    Empty {
-        /// The prompt.
-        name: String,
-    },
+    Empty { name: String },
     /// It is too long.
     #[error("prompt {name} has {found} bytes, over the limit of {TEMPLATE_BYTES_MAX}")]
-    TooLong {
-        /// The prompt.
-        name: String,
-        /// How many it has.
-        found: usize,
-    },
+    TooLong { name: String, found: usize },
 }
 
 fn list(known: &[String]) -> String {

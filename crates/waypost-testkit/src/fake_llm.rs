@@ -24,7 +24,6 @@ pub enum ScriptedReply {
     SayCut(String),
     /// It is answered with this text, and without a word about tokens.
     SayUncounted(String),
-    /// The model refuses.
     Refuse(String),
     /// A stream of just these bytes, flushed after each piece, then the end.
     Stream(Vec<Vec<u8>>),
@@ -38,7 +37,6 @@ pub enum ScriptedReply {
         status: u16,
         /// More headers.
         headers: Vec<(String, String)>,
-        /// The body.
         body: String,
     },
     /// The connection is taken, and nothing is ever said.
@@ -70,7 +68,6 @@ impl ScriptedReply {
     }
 }
 
-/// What was asked.
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// Such as `POST`.
@@ -79,7 +76,6 @@ pub struct Seen {
     pub path: String,
     /// In lower case, with their values.
     pub headers: Vec<(String, String)>,
-    /// All of it.
     pub body: String,
 }
 

@@ -131,7 +131,7 @@ impl Reader<'_> {
                 ("allowed_tools", tools.as_ref().map(|(at, _)| *at)),
             ] {
                 if let Some(at) = at {
-                    let what = format!("{path} has `{key}`, and nobody knows how this command is told so");
+                    let what = format!("{path} has `{key}`, which this command cannot be given");
                     self.wrong(at, what, "write the flags into `command`, or name an `agent`");
                 }
             }

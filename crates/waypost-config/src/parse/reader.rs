@@ -205,7 +205,7 @@ impl<'t> Table<'t> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it can be {}", self.known.join(", ")),
             };
-            let what = format!("`{}` is no key of the configuration", self.full(name.get_ref()));
+            let what = format!("`{}` is not a key of the configuration", self.full(name.get_ref()));
             reader.wrong(name.span().start, what, hint);
         }
     }

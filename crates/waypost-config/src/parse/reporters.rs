@@ -85,11 +85,7 @@ impl Reader<'_> {
                 None => format!("it can be {}", known.join(", ")),
             };
             let at = events.as_ref().map_or(at, |(at, _)| *at);
-            self.wrong(
-                at,
-                format!("`{path}.events` names {word:?}, and nothing is told under that name"),
-                hint,
-            );
+            self.wrong(at, format!("`{path}.events` names {word:?}, which is not an event"), hint);
         }
         table.end(self);
         Some(Reporter { report: report?, events: events.map(|(_, words)| words).unwrap_or_default() })

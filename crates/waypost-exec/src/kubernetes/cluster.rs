@@ -27,7 +27,7 @@ pub(super) fn trouble(doing: &str, error: &kube::Error) -> RemoteError {
             if (400..500).contains(&status.code) && !matches!(status.code, 408 | 429) =>
         {
             RemoteError::Refused(format!(
-                "the cluster does not let us {doing}: {} ({})",
+                "the cluster refused to {doing}: {} ({})",
                 status.message, status.code
             ))
         }

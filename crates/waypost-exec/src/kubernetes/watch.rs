@@ -22,7 +22,6 @@ const LOG_SECONDS_MAX: u64 = 10;
 /// Pieces of a log that wait to be taken.
 const PIECES_MAX: usize = 64;
 
-/// What came of a Job.
 pub(super) struct Followed {
     pub(super) ended: Ended,
     pub(super) pod: Option<Pod>,
@@ -177,11 +176,8 @@ async fn wait_for_end(jobs: &Api<ClusterJob>, name: &str) -> Result<Ended, Remot
                         "Job {name} is gone, and nobody knows how it ended"
                     )));
                 }
-                failed(
-                    &mut failures,
-                    RemoteError::NotNow(format!("the watch of Job {name} ends again and again")),
-                )
-                .await?;
+                failed(&mut failures, RemoteError::NotNow(format!("the watch of Job {name} keeps ending")))
+                    .await?;
             }
         }
     }
@@ -268,6 +264,7 @@ pub(super) async fn wait_until_gone(pods: &Api<Pod>, name: &str) -> Result<(), R
                 }
             }
         }
-        failed(&mut failures, RemoteError::NotNow(format!("the pods of Job {name} do not go away"))).await?;
+        failed(&mut failures, RemoteError::NotNow(format!("the pods of Job {name} are not being deleted")))
+            .await?;
     }
 }

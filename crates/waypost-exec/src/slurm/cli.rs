@@ -86,7 +86,6 @@ impl Tools {
     }
 }
 
-/// What a complaint means.
 fn judged(program: &str, complaint: &str) -> RemoteError {
     let lines = complaint.lines().map(str::trim).filter(|line| !line.is_empty());
     let words = lines.map(|line| line.strip_prefix(&format!("{program}: ")).unwrap_or(line));

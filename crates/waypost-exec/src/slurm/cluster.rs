@@ -279,7 +279,7 @@ impl Cluster {
         }
         let Some(first) = batch.requests.first() else { return Err(RemoteError::NotNow(String::new())) };
         if batch.is_dropped() {
-            return Err(RemoteError::NotNow("nobody waits for it".to_owned()));
+            return Err(RemoteError::NotNow("nothing waits for it".to_owned()));
         }
         let comments: Vec<&str> = batch.requests.iter().map(|request| request.comment.as_str()).collect();
         let comment = format!("waypost {}", comments.join(" "));

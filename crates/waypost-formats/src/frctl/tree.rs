@@ -67,7 +67,6 @@ impl Tree {
         self.depth[at]
     }
 
-    /// The greatest depth.
     pub(crate) fn depth_max(&self) -> usize {
         self.depth.iter().copied().max().unwrap_or_default()
     }

@@ -18,7 +18,6 @@ const BEND_WIDTH: f64 = 6.0;
 const BEND_GAP: f64 = 16.0;
 const ROW_GAP: f64 = 56.0;
 
-/// How an arrow runs.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Route {
     /// Downwards through these points.
@@ -29,16 +28,13 @@ pub(crate) enum Route {
     Back((f64, f64), (f64, f64)),
 }
 
-/// Where everything stands.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Layout {
     /// The upper left corner of each box.
     pub(crate) corners: Vec<(f64, f64)>,
     /// The way of each arrow.
     pub(crate) routes: Vec<Route>,
-    /// How wide all is.
     pub(crate) width: f64,
-    /// How high all is.
     pub(crate) height: f64,
 }
 
@@ -131,9 +127,7 @@ pub(crate) fn layered(sizes: &[(f64, f64)], arrows: &[(usize, usize)]) -> Layout
 pub struct Places {
     /// The upper left corner of each box.
     pub corners: Vec<(f64, f64)>,
-    /// How wide all is.
     pub width: f64,
-    /// How high all is.
     pub height: f64,
 }
 

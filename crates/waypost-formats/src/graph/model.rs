@@ -115,16 +115,12 @@ impl<'a> Graph<'a> {
 /// One step on the way through the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A group opens.
     Open {
-        /// The parent.
         node: usize,
         /// How many groups it stands in.
         level: usize,
     },
-    /// A task.
     Task {
-        /// The task.
         node: usize,
         /// How many groups it stands in.
         level: usize,

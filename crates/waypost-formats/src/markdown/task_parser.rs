@@ -51,7 +51,6 @@ pub(crate) struct ItemLine<'a> {
     pub(crate) bulleted: bool,
     /// What stands in its box; nothing when it has no box.
     pub(crate) mark: Option<char>,
-    /// What follows.
     pub(crate) text: &'a str,
 }
 
@@ -145,7 +144,6 @@ pub(crate) fn is_plain_id(text: &str) -> bool {
 pub(crate) struct Lines {
     /// The tasks, in the order of their lines.
     pub(crate) tasks: Vec<Task>,
-    /// What is wrong.
     pub(crate) problems: Vec<Problem>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,

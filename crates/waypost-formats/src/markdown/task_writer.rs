@@ -16,7 +16,6 @@ const INLINE_DEPENDENCIES_MAX: usize = 6;
 /// Bytes of the brackets at the end of a task's line.
 const INLINE_BYTES_MAX: usize = 80;
 
-/// How texts are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quoting {
     /// As they stand.

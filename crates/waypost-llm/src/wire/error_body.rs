@@ -10,7 +10,6 @@ pub const SAID_COLUMNS_MAX: usize = 300;
 pub struct ServerError {
     /// Its word for what happened; may be empty.
     pub kind: String,
-    /// What it said.
     pub message: String,
 }
 

@@ -240,7 +240,7 @@ fn a_replay_answers_from_the_file_alone_and_says_where_it_departs() {
     let other = put(&replayed, &with_text(ask(), "Move to PASETO")).unwrap_err();
     assert_eq!(other.code(), "departed");
     let unknown = put(&replayed, &ModelRequest { slot: "generate/2".to_owned(), ..ask() }).unwrap_err();
-    assert!(unknown.to_string().ends_with("has no answer for generate/2"), "{unknown}");
+    assert!(unknown.to_string().ends_with("has no recorded response for generate/2"), "{unknown}");
 }
 
 #[test]
@@ -288,11 +288,11 @@ fn the_lines_of_a_journal_are_a_promise() {
                 asked.fingerprint()
             ),
             format_args!(
-                r#"{{"kind":"failed","at":"MOMENT","slot":"generate/1","purpose":"generate","fingerprint":"{}","code":"broke_off","error":"the answer of the model echo broke off before its end"}}"#,
+                r#"{{"kind":"failed","at":"MOMENT","slot":"generate/1","purpose":"generate","fingerprint":"{}","code":"broke_off","error":"echo: the response ended early"}}"#,
                 ask().fingerprint()
             ),
             format_args!(
-                r#"{{"kind":"failed","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","fingerprint":"{}","code":"stopped","error":"the question was given up, as was asked","lost":{{"from":"echo","tokens_in":10,"tokens_out":2,"estimated":true,"cost_millionths":7}}}}"#,
+                r#"{{"kind":"failed","at":"MOMENT","slot":"decompose/t3","purpose":"decompose","task":"t3","fingerprint":"{}","code":"stopped","error":"the request was cancelled","lost":{{"from":"echo","tokens_in":10,"tokens_out":2,"estimated":true,"cost_millionths":7}}}}"#,
                 asked.fingerprint()
             ),
             r#"{"kind":"forgotten","at":"MOMENT","slots":["decompose/t3"],"why":"rolled back"}"#,

@@ -149,7 +149,7 @@ fn troubles_of_a_server_are_waited_out_so_often_and_then_told() {
     let server = ModelServer::directed(move |_| trouble());
     let (answer, told) = asked(&client("anthropic", &server, "retries = 3\n"));
     let error = answer.unwrap_err();
-    assert_eq!(error.to_string(), "the model it does not answer now (500): oops (api_error)");
+    assert_eq!(error.to_string(), "it: temporarily unavailable (500): oops (api_error)");
     assert_eq!((server.asked(), told.count("Waits")), (4, 3));
     // A quota that is used up is no matter of patience.
     let server = ModelServer::playing([ScriptedReply::status(
@@ -239,10 +239,7 @@ fn garbage_is_told_as_what_it_is() {
     assert!(matches!(answer, Err(ModelError::NotReached { .. })), "{answer:?}");
     let server = ModelServer::playing([ScriptedReply::Nonsense("<html>Welcome</html>".to_owned())]);
     let answer = asked(&client("openai", &server, "retries = 0\n")).0.unwrap_err();
-    assert_eq!(
-        answer.to_string(),
-        "the model it answered something that is no answer: no JSON: <html>Welcome</html>"
-    );
+    assert_eq!(answer.to_string(), "it returned a malformed response: no JSON: <html>Welcome</html>");
     let server = ModelServer::playing([ScriptedReply::Stream(vec![
         b"data: {\"choi".to_vec(),
         b"ces\": nonsense}\n\n".to_vec(),

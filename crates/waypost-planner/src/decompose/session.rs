@@ -57,12 +57,7 @@ pub enum Refining {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// A bound forbids it.
-    Bound {
-        /// Which.
-        bound: Bound,
-        /// What it is set to.
-        max: usize,
-    },
+    Bound { bound: Bound, max: usize },
     /// No answer could be used, or the plan would not take it.
     GivenUp {
         /// Why, as it stands on the goal.
@@ -70,18 +65,14 @@ pub enum Stopped {
     },
 }
 
-/// What came of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnswerResult {
     /// What the plan is to be told, in this order; all of it can be told twice.
     pub commands: Vec<Command>,
-    /// What the answer was.
     pub kind: AnswerKind,
-    /// What had to be put right in it.
     pub repairs: Vec<Repair>,
 }
 
-/// What an answer was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AnswerKind {
     /// Something to go on with.
@@ -141,7 +132,6 @@ pub(super) fn reasoning_of(task: &Task) -> &str {
 }
 
 impl Stopped {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Bound { bound, .. } => format!("raise {bound} and continue"),

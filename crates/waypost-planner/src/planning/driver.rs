@@ -32,15 +32,11 @@ pub trait PlanningObserver: Progress {
 /// An answer that was understood.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// The question.
     pub ask: &'a ModelRequest,
-    /// What the answer was.
     pub kind: &'a AnswerKind,
-    /// What had to be put right in it.
     pub repairs: &'a [Repair],
     /// Why the plan did not take it, if it did not.
     pub refusal: Option<&'a Refusal>,
-    /// What the goal says.
     pub description: &'a str,
     /// Goals above it.
     pub depth: usize,
@@ -50,7 +46,6 @@ pub struct Step<'a> {
     pub refinement: Option<Refinement>,
 }
 
-/// How long to think.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Steps {
     /// Until nothing is left to ask.
@@ -67,7 +62,6 @@ pub type Prices<'a> = &'a (dyn Fn(&ModelRequest) -> Option<Price> + Sync);
 pub struct PlanningDriver<'a> {
     /// The plans of the store.
     pub plans: &'a Plans,
-    /// The plan.
     pub plan: PlanId,
     /// In whose name the plan is told.
     pub by: Actor,
@@ -79,21 +73,17 @@ pub struct PlanningDriver<'a> {
     pub calls_before: u64,
     /// What may be spent; of the budget of tokens here and the one that the plan has itself, the smaller holds.
     pub limits: Limits,
-    /// What questions cost.
     pub prices: Prices<'a>,
     /// Questions that are under way at once.
     pub parallel_max: usize,
-    /// How long to think.
     pub steps: Steps,
     /// Ends it after what is under way.
     pub halt: CancelToken,
     /// Ends it at once.
     pub stop: Stop,
-    /// Who is told.
     pub watcher: &'a dyn PlanningObserver,
 }
 
-/// What came of a question.
 struct CallResult {
     ask: ModelRequest,
     answer: Result<Reply, ModelError>,
@@ -101,7 +91,6 @@ struct CallResult {
     broke: bool,
 }
 
-/// What changes while thinking.
 struct Run<'a, S> {
     session: &'a mut S,
     shared_budget: &'a SharedBudget,

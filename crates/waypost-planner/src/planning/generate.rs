@@ -12,7 +12,6 @@ use waypost_llm::{CancelToken, Journal, Model, ModelError, Progress, Stop};
 /// A plan that a model has written, and how it came about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drafted {
-    /// The plan.
     pub planned: Planned,
     /// Answers that models gave now.
     pub asked: u64,

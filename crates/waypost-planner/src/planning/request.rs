@@ -18,24 +18,19 @@ const ORDER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// A text that the model was given to read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Text {
-    /// What it is called.
     pub name: String,
-    /// What stands in it.
     pub text: String,
 }
 
-/// What is wanted of models.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "want", rename_all = "snake_case")]
 pub enum PlanningGoal {
     /// A plan for a goal.
     Plan {
-        /// The goal.
         goal: String,
         /// Texts to read.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         context: Vec<Text>,
-        /// What the repository has.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         map: String,
         /// What the plan must heed.
@@ -84,7 +79,6 @@ impl PlanningGoal {
     }
 }
 
-/// How far to go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestLimits {
     /// Goals with so many goals above them are not broken down any more.
@@ -158,15 +152,12 @@ impl RequestProgress {
     }
 }
 
-/// An order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanningRequest {
     /// The plan, which may have to be made yet.
     pub plan: PlanId,
-    /// What is wanted.
     #[serde(flatten)]
     pub want: PlanningGoal,
-    /// How far to go.
     pub extent: RequestLimits,
     /// The model that is asked instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -184,10 +175,8 @@ pub struct PlanningRequest {
 /// What an order was, while another one stands in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unfinished {
-    /// What is wanted.
     #[serde(flatten)]
     pub want: PlanningGoal,
-    /// How far to go.
     pub extent: RequestLimits,
     /// The model that is asked instead of the configured ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -251,24 +240,13 @@ impl PlanningRequest {
 pub enum RequestError {
     /// The disk, or the rights to it.
     #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What happened.
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
     /// It is no order.
-    #[error("{}: this is no order of the planner: {why}", path.display())]
-    Corrupt {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
+    #[error("{}: not a saved planning request: {why}", path.display())]
+    Corrupt { path: PathBuf, why: String },
 }
 
 impl RequestError {
-    /// The file.
     pub fn path(&self) -> &Path {
         match self {
             Self::File { path, .. } | Self::Corrupt { path, .. } => path,

@@ -5,7 +5,6 @@ use waypost_store::WriteError;
 
 use crate::{Broken, Repair};
 
-/// Why the thinking ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// There is nothing left to ask.
@@ -29,10 +28,8 @@ pub enum StopReason {
     },
 }
 
-/// What came of thinking.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanningResult {
-    /// Why it ended.
     pub ending: StopReason,
     /// Answers that models gave now.
     pub asked: u64,
@@ -52,7 +49,6 @@ pub enum PlanningError {
     /// The store, or the plan in it.
     #[error(transparent)]
     Store(#[from] WriteError),
-    /// The journal.
     #[error(transparent)]
     Journal(#[from] waypost_llm::JournalError),
 }
@@ -64,7 +60,6 @@ impl From<waypost_store::StoreError> for PlanningError {
 }
 
 impl PlanningError {
-    /// What to do about it.
     pub fn hint(&self) -> String {
         match self {
             Self::Store(error) => error.hint(),

@@ -7,7 +7,6 @@ use crate::{Budget, ModelRequest, Price, Reserve};
 
 use waypost_llm::{CallEvent, CancelToken, ModelError, Progress, Reply};
 
-/// What may be spent.
 pub(super) struct SharedBudget(Mutex<Budget>);
 
 impl SharedBudget {
