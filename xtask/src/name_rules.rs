@@ -160,7 +160,7 @@ mod tests {
         ("waypost-service", 7, 0),
         ("waypost-store", 73, 0),
         ("waypost-text", 1, 0),
-        ("waypost-tui", 42, 0),
+        ("waypost-tui", 3, 0),
     ];
 
     fn ratchet(found: &BTreeMap<&str, (usize, usize)>, allowed: &[(&str, usize, usize)]) -> Vec<String> {

@@ -12,7 +12,6 @@ use waypost_text::truncate_bytes;
 
 use super::attempt_log::{Log, without_secrets};
 use super::attempt_spec::AttemptSpec;
-use crate::check_evidence;
 use crate::outcome::{AttemptEvent, AttemptEvents, AttemptOutcome, Force};
 use waypost_config::{ExecutionEnv, Secret};
 

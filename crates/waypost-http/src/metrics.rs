@@ -81,9 +81,9 @@ fn text(store: &dyn Store) -> String {
 }
 
 fn totals(store: &dyn Store) -> Result<(Totals, u64, Timestamp), StoreError> {
-    let mut found = (Totals::default(), 0, Timestamp::from_micros(0));
+    let mut found = (store.totals()?, 0, Timestamp::from_micros(0));
     store.read(&mut |read| {
-        found = (read.totals()?, read.latest()?, read.now());
+        (found.1, found.2) = (read.latest()?, read.now());
         Ok(())
     })?;
     Ok(found)

@@ -1,9 +1,10 @@
-//! Asking a person whether a plan may run, and waiting for the answer, whoever gives it and wherever. Decides nothing.
+//! Requests approval for a plan and waits for the decision, whoever makes it and at whichever front end. Decides nothing.
 
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
-use waypost_core::{Command, Event, Phase, Plan, PlanId};
+use waypost_core::{Event, Phase, Plan, PlanId};
+use waypost_service::Guard;
 
 use crate::elicitation::question::Question;
 use crate::tool_call::Call;
@@ -41,7 +42,7 @@ pub(crate) fn rejection_reason(plan: &Plan) -> Option<&str> {
 /// Why a person said no to the plan as it is. Whoever gave the answer gave it to this version: it is asked for again when
 /// something has changed.
 fn rejection(call: &Call, plan: &PlanId) -> Result<Option<String>, ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let (is_draft, version) =
         plans.look(plan, |plan| (plan.state().phase == Phase::Draft, plan.version()))?;
     if !is_draft {
@@ -64,13 +65,13 @@ pub(crate) fn ask(
     message: &str,
     seconds: u64,
 ) -> Result<ApprovalOutcome, ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     if let Some(reason) = rejection(call, plan)? {
         return Ok(ApprovalOutcome::Rejected(reason));
     }
     // Begun before the question, so that no answer falls between the two.
     let mut watch = plans.watch()?;
-    call.write(plan, vec![Command::RequestApproval { message: message.to_owned() }])?;
+    call.service().request_approval(&call.caller, plan, message, Guard::NONE)?;
     let mut asked_there: Option<oneshot::Sender<()>> = None;
     let until = Instant::now() + Duration::from_secs(seconds.min(APPROVAL_SECONDS_MAX));
     loop {

@@ -1,4 +1,4 @@
-//! Whether anybody still waits for the answer of a call.
+//! Cancellation of a call: whether the client still waits for the result.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,5 @@
-//! One call of a tool, from the request to its answer: the tool runs on a thread that may wait, and what it wants to ask a
-//! person goes to the client meanwhile, or between two rounds of the call.
+//! Dispatch of a tool call, from the request to its result: the tool runs on a blocking thread, and its questions to a person
+//! go to the client meanwhile (elicitation), or between two rounds of the call (input required).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinError;
 use waypost_core::nearest;
+use waypost_service::Caller;
 use waypost_store::meters;
 
 use crate::cancellation::CancelFlag;
@@ -81,12 +82,12 @@ impl Server {
             let answers = request.input_responses.as_ref();
             return self.resume_round(handle, key, answers, &context).await.or_else(complete_with_error);
         }
-        let worker = self.worker(&key.by, &client_info);
+        let caller = Caller::session(key.by.clone(), self.worker(&key.by, &client_info));
         let rounds = client_info.answers_input_required();
         let can_ask = client_info.can_ask() && workspace.config.elicitation;
         let name = || client_name(&context).unwrap_or_else(|| NOBODY.to_owned());
         let model = client_info.can_sample().then(|| Sampler::new(context.peer.clone(), name()));
-        match self.begin(place, &key, worker, workspace, (can_ask.then_some(rounds), model)) {
+        match self.begin(place, &key, caller, workspace, (can_ask.then_some(rounds), model)) {
             Ok(running) if rounds => self.round(running, key, &context).await.or_else(complete_with_error),
             Ok(running) => {
                 Ok(CallToolResponse::Complete(result(self.run_with_elicitation(running, &context).await)))
@@ -100,9 +101,9 @@ impl Server {
         let known = || self.shared.by_name.keys().copied();
         let hint = match nearest(name, known()) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("there are {}", known().collect::<Vec<_>>().join(", ")),
+            None => format!("known tools: {}", known().collect::<Vec<_>>().join(", ")),
         };
-        format!("there is no tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
+        format!("unknown tool {}; {hint}", reply_text::cut(name, TOOL_BYTES))
     }
 
     /// Starts the tool on a thread. `asks` says whether somebody can be asked, and whether only in rounds.
@@ -110,13 +111,13 @@ impl Server {
         &self,
         place: usize,
         key: &CallKey,
-        worker: String,
+        caller: Caller,
         workspace: Arc<Workspace>,
         (asks, model): (Option<bool>, Option<Sampler>),
     ) -> Result<RunningCall, ToolError> {
         let Ok(permit) = Arc::clone(&self.shared.calls).try_acquire_owned() else {
-            let message = format!("{CALLS_MAX} calls are worked on already");
-            return Err(ToolError::new(message, "wait for one of them, then try again"));
+            let message = format!("{CALLS_MAX} calls are in progress already");
+            return Err(ToolError::new(message, "wait for one of them, then retry"));
         };
         let (sender, questions) = mpsc::unbounded_channel();
         let gone = Arc::new(CancelFlag::default());
@@ -128,12 +129,12 @@ impl Server {
             gone: Box::new(move || seen.is_cancelled()),
         };
         let (shared, at) = (Arc::clone(&self.shared), Arc::clone(&workspace));
-        let (by, arguments, tool) = (key.by.clone(), key.arguments.clone(), key.tool.clone());
+        let (arguments, tool) = (key.arguments.clone(), key.tool.clone());
         let recent = Arc::clone(&self.session.plan);
         let answer = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             let (toolset, found) = &shared.tools[place];
-            let call = Call { workspace: at, by, worker, arguments, client, recent };
+            let call = Call { workspace: at, caller, arguments, client, recent };
             let answer = (found.run)(&call).map_err(|refused| refused.with_hints(toolset.hints()));
             let outcome = if answer.is_ok() { "answered" } else { "refused" };
             meters().calls.with([&tool, outcome], |calls| calls.add(1));
@@ -224,7 +225,7 @@ impl Server {
 
 fn flat(answered: Result<Result<Answer, ToolError>, JoinError>) -> Result<Answer, ToolError> {
     answered.unwrap_or_else(|error| {
-        Err(ToolError::new(format!("the tool broke off: {error}"), "look at the plan, then try again"))
+        Err(ToolError::new(format!("the tool failed: {error}"), "check the plan, then retry"))
     })
 }
 

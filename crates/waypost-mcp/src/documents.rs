@@ -1,5 +1,5 @@
-//! Plan documents: a text, a version, and the author's free words for where it stands. A document is a plan without tasks
-//! of its own making; of a plan that has tasks these tools see and change the text alone.
+//! Plan documents: a text, a version and a free-text status. A document is a plan without tasks; of a plan with tasks these tools
+//! read and change the text alone.
 //!
 //! The names and most of the words are those of docker-agent's plan tools; `docs/plan-documents.md` lists what differs.
 
@@ -31,22 +31,23 @@ pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "read_plan shows the plan",
     list: "list_plans shows the plans",
     retry: "a person runs `waypost retry`",
-    stop: "wait for its end",
+    stop: "wait until it ends",
     begin: "a person, or an agent with other tools, starts it",
-    another: "read_plan shows what else there is",
+    another: "read_plan shows the other tasks",
     start: "a person runs `waypost approve`",
-    wait: "read_plan shows when it is so",
+    take_over: "wait until that session reports it",
+    wait: "check again with read_plan",
     resume: "a person runs `waypost resume`",
-    reopen: "write_plan under another name makes a new one",
+    reopen: "write_plan under another name creates a new one",
     unarchive: "a person runs `waypost unarchive`",
-    detach: "write the plan without what depends on it",
+    detach: "remove what depends on it first",
 };
 
 pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool {
             name: "write_plan",
-            description: "Create a plan document, or replace its whole text. Pass last_known_version, the version you last read (0: it must be new): if somebody wrote since, nothing is written and you are told what changed. Names: lowercase letters, digits, - and _. What you leave out of title, author, status stays.",
+            description: "Create a plan document, or replace its whole text. Pass last_known_version, the version you last read (0: it must be new): if it changed since, nothing is written and the reply says what changed. Names: lowercase letters, digits, - and _. Omitted title, author and status stay.",
             arguments: WRITE,
             answer: ABOUT,
             effect: Effect::Changes,
@@ -62,7 +63,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "update_plan_from_file",
-            description: "Like write_plan with the text of a file of the workspace. Cheap edits: export_plan_to_file, edit the file, then this with the version that export answered.",
+            description: "Like write_plan with the text of a workspace file. Cheap edits: export_plan_to_file, edit the file, then call this with the version that export returned.",
             arguments: FROM_FILE,
             answer: ABOUT,
             effect: Effect::Changes,
@@ -70,18 +71,18 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "export_plan_to_file",
-            description: "Write a plan document's text to a file of the workspace; answers the version, not the text. A file with other content is replaced only with overwrite.",
+            description: "Write a plan document's text to a workspace file; returns the version, not the text. A file with other content is replaced only with overwrite.",
             arguments: TO_FILE,
             answer: ABOUT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: read::to_file,
         },
         Tool {
             name: "set_plan_status",
-            description: "Say in free words where a plan stands (draft, blocked, done, …). Needs no version and never disturbs whoever edits the text.",
+            description: "Set a plan's free-text status (draft, blocked, done, …). Needs no version and never conflicts with edits of the text.",
             arguments: SET_STATUS,
             answer: STATUS,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: status::set,
         },
         Tool {
@@ -94,7 +95,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "list_plans",
-            description: "List plans by name, without their texts; `next` goes on as `after`.",
+            description: "List plans by name, without their texts; pass `next` as `after` to continue.",
             arguments: AFTER,
             answer: LIST,
             effect: Effect::Reads,
@@ -102,7 +103,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "delete_plan",
-            description: "Put a plan away when it is done with. A person can bring it back.",
+            description: "Archive a plan that is no longer needed. A person can restore it.",
             arguments: NAME_GUARDED,
             answer: DELETED,
             effect: Effect::Destroys,

@@ -1,8 +1,8 @@
-//! Words that say the opposite of "done". A model that could not do a thing likes to report it as done and to tell so in
-//! the result; whoever depends on it then builds on nothing.
+//! False "done" reports: a model that could not do a task tends to report it as done and to admit it in the result; dependent
+//! tasks then build on nothing.
 
 /// What to tell whoever reports such a thing as done. It is written down as reported: words alone prove nothing.
-pub(crate) const NUDGE: &str = "the result reads as if it was not done; if so, report it as failed";
+pub(crate) const NUDGE: &str = "if it was not done, report it as failed";
 
 /// How people and models say that they did not do something.
 const FAILURE_PHRASES: [&str; 27] = [

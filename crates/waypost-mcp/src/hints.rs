@@ -2,7 +2,9 @@
 //! for people who write commands. Knows no set of tools: each brings its phrases.
 
 use waypost_core::{Phase, Problem, Refusal, Status};
-use waypost_store::{StoreError, WriteError};
+use waypost_formats::Unreadable;
+use waypost_service::ServiceError;
+use waypost_store::StoreError;
 
 /// How a set of tools does what a hint speaks of.
 pub(crate) struct HintPhrases {
@@ -20,6 +22,8 @@ pub(crate) struct HintPhrases {
     pub(crate) another: &'static str,
     /// Starts a plan, or asks a person whether it may.
     pub(crate) start: &'static str,
+    /// Takes a task from another session of the same agent.
+    pub(crate) take_over: &'static str,
     /// Waits for what others do.
     pub(crate) wait: &'static str,
     /// Lets a paused plan go on.
@@ -32,16 +36,33 @@ pub(crate) struct HintPhrases {
     pub(crate) detach: &'static str,
 }
 
-/// What to do about something that was not written.
-pub(crate) fn about(error: &WriteError, ways: &HintPhrases) -> String {
+/// What to do about something that was not done.
+pub(crate) fn about(error: &ServiceError, ways: &HintPhrases) -> String {
+    let hint = match error {
+        ServiceError::Refused(refusal) => return of(refusal, ways),
+        ServiceError::Invalid { .. } => "fix all of them, then retry",
+        ServiceError::Conflict(_) => "nothing was written; read the changes, then retry",
+        ServiceError::NoSuchPlan(_) => ways.list,
+        ServiceError::Ambiguous { .. } => "give more characters of the id",
+        ServiceError::NoSuchVersion { .. } => "use a version from an earlier result",
+        ServiceError::IdUsed(_) => "choose another id, or omit it to get a new one",
+        ServiceError::Unreadable { error, .. } => about_text(error),
+        ServiceError::NotOnePlan { .. } => "pass one plan at a time",
+        ServiceError::HeldByOtherSession { .. } => ways.take_over,
+        ServiceError::Configuration { hint, .. } => hint,
+        ServiceError::Store(error) => about_store(error),
+    };
+    hint.to_owned()
+}
+
+/// What to do about a text that is not a plan.
+fn about_text(error: &Unreadable) -> &'static str {
     match error {
-        WriteError::Refused(refusal) => of(refusal, ways),
-        WriteError::Conflict(_) => "nothing was written; look at that, then write again".to_owned(),
-        WriteError::NotFound(_) => ways.list.to_owned(),
-        WriteError::Ambiguous { .. } => "write more of the id".to_owned(),
-        WriteError::NoSuchVersion { .. } => "name the version that an earlier answer told".to_owned(),
-        WriteError::IdUsed(_) => "choose another id, or leave it out to get a new one".to_owned(),
-        WriteError::Store(error) => about_store(error).to_owned(),
+        Unreadable::UnknownFormat => "name its format",
+        Unreadable::Syntax { .. } => "fix it there",
+        Unreadable::NoPlan(_) => "check that it is the right text",
+        Unreadable::WriteOnly(_) => "choose a format that can be read",
+        Unreadable::ReadOnly(_) => "choose a format that can be written",
     }
 }
 
@@ -49,13 +70,13 @@ pub(crate) fn about(error: &WriteError, ways: &HintPhrases) -> String {
 pub(crate) fn about_store(error: &StoreError) -> &'static str {
     match error {
         StoreError::Corrupt { .. } | StoreError::Database(_) => {
-            "nothing was changed; tell a person: a person runs `waypost doctor`, which says more"
+            "nothing was changed; report this: a person runs `waypost doctor`"
         }
-        StoreError::TooNew { .. } => "tell a person, who has to update Waypost",
+        StoreError::TooNew { .. } => "report this: a person has to update Waypost",
         StoreError::Busy => "try again",
-        StoreError::Pruned { .. } => "what is left is the plan as it ended: look at that",
+        StoreError::Pruned { .. } => "only the final state of the plan is kept: read that",
         StoreError::Files { .. } | StoreError::BadLocation(_) => {
-            "tell a person, who has to see that the store can be read and written"
+            "report this: a person has to make the store readable and writable"
         }
     }
 }
@@ -71,9 +92,7 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
             Status::Running => ways.stop,
             Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => ways.retry,
         },
-        Refusal::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => {
-            "nothing of it is left to stop"
-        }
+        Refusal::WrongPhase { phase, wanted: "cancelled" } if phase.is_finished() => "it has ended already",
         Refusal::WrongPhase { phase, .. } => match phase {
             Phase::Draft => ways.start,
             Phase::AwaitingApproval => ways.wait,
@@ -83,23 +102,23 @@ fn of(refusal: &Refusal, ways: &HintPhrases) -> String {
         },
         Refusal::NeedsApproval {} => ways.start,
         Refusal::OnlyAPerson { .. } => "ask a person",
-        Refusal::NotWhatWasLookedAt { .. } => "look at what changed since, then decide again",
+        Refusal::NotWhatWasLookedAt { .. } => "read what changed since, then decide again",
         Refusal::StaleAttempt { given, current, .. } if given > current => {
-            "send the attempt that was told when the task was taken, or none"
+            "send the attempt returned when the task was claimed, or none"
         }
-        Refusal::StaleAttempt { .. } => "drop this work: somebody else has it now",
+        Refusal::StaleAttempt { .. } => "stop working on it: somebody else holds it now",
         Refusal::AlreadyRunning { .. } => ways.another,
         Refusal::Blocked { .. } => "finish those first",
         Refusal::HasDependants { .. } => ways.detach,
         Refusal::IsParent { .. } => "work on its children",
-        Refusal::MachineWork { .. } => "machines do it; take another",
-        Refusal::AwaitsCheck { .. } => "Waypost runs its check: nothing is left for you to do",
+        Refusal::MachineWork { .. } => "workers run it; claim another",
+        Refusal::AwaitsCheck { .. } => "Waypost runs its check; no action is needed",
         Refusal::AwaitsAnswer { .. } => "wait until a person has answered",
         Refusal::NoEvidence { .. } => "report how the task ended; Waypost runs its check",
         Refusal::NotAwaited { .. } => "add the dependency first",
         Refusal::StillRunning { .. } => ways.stop,
-        Refusal::LockHeld { .. } => "wait until it is released, or take another",
-        Refusal::QueueFull { .. } => "wait until a task of the queue has ended, or take another",
+        Refusal::LockHeld { .. } => "wait until it is released, or claim another",
+        Refusal::QueueFull { .. } => "wait until a task of the queue ends, or claim another",
         Refusal::Archived {} => ways.unarchive,
         Refusal::AlreadyExists {} => "choose another id, or change the plan that exists",
         Refusal::NotCreated {} => "create it first",

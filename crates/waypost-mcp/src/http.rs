@@ -1,5 +1,5 @@
-//! The same server over streamable HTTP, as a service that whoever owns the socket mounts. Knows no socket, no token and no
-//! host: who calls was settled before.
+//! The same server over streamable HTTP, as a service to be mounted, with a limit on sessions. Knows no socket, token or host: the
+//! caller is authenticated already.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -111,7 +111,7 @@ impl HttpService {
         {
             return worded(
                 StatusCode::NOT_FOUND,
-                "there is no such session: it has ended, or is another's\n",
+                "unknown session: it has ended, or belongs to another agent\n",
             );
         }
         let mut answer = self.protocol.handle(request).await;
@@ -146,8 +146,9 @@ where
     let mut body = Box::pin(body);
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame
-            .map_err(|error| worded(StatusCode::BAD_REQUEST, format!("the body broke off: {error}\n")))?;
+        let frame = frame.map_err(|error| {
+            worded(StatusCode::BAD_REQUEST, format!("reading the body failed: {error}\n"))
+        })?;
         let Ok(mut data) = frame.into_data() else { continue };
         if data.remaining() > bytes_max.saturating_sub(bytes.len()) {
             let words = format!("the body has more than {bytes_max} bytes; send less at a time\n");
@@ -233,7 +234,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub enum SessionError {
     /// There are enough.
     #[error(
-        "this agent has {SESSIONS_MAX} sessions, all of them in use; end one of them (DELETE), use it, or wait until one is {SESSION_SPARE_SECONDS} s idle"
+        "session limit reached ({SESSIONS_MAX}), none idle; end one (DELETE), or wait until one is idle for {SESSION_SPARE_SECONDS} s"
     )]
     TooMany,
     /// What the sessions themselves say.

@@ -1,4 +1,4 @@
-//! The name of the agent who calls, from a name that a program gave itself: never more than a name.
+//! The agent's name, cleaned from what the client calls itself: never more than a name.
 
 /// Characters that the name of an agent may have.
 pub const AGENT_NAME_CHARACTERS_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Why a request of the protocol is not understood, in words that tell what would be. Knows no tool.
+//! Errors for unknown methods and invalid parameters, which say what the method expects. Knows no tool.
 
 use rmcp::model::{
     CallToolRequestMethod, CallToolRequestParams, CompleteRequestMethod, CompleteRequestParams, ConstString,
@@ -33,17 +33,17 @@ pub(crate) fn invalid_params(request: &CustomRequest) -> ErrorData {
             ("ref and argument (objects)", mismatch::<CompleteRequestParams>(given))
         }
         unknown => {
-            let words = format!("there is no method {}", cut(unknown, METHOD_BYTES));
+            let words = format!("unknown method {}", cut(unknown, METHOD_BYTES));
             return ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None);
         }
     };
     let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-    ErrorData::invalid_params(format!("the parameters of {method} do not fit{why}; it takes {takes}"), None)
+    ErrorData::invalid_params(format!("invalid parameters for {method}{why}; expected {takes}"), None)
 }
 
 fn mismatch<T: DeserializeOwned>(given: Value) -> Option<String> {
     if given.is_null() {
-        return Some("there are none".to_owned());
+        return Some("none were given".to_owned());
     }
     serde_json::from_value::<T>(given).err().map(|error| error.to_string())
 }

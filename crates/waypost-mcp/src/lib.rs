@@ -1,4 +1,4 @@
-//! The door for agents: plans over the Model Context Protocol.
+//! The MCP server: plans for agents over the Model Context Protocol.
 //!
 //! A [`Server`] speaks the protocol and knows no plan; toolsets turn the arguments of a tool into commands for plans and
 //! know nothing of the protocol. Tools are called on threads that may wait, so a toolset is plain, synchronous code.
@@ -17,6 +17,7 @@ mod jaato;
 mod native;
 mod orchestrator;
 mod partial_json;
+mod plan_text;
 mod prompts;
 mod protected_paths;
 mod reply_text;

@@ -1,5 +1,5 @@
-//! For agents that hand work to machines: submit a run, look how it stands, wait for it, stop it, ask why it waits.
-//! Machines run what was submitted elsewhere (`waypost worker`, `waypost run`); nothing is run here.
+//! The orchestrator tools, for agents that submit work to machines: submit a run, show it, wait for it, cancel it, explain why
+//! it waits. Workers run it (`waypost worker`, `waypost run`); nothing is run here.
 
 mod control;
 mod lookup;
@@ -10,9 +10,9 @@ mod watch;
 use crate::hints::HintPhrases;
 use crate::tool::{Effect, Tool};
 
-const SUBMIT: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"the plan, in any format"},"file":{"type":"string","description":"or a file of the workspace"},"plan":{"type":"string","description":"or a plan of the store"},"format":{"type":"string"},"id":{"type":"string"},"queue":{"type":"string"}}}"#;
+const SUBMIT: &str = r#"{"type":"object","properties":{"text":{"type":"string","description":"the plan, in any format"},"file":{"type":"string","description":"or a workspace file"},"plan":{"type":"string","description":"or a stored plan"},"format":{"type":"string"},"id":{"type":"string"},"queue":{"type":"string"}}}"#;
 const PLAN: &str = r#"{"type":"object","properties":{"plan":{"type":"string"}},"required":["plan"]}"#;
-const WATCH: &str = r#"{"type":"object","properties":{"plan":{"type":"string"},"since":{"type":"integer","description":"version; what came after it is told at once"},"seconds":{"type":"integer","maximum":600},"until":{"enum":["change","end"]}},"required":["plan"]}"#;
+const WATCH: &str = r#"{"type":"object","properties":{"plan":{"type":"string"},"since":{"type":"integer","description":"version; later changes are returned at once"},"seconds":{"type":"integer","maximum":600},"until":{"enum":["change","end"]}},"required":["plan"]}"#;
 const CANCEL: &str = r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":"string"},"reason":{"type":"string"}},"required":["plan"]}"#;
 const WHY: &str = r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":"string"}},"required":["plan","task"]}"#;
 const LOG: &str = r#"{"type":"object","properties":{"plan":{"type":"string"},"task":{"type":"string"},"attempt":{"type":"integer"},"bytes":{"type":"integer","maximum":65536}},"required":["plan","task"]}"#;
@@ -26,16 +26,17 @@ const LOGGED: &str = r#"{"type":"object","required":["id","task","attempt","log"
 
 /// How these tools do what a hint speaks of.
 pub(crate) const HINTS: HintPhrases = HintPhrases {
-    look: "run_status shows how the run stands",
-    list: "run_submit tells the id of what it submits",
+    look: "run_status shows the run",
+    list: "run_submit returns the id of the run",
     retry: "a person runs `waypost retry`",
-    stop: "run_watch waits for its end, run_cancel stops it",
+    stop: "run_watch waits until it ends, run_cancel cancels it",
     begin: "run_submit with plan starts the run",
-    another: "run_status shows what else there is",
-    start: "run_submit with plan asks for the start",
+    another: "run_status shows the other tasks",
+    start: "run_submit with plan starts it or requests approval",
+    take_over: "wait until that session reports it",
     wait: "run_watch waits for it",
     resume: "a person runs `waypost resume`",
-    reopen: "a person runs `waypost retry`, or submit it anew under another id",
+    reopen: "a person runs `waypost retry`, or submit it under another id",
     unarchive: "a person runs `waypost unarchive`",
     detach: "submit a plan without them",
 };
@@ -44,7 +45,7 @@ pub(crate) fn tools() -> Vec<Tool> {
     vec![
         Tool {
             name: "run_submit",
-            description: "Hand a plan to machines: give text, file or plan. The same id again is the same run. It may wait for a person's approval; the answer says so.",
+            description: "Submit a plan for workers to run: pass text, file or plan. The same id again is the same run. It may need a person's approval; the result says so.",
             arguments: SUBMIT,
             answer: SUBMITTED,
             effect: Effect::Adds,
@@ -52,7 +53,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "run_status",
-            description: "How a run stands: phase, counts, what runs, the latest failures, questions to people.",
+            description: "Show a run: phase, counts, running tasks, latest failures, open questions.",
             arguments: PLAN,
             answer: STATUS,
             effect: Effect::Reads,
@@ -60,7 +61,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "run_watch",
-            description: "Wait for the next change of a run, or for its end, at most so many seconds (default 30). Go on with the answered version as since.",
+            description: "Wait for the next change of a run, or its end, for at most `seconds` (default 30). Pass the returned version as since to continue.",
             arguments: WATCH,
             answer: WATCHED,
             effect: Effect::Reads,
@@ -68,7 +69,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "run_cancel",
-            description: "Stop a run, or one task of it, and what is being worked on.",
+            description: "Cancel a run, or one of its tasks, including running work.",
             arguments: CANCEL,
             answer: CANCELLED,
             effect: Effect::Destroys,
@@ -76,7 +77,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "run_why",
-            description: "What a task waits for, and who holds it.",
+            description: "Explain what a task waits for and who holds it.",
             arguments: WHY,
             answer: REASONS,
             effect: Effect::Reads,
@@ -84,7 +85,7 @@ pub(crate) fn tools() -> Vec<Tool> {
         },
         Tool {
             name: "run_log",
-            description: "The end of what an attempt wrote (default: the latest attempt, 4096 bytes).",
+            description: "Show the end of an attempt's log (default: latest attempt, 4096 bytes).",
             arguments: LOG,
             answer: LOGGED,
             effect: Effect::Reads,

@@ -1,5 +1,5 @@
-//! What a message that cannot be read is about: its outermost fields, found without reading what is in them. Knows only
-//! enough of JSON to tell what is nested.
+//! The id of a message that cannot be parsed: its top-level fields, found without parsing nested values. Knows only enough of
+//! JSON to track nesting.
 
 use rmcp::model::RequestId;
 use serde_json::Value;

@@ -22,7 +22,7 @@ pub(crate) fn list() -> Vec<Prompt> {
         Some(vec![PromptArgument::new("plan").with_description(which).with_required(required)])
     };
     vec![
-        Prompt::new("plan", Some("Show a plan and how far it is"), plan(false)).with_title("Show the plan"),
+        Prompt::new("plan", Some("Show a plan and its progress"), plan(false)).with_title("Show the plan"),
         Prompt::new("work_through_plan", Some("Work through a plan, task by task"), plan(true))
             .with_title("Work through this plan"),
     ]
@@ -40,8 +40,8 @@ pub(crate) fn get(
     let text = match name {
         "plan" => shown(workspace, &chosen(workspace, by, said)?)?,
         "work_through_plan" => {
-            let no_plan = || ToolError::new("no plan was named", "say which, by its id or its beginning");
-            work_through(workspace, &workspace.plans.resolve(said.ok_or_else(no_plan)?)?, toolsets)?
+            let no_plan = || ToolError::new("no plan was named", "pass plan: an id or the beginning of one");
+            work_through(workspace, &workspace.plans().resolve(said.ok_or_else(no_plan)?)?, toolsets)?
         }
         other => {
             let shown = reply_text::cut(other, 100);
@@ -57,7 +57,7 @@ pub(crate) fn get(
 /// The plan that was named, or the agent's own: the newest that has not ended, else the newest.
 fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanId, ToolError> {
     if let Some(said) = said {
-        return Ok(workspace.plans.resolve(said)?);
+        return Ok(workspace.plans().resolve(said)?);
     }
     let open = Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect();
     let own = match workspace.newest(by, open)? {
@@ -69,7 +69,7 @@ fn chosen(workspace: &Workspace, by: &Actor, said: Option<&str>) -> Result<PlanI
 
 /// A plan as jaato's `plan` command shows it.
 fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
-    let text = workspace.plans.look(plan, |plan| render_plan_command(&plan.to_draft()))?;
+    let text = workspace.plans().look(plan, |plan| render_plan_command(&plan.to_draft()))?;
     let lines = text.lines().count();
     if lines <= LINES_SHOWN_MAX {
         return Ok(reply_text::cut_text(&text, BYTES_SHOWN_MAX));
@@ -80,18 +80,18 @@ fn shown(workspace: &Workspace, plan: &PlanId) -> Result<String, ToolError> {
 }
 
 fn work_through(workspace: &Workspace, plan: &PlanId, toolsets: &[Toolset]) -> Result<String, ToolError> {
-    let (title, version) = workspace.plans.look(plan, |plan| (title(plan), plan.version()))?;
+    let (title, version) = workspace.plans().look(plan, |plan| (title(plan), plan.version()))?;
     let how = if toolsets.contains(&Toolset::Native) {
-        "Take the next ready task with its context, do what it says, and report it: done with its output, or failed or \
-         skipped with the reason. Then take the next one, until nothing is ready."
+        "Claim the next ready task with its context, do what it says, and report it: done with its output, or failed or \
+         skipped with the reason. Then claim the next one, until nothing is ready."
     } else {
-        "Do one step after the other, in the order in which they can start; tell when you begin one, and report each with \
-         what came of it: completed, or failed or skipped with the reason."
+        "Do the steps in the order in which they can start; report when you start one, and report each result: completed, or \
+         failed or skipped with the reason."
     };
     Ok(format!(
         "Work through the Waypost plan {plan} (\"{title}\", version {version}).\n\n{how}\n\nReport honestly: what you could \
          not do is failed or skipped, never done. If the plan waits for approval, ask a person; you cannot approve it \
-         yourself. If something does not fit, change the plan before you go on. When nothing is left, say what came of it.",
+         yourself. If the plan is wrong, change it before you continue. When nothing is left, summarize the results.",
     ))
 }
 

@@ -1,5 +1,5 @@
-//! The files of a workspace that no tool touches: what decides what is allowed here, and what others run. Who may change
-//! these could let a plan do what nobody has allowed it.
+//! Protected paths: files that no tool reads or writes, because they decide what is allowed here or what others run. An agent
+//! that could change them could let a plan do what nobody has allowed.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
@@ -103,7 +103,7 @@ fn plain(path: &Path) -> PathBuf {
 
 /// Refuses what lies in the store, wherever that is: plans are changed by commands alone.
 fn not_the_store(workspace: &Workspace, said: &str, wanted: &Path) -> Result<(), ToolError> {
-    let location = workspace.plans.store().location();
+    let location = workspace.plans().store().location();
     let Some(("sqlite" | "file", store)) = location.split_once(':') else { return Ok(()) };
     let (store, wanted) = (folded(&real(Path::new(store))), folded(&real(wanted)));
     // A database has files beside it that begin with its name.
@@ -187,6 +187,8 @@ fn hooks_of(root: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use waypost_config::{Config, Layer, Origin};
     use waypost_store::{MemoryStore, Plans};
 
@@ -210,9 +212,9 @@ mod tests {
             let layer =
                 Layer { origin: Origin::User, name: "waypost.toml".to_owned(), text: CONFIG.to_owned() };
             let config = Config::load(&[layer], []).unwrap();
-            let plans = Plans::new(std::sync::Arc::new(MemoryStore::new()));
+            let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
             let own = folder.join(".waypost");
-            Self(Workspace { plans, config, folder, own })
+            Self(Workspace::new(plans, Arc::new(config), folder, own))
         }
 
         fn ask(&self, path: &str, access: Access) -> Option<String> {

@@ -1,5 +1,5 @@
-//! Words for answers: short ones. Whatever a plan says is cut to a bound here, because a plan is somebody else's text and
-//! an answer is paid for by the model that reads it.
+//! Text for replies, truncated: excerpts, ranges of ids, changes, bounded JSON. A plan is somebody else's text, and the model that
+//! reads a reply pays for it.
 
 use serde_json::Value;
 use waypost_core::{DiffStat, Difference};

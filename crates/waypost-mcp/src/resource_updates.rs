@@ -1,5 +1,5 @@
-//! Telling clients that what they read has changed, whoever changed it and in whichever process: one thread hears the
-//! store's bell and tells those who subscribed. Looks at nothing while nothing is written.
+//! Notifications about updated resources, whoever wrote and in whichever process: one thread watches the store and notifies the
+//! subscribers. Reads nothing while nothing is written.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet};
@@ -72,7 +72,7 @@ impl Subscriber {
                 let no_such =
                     || ToolError::new(format!("plan {id} has no task {task:?}"), "look at the plan");
                 let found =
-                    workspace.plans.look(&id, |plan| plan.resolve(&task).ok())?.ok_or_else(no_such)?;
+                    workspace.plans().look(&id, |plan| plan.resolve(&task).ok())?.ok_or_else(no_such)?;
                 let seen = fingerprint(workspace, &id, &found);
                 WatchedResource::Task(id, found, seen)
             }
@@ -153,7 +153,7 @@ impl Subscriber {
 
 /// Tells two states of a task apart; of a task that is gone, it is 0.
 fn fingerprint(workspace: &Workspace, plan: &PlanId, task: &TaskId) -> u64 {
-    let value = workspace.plans.look(plan, |plan| task_value(plan, task)).ok().flatten();
+    let value = workspace.plans().look(plan, |plan| task_value(plan, task)).ok().flatten();
     value.map_or(0, |value| {
         let mut hasher = DefaultHasher::new();
         value.to_string().hash(&mut hasher);
@@ -240,8 +240,8 @@ struct Listener {
 
 impl Listener {
     fn begin(workspace: &Arc<Workspace>) -> Result<Self, StoreError> {
-        let watch = workspace.plans.watch()?;
-        let seen = workspace.plans.latest()?;
+        let watch = workspace.plans().watch()?;
+        let seen = workspace.plans().latest()?;
         let newest = newest(workspace)?;
         Ok(Self { workspace: Arc::clone(workspace), watch, seen, newest })
     }
@@ -265,7 +265,7 @@ impl Listener {
 
     fn tell(&mut self, subscribers: &[Arc<Subscriber>]) -> Result<(), StoreError> {
         loop {
-            let written = self.workspace.plans.written_since(self.seen, VERSIONS_PAGE)?;
+            let written = self.workspace.plans().written_since(self.seen, VERSIONS_PAGE)?;
             self.seen = written.up_to.max(self.seen);
             if !written.plans.is_empty() {
                 let newest = newest(&self.workspace)?;
@@ -283,6 +283,6 @@ impl Listener {
 
 /// What differs when plans come or go: the newest, and how many there are.
 fn newest(workspace: &Workspace) -> Result<(Option<PlanId>, u64), StoreError> {
-    let page = workspace.plans.heads(&Query { sort: Sort::Created, limit: 1, ..Query::default() })?;
+    let page = workspace.plans().heads(&Query { sort: Sort::Created, limit: 1, ..Query::default() })?;
     Ok((page.items.into_iter().next().map(|head| head.id), page.total))
 }

@@ -6,7 +6,8 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use waypost_core::{Plan, PlanId, TaskId};
 use waypost_formats::{Dialect, Form};
-use waypost_store::{Head, Query, Sort, WriteError};
+use waypost_service::ServiceError;
+use waypost_store::{Head, Query, Sort};
 
 use crate::tool_error::ToolError;
 use crate::workspace::Workspace;
@@ -38,7 +39,7 @@ impl Address {
         let no_such = || {
             let shown = waypost_text::excerpt_bytes(uri, 200);
             ToolError::new(
-                format!("there is no resource {shown:?}"),
+                format!("unknown resource {shown:?}"),
                 "read waypost://plans, waypost://plans/{id}, or its /markdown, /history or /tasks/{task}",
             )
         };
@@ -136,25 +137,25 @@ pub(crate) fn read(workspace: &Workspace, uri: &str) -> Result<ResourceContents,
 }
 
 fn plans(workspace: &Workspace) -> Result<Value, ToolError> {
-    let page = workspace.plans.heads(&Query { limit: PLANS_PAGE, ..Query::default() })?;
+    let page = workspace.plans().heads(&Query { limit: PLANS_PAGE, ..Query::default() })?;
     Ok(json!({ "plans": page.items, "total": page.total }))
 }
 
 /// The plan that an address names by its id or the beginning of it.
 pub(crate) fn resolve(workspace: &Workspace, plan: &str) -> Result<PlanId, ToolError> {
-    workspace.plans.resolve(plan).map_err(|error| match error {
-        WriteError::NotFound(_) => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
+    workspace.service.resolve_plan(plan).map_err(|error| match error {
+        ServiceError::NoSuchPlan(_) => ToolError::new(error.to_string(), format!("{PLANS} lists the plans")),
         error => error.into(),
     })
 }
 
 fn whole(workspace: &Workspace, plan: &str, dialect: Dialect) -> Result<String, ToolError> {
     let id = resolve(workspace, plan)?;
-    let draft = workspace.plans.look(&id, Plan::to_draft)?;
+    let draft = workspace.plans().look(&id, Plan::to_draft)?;
     let written = waypost_formats::write(&draft, dialect, Form::default());
     written
         .map(|written| written.text)
-        .map_err(|error| ToolError::new(error.to_string(), "read it in another form"))
+        .map_err(|error| ToolError::new(error.to_string(), "read it in another format"))
 }
 
 /// A task with where it stands, which changes without a word in the task itself.
@@ -165,7 +166,7 @@ pub(crate) fn task_value(plan: &Plan, task: &TaskId) -> Option<Value> {
 
 fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let found = workspace.plans.look(&id, |plan| {
+    let found = workspace.plans().look(&id, |plan| {
         let task = plan.resolve(task).ok()?;
         let mut value = task_value(plan, &task)?;
         value["version"] = plan.version().into();
@@ -179,9 +180,9 @@ fn one_task(workspace: &Workspace, plan: &str, task: &str) -> Result<Value, Tool
 
 fn history(workspace: &Workspace, plan: &str) -> Result<Value, ToolError> {
     let id = resolve(workspace, plan)?;
-    let version = workspace.plans.look(&id, Plan::version)?;
+    let version = workspace.plans().look(&id, Plan::version)?;
     let after = version.saturating_sub(VERSIONS_SHOWN_MAX as u64);
-    let entries = workspace.plans.history(&id, after, VERSIONS_SHOWN_MAX)?;
+    let entries = workspace.plans().history(&id, after, VERSIONS_SHOWN_MAX)?;
     let entries = entries.iter().rev().map(|entry| {
         json!({ "version": entry.version, "at": entry.at, "by": entry.actor, "command": entry.command })
     });
@@ -212,11 +213,11 @@ pub(crate) fn complete(
 fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, ToolError> {
     if begun.is_empty() {
         let query = Query { limit: CompletionInfo::MAX_VALUES, sort: Sort::Updated, ..Query::default() };
-        let heads = workspace.plans.heads(&query)?;
+        let heads = workspace.plans().heads(&query)?;
         return Ok(heads.items.into_iter().map(|head| head.id.to_string()).collect());
     }
     let mut ids = Vec::new();
-    workspace.plans.store().read(&mut |read| {
+    workspace.plans().store().read(&mut |read| {
         ids = read.ids(begun, CompletionInfo::MAX_VALUES)?;
         Ok(())
     })?;
@@ -225,7 +226,7 @@ fn plan_ids(workspace: &Workspace, begun: &str) -> Result<Vec<String>, ToolError
 
 fn task_ids(workspace: &Workspace, plan: &str, begun: &str) -> Result<Vec<String>, ToolError> {
     let id = resolve(workspace, plan)?;
-    Ok(workspace.plans.look(&id, |plan| {
+    Ok(workspace.plans().look(&id, |plan| {
         let ids = plan.tasks().map(|(task, _)| task.spec.id.as_str()).filter(|id| id.starts_with(begun));
         ids.take(CompletionInfo::MAX_VALUES).map(str::to_owned).collect()
     })?)

@@ -1,5 +1,5 @@
-//! Which folder a client works in. Hosts tell it by their roots, and may change them; a server that was told a store or a
-//! folder by its operator asks nobody.
+//! The folder that a client works in, from its roots, which may change. A server whose operator named a store or a folder ignores
+//! roots.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -25,9 +25,9 @@ pub enum Roots {
 /// A root that cannot be worked in.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BadRoot {
-    #[error("the client's root {0:?} is no file:// address of a folder")]
+    #[error("the client's root {0:?} is not a file:// URL of a folder")]
     NotAFile(String),
-    #[error("the client's root {} does not exist, or is no folder", .0.display())]
+    #[error("the client's root {} does not exist or is not a folder", .0.display())]
     NotAFolder(PathBuf),
 }
 
@@ -139,10 +139,10 @@ mod tests {
         check(&scratch.uri("50%25"), Ok("50%"));
         check(&format!("file://localhost{}", base.join("50%25").display()), Ok("50%"));
         let missing =
-            format!("the client's root {} does not exist, or is no folder", base.join("no").display());
+            format!("the client's root {} does not exist or is not a folder", base.join("no").display());
         check(&scratch.uri("no"), Err(&missing));
         for uri in ["https://example.org/a", "file://host/a", "file:/a", "file://%zz", "file:///a%00b", ""] {
-            check(uri, Err(&format!("the client's root {uri:?} is no file:// address of a folder")));
+            check(uri, Err(&format!("the client's root {uri:?} is not a file:// URL of a folder")));
         }
     }
 

@@ -1,5 +1,5 @@
-//! The host's own model, asked through the protocol: one more model for the planner. Hosts of the newest protocol take no
-//! requests of servers, so they have none.
+//! The host's own model through MCP sampling: one more model for the planner. Hosts of the newest protocol take no requests from
+//! servers, so they have none.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! Speaks the protocol: lists tools, resources and prompts, calls and reads on threads that may wait, and hands the answers
-//! over. Knows no plan.
+//! The protocol handler: lists tools, resources and prompts, and runs calls and reads on blocking threads. Knows no plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,12 +37,11 @@ pub(crate) const CALLS_MAX: usize = 64;
 
 /// What an agent is told of the server before it knows any tool.
 const INSTRUCTIONS: &str = "\
-Waypost keeps plans that outlive this session: tasks with dependencies, who does them, and what came of it. \
-Make one plan for work with several steps, with all its tasks in one call. Then take the next ready task, do it, and report \
-it: done with its output, or failed or skipped with the reason; never done if it is not. Change the plan when it turns out \
-to be wrong. Work that machines do needs a person's approval: ask for the start and wait; you cannot approve. Other agents \
-may work on the same plans: name the version you know when it matters, and wait for their events instead of asking again \
-and again.";
+Waypost stores plans that outlive this session: tasks with dependencies, owners and results. \
+For work with several steps, create one plan with all its tasks in one call. Then claim the next ready task, do it, and report \
+it: done with its output, or failed or skipped with the reason; never done if it is not. Edit the plan when it turns out \
+to be wrong. Work for machines needs a person's approval: request the start and wait; you cannot approve. Other agents \
+may work on the same plans: pass the version you know when it matters, and wait for events instead of polling.";
 
 /// What a server offers, and to whom.
 #[derive(Clone)]
@@ -62,7 +60,7 @@ pub struct Options {
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The client said something that no client says first.
-    #[error("the client did not begin as clients do: {0}")]
+    #[error("the client did not initialize: {0}")]
     Begin(String),
     /// What carried the messages broke.
     #[error("the server ended: {0}")]
@@ -492,7 +490,7 @@ fn definition(tool: &Tool, output_schemas: bool) -> Definition {
         Effect::Reads => hints.read_only(true),
         Effect::Adds => hints.read_only(false).destructive(false).idempotent(false),
         Effect::Changes => hints.read_only(false).destructive(false).idempotent(false),
-        Effect::Settles => hints.read_only(false).destructive(false).idempotent(true),
+        Effect::Idempotent => hints.read_only(false).destructive(false).idempotent(true),
         Effect::Destroys => hints.read_only(false).destructive(true).idempotent(true),
     });
     definition

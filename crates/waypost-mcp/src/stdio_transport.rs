@@ -1,5 +1,5 @@
-//! One message a line, as hosts speak to a server on a pipe. A line that is no message is answered, and the next one is read.
-//! Knows no method: what a message asks for is the server's matter.
+//! The stdio transport: one JSON-RPC message per line, with a size limit. A line that is not a message is answered with an error,
+//! and the next one is read. Knows no method.
 
 use std::io;
 
@@ -184,7 +184,7 @@ impl Line {
         let Self { bytes, outline, is_too_long } = self;
         if is_too_long {
             let words = format!(
-                "the line has more than {LINE_BYTES_MAX} bytes, so it was not read; send less at a time, or give a file's name instead of its text"
+                "the message has more than {LINE_BYTES_MAX} bytes and was not read; send less at a time, or name a file instead of its text"
             );
             return Read::Wrong { id: outline.id(), error: ErrorData::parse_error(words, None) };
         }
@@ -203,17 +203,14 @@ impl Line {
 fn no_message(text: &[u8], outline: &PartialObject) -> Read {
     let read = std::str::from_utf8(text)
         .map_err(|error| format!("it is not UTF-8: byte {} cannot be read", error.valid_up_to()));
-    let value = match read
-        .and_then(|text| serde_json::from_str::<Value>(text).map_err(|error| error.to_string()))
-    {
-        Ok(value) => value,
-        Err(why) => {
-            let words = format!(
-                "the message cannot be read as JSON: {why}; send each by itself, as JSON without line breaks"
-            );
-            return Read::Wrong { id: outline.id(), error: ErrorData::parse_error(words, None) };
-        }
-    };
+    let value =
+        match read.and_then(|text| serde_json::from_str::<Value>(text).map_err(|error| error.to_string())) {
+            Ok(value) => value,
+            Err(why) => {
+                let words = format!("the message is not valid JSON: {why}; send one message per line");
+                return Read::Wrong { id: outline.id(), error: ErrorData::parse_error(words, None) };
+            }
+        };
     let error = match &value {
         Value::Object(fields) => {
             let has = |name: &str| fields.contains_key(name);
@@ -233,7 +230,7 @@ fn no_message(text: &[u8], outline: &PartialObject) -> Read {
             }
         }
         Value::Array(_) => {
-            ErrorData::invalid_request("messages are not taken by the batch: send each by itself", None)
+            ErrorData::invalid_request("batches are not supported: send each message by itself", None)
         }
         _ => {
             ErrorData::invalid_request("a message is an object with \"jsonrpc\", \"id\" and \"method\"", None)
@@ -267,7 +264,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_a_parse_error_with_the_id_that_it_had() {
-        check(b"nonsense", "-32700 null ", "cannot be read as JSON: expected ident at line 1 column 2");
+        check(b"nonsense", "-32700 null ", "is not valid JSON: expected ident at line 1 column 2");
         check(br#"{"id": 1, "method": "ping""#, "-32700 null ", "EOF");
         let request = |params: &[u8]| {
             [br#"{"jsonrpc":"2.0","method":"tools/call","params":"#, params, br#","id":7}"#].concat()
@@ -282,7 +279,7 @@ mod tests {
     fn json_that_is_no_request_is_an_invalid_request() {
         check(b"5", "-32600 null ", "a message is an object");
         check(b"{}", "-32600 null ", "a request has");
-        check(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "-32600 null ", "by the batch");
+        check(br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#, "-32600 null ", "batches are not supported");
         check(br#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, "-32600 \"a\" ", "\"2.0\"");
         check(br#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, "-32600 null ", "a whole number or text");
     }

@@ -1,4 +1,4 @@
-//! What a tool is: its name and description for models, the schema of its arguments, and what it does.
+//! The definition of a tool: its name and description for models, the schema of its arguments, its effect and its handler.
 
 use serde_json::Value;
 
@@ -21,15 +21,14 @@ pub(crate) struct Tool {
 /// What a tool does to the plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// Nothing.
     Reads,
-    /// It adds; twice is twice.
+    /// Each call adds something.
     Adds,
-    /// It changes what is there; twice is twice.
+    /// Each call changes something.
     Changes,
-    /// It changes what is there; twice is once.
-    Settles,
-    /// It takes away what others may want.
+    /// A repeated call changes nothing more.
+    Idempotent,
+    /// It may overwrite or remove what others want.
     Destroys,
 }
 

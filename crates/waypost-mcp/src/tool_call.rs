@@ -1,18 +1,18 @@
-//! One call of a tool: who calls, with which arguments, on which workspace.
+//! One tool call: the caller, the arguments, the workspace and the client behind it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::sync::oneshot;
-use waypost_core::{Actor, Command, Phase, PlanId};
-use waypost_store::{Committed, WriteError};
+use waypost_core::{Actor, Phase, Plan, PlanId};
+use waypost_service::{Caller, Service, ServiceError};
 
 use crate::elicitation::question::{PendingQuestion, Question, QuestionSender};
 use crate::reply_text;
 use crate::sampling::Sampler;
 use crate::tool_error::ToolError;
-use crate::workspace::{Workspace, Write};
+use crate::workspace::Workspace;
 
 /// Bytes of why an argument does not fit.
 const MISFIT_BYTES: usize = 300;
@@ -20,10 +20,8 @@ const MISFIT_BYTES: usize = 300;
 /// One call of a tool.
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
-    /// The agent who calls: never a person, whatever it says.
-    pub(crate) by: Actor,
-    /// Its name as somebody who works on tasks: that of its session, too.
-    pub(crate) worker: String,
+    /// The agent who calls, never a person whatever it says, and the session under whose name it holds tasks.
+    pub(crate) caller: Caller,
     pub(crate) arguments: Map<String, Value>,
     /// The program at the other end, which may be able to ask a person.
     pub(crate) client: Client,
@@ -66,20 +64,35 @@ impl Call {
     pub(crate) fn arguments<T: DeserializeOwned>(&self) -> Result<T, ToolError> {
         serde_path_to_error::deserialize(Value::Object(self.arguments.clone())).map_err(|error| {
             let path = error.path().to_string();
-            let what = if path == "." { "the arguments do not fit".to_owned() } else { path };
+            let what = if path == "." { "invalid arguments".to_owned() } else { path };
             let why = reply_text::cut(&error.into_inner().to_string(), MISFIT_BYTES);
             ToolError::new(format!("{what}: {why}"), "see the tool's input schema")
         })
     }
 
+    /// The agent who calls.
+    pub(crate) fn by(&self) -> &Actor {
+        &self.caller.actor
+    }
+
+    /// All acts on plans.
+    pub(crate) fn service(&self) -> &Service {
+        &self.workspace.service
+    }
+
+    /// Reads a plan.
+    pub(crate) fn read<R>(&self, plan: &PlanId, read: impl FnOnce(&Plan) -> R) -> Result<R, ServiceError> {
+        self.service().read(plan, read)
+    }
+
     /// The plan that an id or its beginning names.
-    pub(crate) fn plan(&self, id: &str) -> Result<PlanId, ToolError> {
-        Ok(self.workspace.plans.resolve(id)?)
+    pub(crate) fn plan(&self, id: &str) -> Result<PlanId, ServiceError> {
+        self.service().resolve_plan(id)
     }
 
     /// From now on the session means this plan when it names none, if it is the caller's own.
     pub(crate) fn remember(&self, plan: &PlanId) -> Result<(), ToolError> {
-        if self.workspace.plans.look(plan, |plan| plan.spec().owner == self.by.name)? {
+        if self.read(plan, |plan| plan.spec().owner == self.by().name)? {
             *self.recent.lock().unwrap_or_else(PoisonError::into_inner) = Some(plan.clone());
         }
         Ok(())
@@ -89,31 +102,20 @@ impl Call {
     pub(crate) fn own_plan(&self) -> Result<Option<PlanId>, ToolError> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(plan) = recent {
-            let is_open =
-                |plan: &waypost_core::Plan| !(plan.state().phase.is_finished() || plan.state().archived);
-            match self.workspace.plans.look(&plan, is_open) {
+            let is_open = |plan: &Plan| !(plan.state().phase.is_finished() || plan.state().archived);
+            match self.read(&plan, is_open) {
                 Ok(true) => return Ok(Some(plan)),
                 // Ended, or of another workspace.
-                Ok(false) | Err(WriteError::NotFound(_)) => {}
+                Ok(false) | Err(ServiceError::NoSuchPlan(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        self.workspace.newest(&self.by, Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
+        self.workspace
+            .newest(self.by(), Phase::ALL.into_iter().filter(|phase| !phase.is_finished()).collect())
     }
 
     /// The caller's own newest plan, be it one that has ended.
     pub(crate) fn latest_plan(&self) -> Result<Option<PlanId>, ToolError> {
-        self.workspace.newest(&self.by, Vec::new())
-    }
-
-    /// Writes one version.
-    pub(crate) fn write(&self, plan: &PlanId, commands: Vec<Command>) -> Result<Committed, ToolError> {
-        self.workspace.write(Write {
-            plan: plan.clone(),
-            by: self.by.clone(),
-            commands,
-            known_version: None,
-            lease_seconds: None,
-        })
+        self.workspace.newest(self.by(), Vec::new())
     }
 }

@@ -1,11 +1,12 @@
-//! Why a tool did not do what it was asked: what happened, to what, and what to do next. Always the tool's answer, never
-//! an error of the protocol, so that the model reads it.
+//! Errors of tools: what failed, on what, a stable code with facts, and what to do next. Always a tool result with `isError`,
+//! never an error of the protocol, so that the model reads it.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use waypost_core::{Problem, Refusal};
-use waypost_store::{StoreError, WriteError};
+use waypost_service::ServiceError;
+use waypost_store::{Conflict, StoreError, WriteError};
 
 use crate::hints::{self, HintPhrases};
 use crate::reply_text;
@@ -14,6 +15,8 @@ use crate::reply_text;
 pub(crate) const MESSAGE_BYTES_MAX: usize = 4 * 1024;
 /// Problems that an answer names.
 pub(crate) const PROBLEMS_NAMED_MAX: usize = 20;
+/// Bytes of the facts of an error.
+const FACTS_BYTES_MAX: usize = 4 * 1024;
 
 /// Why not.
 #[derive(Clone, Debug)]
@@ -24,8 +27,8 @@ pub(crate) struct ToolError {
     pub(crate) hint: String,
     /// What else programs are told.
     pub(crate) facts: Box<Map<String, Value>>,
-    /// What was not written, if the hint is up to the tools that are at hand.
-    cause: Option<Arc<WriteError>>,
+    /// What was not done, if the hint is up to the tools that are at hand.
+    cause: Option<Arc<ServiceError>>,
 }
 
 impl ToolError {
@@ -47,10 +50,23 @@ impl ToolError {
         if problems.len() > lines.len() {
             lines.push(format!("and {} more", problems.len() - lines.len()));
         }
-        Self::new(
-            format!("the plan is not valid: {}", lines.join("; ")),
-            "correct all of them, then try again",
-        )
+        Self::new(format!("invalid plan: {}", lines.join("; ")), "fix all of them, then retry")
+            .with_fact("code", "invalid")
+    }
+
+    /// Somebody else wrote since: what they changed.
+    fn conflict(conflict: &Conflict, message: String) -> Self {
+        let mut shown = reply_text::changes(&conflict.differences);
+        shown.truncate(reply_text::CHANGES_MAX);
+        if conflict.differences_total > conflict.differences.len() || shown.len() == reply_text::CHANGES_MAX {
+            shown.push("and more".to_owned());
+        }
+        let since =
+            if shown.is_empty() { String::new() } else { format!("; changed since: {}", shown.join("; ")) };
+        Self::new(message + &since, "nothing was written; read the changes, then retry")
+            .with_fact("code", "conflict")
+            .with_fact("version", conflict.current)
+            .with_fact("changed", shown)
     }
 
     /// Gives a fact to programs.
@@ -78,42 +94,44 @@ impl ToolError {
     }
 }
 
-impl From<WriteError> for ToolError {
-    fn from(error: WriteError) -> Self {
-        let hint = error.hint();
-        match error {
-            WriteError::Refused(Refusal::Invalid { problems }) => Self::invalid(&problems),
-            WriteError::Conflict(conflict) => {
-                let shown = reply_text::changes(&conflict.differences);
-                let mut shown: Vec<String> = shown.into_iter().take(reply_text::CHANGES_MAX).collect();
-                if conflict.differences_total > conflict.differences.len()
-                    || shown.len() == reply_text::CHANGES_MAX
-                {
-                    shown.push("and more".to_owned());
-                }
-                let mut message = WriteError::Conflict(conflict.clone()).to_string();
-                if !shown.is_empty() {
-                    message.push_str(&format!("; changed since: {}", shown.join("; ")));
-                }
-                let refused = Self::new(message, "nothing was written; look at that, then write again");
-                refused.with_fact("version", conflict.current).with_fact("changed", shown)
+impl From<ServiceError> for ToolError {
+    fn from(error: ServiceError) -> Self {
+        match &error {
+            ServiceError::Invalid { problems, .. } | ServiceError::Refused(Refusal::Invalid { problems }) => {
+                Self::invalid(problems)
             }
-            error @ (WriteError::Refused(_)
-            | WriteError::NotFound(_)
-            | WriteError::Ambiguous { .. }
-            | WriteError::NoSuchVersion { .. }
-            | WriteError::IdUsed(_)
-            | WriteError::Store(_)) => {
-                let mut refused = Self::new(error.to_string(), hint);
-                refused.cause = Some(Arc::new(error));
-                refused
+            ServiceError::Conflict(conflict) => Self::conflict(conflict, error.to_string()),
+            ServiceError::Refused(_)
+            | ServiceError::NoSuchPlan(_)
+            | ServiceError::Ambiguous { .. }
+            | ServiceError::NoSuchVersion { .. }
+            | ServiceError::IdUsed(_)
+            | ServiceError::Unreadable { .. }
+            | ServiceError::NotOnePlan { .. }
+            | ServiceError::HeldByOtherSession { .. }
+            | ServiceError::Configuration { .. }
+            | ServiceError::Store(_) => {
+                let mut told = Self::new(error.to_string(), "").with_fact("code", error.code());
+                if let Value::Object(facts) =
+                    reply_text::shortened(&Value::Object(error.facts()), FACTS_BYTES_MAX).0
+                {
+                    told.facts.extend(facts);
+                }
+                told.cause = Some(Arc::new(error));
+                told
             }
         }
     }
 }
 
+impl From<WriteError> for ToolError {
+    fn from(error: WriteError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
 impl From<StoreError> for ToolError {
     fn from(error: StoreError) -> Self {
-        WriteError::Store(error).into()
+        ServiceError::from(error).into()
     }
 }

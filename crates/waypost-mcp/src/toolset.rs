@@ -1,4 +1,4 @@
-//! Which sets of tools there are. A server offers one or several of them.
+//! The toolsets: native, jaato, plan documents, orchestrator. A server offers one or several of them.
 
 use crate::hints::HintPhrases;
 use crate::tool::Tool;
@@ -63,8 +63,9 @@ impl Toolset {
 mod tests {
     use std::collections::BTreeSet;
 
-    use waypost_core::{ActorKind, Phase, PlanId, Refusal, Status};
-    use waypost_store::{StoreError, WriteError};
+    use waypost_core::{ActorKind, Phase, PlanId, Refusal, Status, TaskId};
+    use waypost_service::{IdOf, ServiceError};
+    use waypost_store::StoreError;
 
     use super::*;
     use crate::hints::about;
@@ -142,14 +143,17 @@ mod tests {
     /// Everything that can be said in a set of tools.
     fn all_hints(set: Toolset) -> Vec<String> {
         let plan = || PlanId::new("kq3").unwrap();
-        let mut errors: Vec<WriteError> = all_refusals().into_iter().map(WriteError::Refused).collect();
+        let (task, agent) = (TaskId::new("t1").unwrap(), "a".to_owned());
+        let (what, prefix, candidates) = (IdOf::Plan, "k".to_owned(), vec!["kq3".to_owned()]);
+        let mut errors: Vec<ServiceError> = all_refusals().into_iter().map(ServiceError::Refused).collect();
         errors.extend([
-            WriteError::NotFound("kq3".to_owned()),
-            WriteError::Ambiguous { prefix: "k".to_owned(), candidates: vec![plan()] },
-            WriteError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
-            WriteError::IdUsed(plan()),
-            WriteError::Store(StoreError::Busy),
-            WriteError::Store(StoreError::Database("x".to_owned())),
+            ServiceError::NoSuchPlan("kq3".to_owned()),
+            ServiceError::Ambiguous { what, prefix, candidates },
+            ServiceError::NoSuchVersion { plan: plan(), wanted: 9, current: 2 },
+            ServiceError::IdUsed(plan()),
+            ServiceError::HeldByOtherSession { task, agent, until: None },
+            ServiceError::Store(StoreError::Busy),
+            ServiceError::Store(StoreError::Database("x".to_owned())),
         ]);
         errors.iter().map(|error| about(error, set.hints())).collect()
     }
@@ -186,6 +190,7 @@ mod tests {
                     assert!(
                         !word.contains('_')
                             || own.contains(word)
+                            || word == "take_over"
                             || word == "in_progress"
                             || word == "plan_id",
                         "{hint}"

@@ -1,5 +1,5 @@
-//! Files of the workspace, read and written for a model: nothing outside of it, nothing through a link, nothing but plain
-//! files, and never half of one. Knows nothing of plans.
+//! Files of the workspace, read and written for a model: nothing outside of it, nothing through a link, only regular files, and
+//! writes are atomic. Knows nothing of plans.
 //!
 //! A path is walked folder by folder from the workspace, each opened inside the one before it without following links, so
 //! that nobody who changes folders meanwhile can lead the walk elsewhere.
@@ -23,7 +23,7 @@ use crate::workspace::Workspace;
 pub(crate) const FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// What to do about a path that leads elsewhere.
-const INSIDE: &str = "name a plain file in the workspace, relative to it";
+const INSIDE: &str = "name a regular file in the workspace by its relative path";
 
 /// Reads a text file of the workspace.
 pub(crate) fn read(workspace: &Workspace, path: &str) -> Result<String, ToolError> {
@@ -64,8 +64,8 @@ pub(crate) fn write(workspace: &Workspace, path: &str, text: &str) -> Result<u64
 pub(crate) fn write_new(workspace: &Workspace, path: &str, text: &str) -> Result<u64, ToolError> {
     let place = Place::find(workspace, path, Access::Write)?;
     if place.plain_or_absent()?.is_some() && read(workspace, path)? != text {
-        let message = format!("{path} exists and holds something else, so nothing was written");
-        return Err(ToolError::new(message, "name another file, or say `overwrite` if what it holds may go"));
+        let message = format!("{path} exists with other content; nothing was written");
+        return Err(ToolError::new(message, "name another file, or pass `overwrite` to replace it"));
     }
     write(workspace, path, text)
 }
@@ -139,7 +139,7 @@ impl Place {
             }
             // A link is no folder to somebody who follows none.
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                let message = format!("{}: {name} is a link or no folder", self.said);
+                let message = format!("{}: {name} is a link or not a folder", self.said);
                 Err(ToolError::new(message, INSIDE))
             }
             Err(error) => Err(self.failed(error)),
@@ -175,7 +175,7 @@ impl Place {
             FileType::CharacterDevice | FileType::BlockDevice => "a device",
             FileType::Unknown => "something unknown",
         };
-        Err(ToolError::new(format!("{} is {what}, not a plain file", self.said), INSIDE))
+        Err(ToolError::new(format!("{} is {what}, not a regular file", self.said), INSIDE))
     }
 
     fn failed(&self, error: Errno) -> ToolError {
@@ -193,9 +193,9 @@ impl Place {
 fn failed(said: &str, error: Errno) -> ToolError {
     match error {
         Errno::NOENT => ToolError::new(format!("there is no file {said}"), INSIDE),
-        Errno::LOOP => ToolError::new(format!("{said} is a link, not a plain file"), INSIDE),
+        Errno::LOOP => ToolError::new(format!("{said} is a link, not a regular file"), INSIDE),
         Errno::ACCESS | Errno::PERM => {
-            ToolError::new(format!("{said} may not be read or written by this user"), "name another file")
+            ToolError::new(format!("{said} cannot be read or written by this user"), "name another file")
         }
         error => ToolError::new(format!("{said}: {}", io::Error::from(error)), INSIDE),
     }
@@ -230,8 +230,8 @@ fn names(workspace: &Path, said: &str) -> Result<Vec<String>, ToolError> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::sync::Arc;
 
-    use waypost_config::Config;
     use waypost_store::{MemoryStore, Plans};
 
     use super::*;
@@ -250,9 +250,9 @@ mod tests {
             std::fs::create_dir_all(folder.join("notes")).unwrap();
             std::fs::create_dir_all(all.join("outside")).unwrap();
             std::fs::write(all.join("outside/secret"), "secret").unwrap();
-            let plans = Plans::new(std::sync::Arc::new(MemoryStore::new()));
+            let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
             let own = folder.join(".waypost");
-            Self { all, workspace: Workspace { plans, config: Config::default(), folder, own } }
+            Self { all, workspace: Workspace::new(plans, Arc::default(), folder, own) }
         }
 
         fn path(&self, name: &str) -> PathBuf {

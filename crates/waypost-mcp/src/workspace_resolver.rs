@@ -1,4 +1,4 @@
-//! The workspace of a client: found when it is first needed, and again when the client works elsewhere. Saying hello
+//! Resolves the workspace of a client from its roots: when it is first needed, and again when the roots change. The handshake
 //! touches no file.
 
 use std::path::PathBuf;
@@ -143,7 +143,7 @@ async fn ask(peer: &Peer<RoleServer>) -> Result<Vec<String>, ToolError> {
         // It says that it has roots and then does not: it works where it started the server.
         Ok(Err(_)) => Ok(Vec::new()),
         Err(_) => Err(ToolError::new(
-            format!("the client did not say within {ROOTS_SECONDS_MAX} s which folder it works in"),
+            format!("the client did not answer roots/list within {ROOTS_SECONDS_MAX} s"),
             "try again, or start the server with -C DIR",
         )),
     }

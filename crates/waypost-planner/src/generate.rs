@@ -11,7 +11,7 @@ use crate::prompting::{Tries, cut_first};
 use crate::prompts::{Values, data};
 use crate::prose_plan::{Order, STEP_COMPLEXITY, steps_of_text};
 use crate::repair::Repair;
-use crate::similarity::{one_line, restates, words};
+use crate::similarity::{one_line, restates, significant_words};
 use crate::{Answer, Ended, ModelRequest, PromptPolicy, Purpose};
 
 /// Tasks that a plan has at the most, unless somebody says otherwise.
@@ -248,7 +248,7 @@ impl Generate {
                     _ => "it restates the goal",
                 };
                 reading.problem(format!("task {id}: {what}; say what is to be done to reach it"));
-            } else if let Some(twin) = said.insert(words(&task.description), id) {
+            } else if let Some(twin) = said.insert(significant_words(&task.description), id) {
                 reading.problem(format!("task {id}: it says the same as task {twin}; leave one of them out"));
             }
         }

@@ -2,7 +2,7 @@
 
 use waypost_core::Complexity;
 
-use crate::similarity::words;
+use crate::similarity::significant_words;
 
 /// Steps that are read of one text.
 pub const STEPS_MAX: usize = 1_000;
@@ -87,7 +87,7 @@ fn steps_with(lines: &[Line<'_>], mark: Mark) -> Vec<Step> {
 }
 
 fn is_section(text: &str) -> bool {
-    SECTIONS.contains(&words(text.trim_end_matches(':')).join(" ").as_str())
+    SECTIONS.contains(&significant_words(text.trim_end_matches(':')).join(" ").as_str())
         || SECTIONS.contains(&text.trim_end_matches(':').trim().to_lowercase().as_str())
 }
 

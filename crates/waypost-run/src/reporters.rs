@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use waypost_config::ExecutionEnv;
 use waypost_config::{Config, Report, Reporter};
 use waypost_store::WORKER_VARIABLE;
 
-use self::program::Program;
+use self::program::{Line, Program};
 pub use self::webhook::payload;
 pub use self::webhook_outbox::{Relay, WEBHOOK_AGE_SECONDS_MAX, reporter_owner};
 
@@ -52,7 +52,7 @@ enum Way {
     /// Lines are appended; nothing after the first failure.
     File(Option<File>),
     /// A thread hands each event to a program.
-    Program(Option<SyncSender<String>>, Receiver<String>, Sender<()>),
+    Program(Line),
 }
 
 impl Reporters {
@@ -76,8 +76,8 @@ impl Reporters {
                     variables,
                     timeout: Duration::from_secs(u64::from(*timeout_seconds)),
                 };
-                Some(match program.listen() {
-                    Ok(way) => Active::new(name, reporter, way, None),
+                Some(match program.listen(REPORTS_WAITING_MAX) {
+                    Ok(line) => Active::new(name, reporter, Way::Program(line), None),
                     Err(error) => Active::new(name, reporter, Way::File(None), Some(error.to_string())),
                 })
             }
@@ -166,8 +166,8 @@ impl Active {
             Way::File(Some(file)) => {
                 file.write_all(format!("{line}\n").as_bytes()).map_err(|error| Some(error.to_string()))
             }
-            Way::Program(None, ..) => Err(None),
-            Way::Program(Some(queue), ..) => {
+            Way::Program(Line { events: None, .. }) => Err(None),
+            Way::Program(Line { events: Some(queue), .. }) => {
                 let full = format!("more than {REPORTS_WAITING_MAX} events wait for it");
                 queue.try_send(line.to_owned()).map_err(|_| Some(full))
             }
@@ -180,7 +180,7 @@ impl Active {
 
     /// What could not be told, in words.
     fn finish(mut self, until: Instant) -> Option<String> {
-        if let Way::Program(queue, failures, stop) = &mut self.way {
+        if let Way::Program(Line { events: queue, failures, stop }) = &mut self.way {
             // Without a sender the thread ends after the last event.
             drop(queue.take());
             let mut hear = |why: String| {

@@ -3,11 +3,16 @@
 //! Decides nothing about tasks. A reservation is durable before its work begins, and an end is durable before anything that
 //! depends on it begins, because the scheduler hands out starts only after the write that holds both.
 
+mod follow;
 mod heartbeat;
 mod log_upload;
+mod message;
+mod outage;
 mod plan_source;
 mod poll_backoff;
+mod remark;
 mod store_outage;
+mod worker_row;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,13 +21,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
+pub use follow::Follow;
+use follow::Offers;
+pub(crate) use follow::watch as watch_store;
 use log_upload::Copies;
-pub use plan_source::Follow;
-use plan_source::Offers;
-pub(crate) use plan_source::watch as watch_store;
+pub(crate) use message::Message;
+use outage::{Outage, STORE_FAILURES_MAX};
 use poll_backoff::Pacing;
-pub use store_outage::Remark;
-use store_outage::{Outage, STORE_FAILURES_MAX};
+pub use remark::Remark;
 use waypost_core::{Command, Plan, PlanId, Refusal, Timestamp};
 use waypost_service::{Record, Service};
 use waypost_store::{Plans, Slots, StoreError, Worker, WriteError};
@@ -44,17 +50,6 @@ use waypost_exec::{
 const LEASES_INTERVAL: Duration = Duration::from_secs(1);
 /// Versions of others that are read at a time.
 const VERSIONS_MAX: usize = 1_000;
-
-/// What reaches the loop from threads.
-#[derive(Debug)]
-pub(crate) enum Message {
-    Attempt(AttemptEvent),
-    Control(Control),
-    /// Somebody may have written.
-    StoreChanged,
-    /// Whoever runs it wants to do something else for a moment.
-    Aside,
-}
 
 /// What a run looks like at a moment.
 #[derive(Debug)]
@@ -233,13 +228,13 @@ impl Runner {
         options: Options,
     ) -> Result<Self, RunError> {
         let of_store = |error: StoreError| RunError::Plan(error.into());
-        let row = heartbeat::row(&plans, &config, &around.worker, &options);
         let Options { follow, after_failure, jobs, takes, patience } = options;
+        let row = worker_row::of(&plans, &config, &around.worker, &follow, &takes, jobs);
         let (sender, messages) = channel();
         let (ring, bell) = sync_channel(1);
         let changed = Arc::new(AtomicBool::new(false));
         // Before anything is read, so that nothing falls between the two.
-        plan_source::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
+        follow::watch(&plans, sender.clone(), Arc::clone(&changed)).map_err(of_store)?;
         let shared = Self::is_shared(&plans);
         let slots = shared.then(|| StoredSlots::new(Arc::clone(&plans), around.worker.clone()));
         let keeper: Box<dyn SlotKeeper> = match &slots {

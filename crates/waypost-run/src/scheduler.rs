@@ -8,6 +8,8 @@
 mod attempts;
 mod finish;
 mod lookahead;
+mod mates;
+mod pace;
 mod run_event;
 mod select;
 mod shared_plan;
@@ -19,7 +21,7 @@ use std::sync::Arc;
 use waypost_core::{Actor, Command, Event, LockTable, Phase, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
 
-pub(crate) use lookahead::AHEAD_FEW;
+pub(crate) use pace::AHEAD_FEW;
 pub use run_event::Notice;
 pub(crate) use run_event::of as notices_of;
 pub use slots::{SlotKeeper, Unshared};
@@ -203,10 +205,10 @@ pub struct Scheduler {
     reserved: Option<(PlanId, TaskId, Vec<waypost_core::Lock>)>,
     slots: Slots,
     takes: Takes,
-    mates: shared_plan::Mates,
+    mates: mates::Mates,
     /// Attempts that are durably queued and get the next free slot of their queue, in their order.
     waiting: BTreeMap<Arc<str>, VecDeque<AttemptKey>>,
-    pace: lookahead::Pace,
+    pace: pace::Pace,
     draining: bool,
     stopping: bool,
     /// Whether something has happened after which attempts may have to end.
@@ -251,9 +253,9 @@ impl Scheduler {
             reserved: None,
             slots: Slots::new(keeper, jobs),
             takes,
-            mates: shared_plan::Mates::default(),
+            mates: mates::Mates::default(),
             waiting: BTreeMap::new(),
-            pace: lookahead::Pace::default(),
+            pace: pace::Pace::default(),
             draining: false,
             stopping: false,
             look_at_live: true,

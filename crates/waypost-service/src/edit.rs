@@ -1,7 +1,7 @@
 //! Edits of a plan: the one vocabulary of small operations, which all front ends share. Ids of new tasks are chosen inside the
 //! transaction and never reused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use waypost_core::{
     Command, Json, Outcome, Phase, Plan, PlanChanges, PlanId, Refusal, Status, TaskChanges, TaskId, TaskSpec,
@@ -74,17 +74,24 @@ pub struct NewTask {
     pub id: Option<TaskId>,
     /// What its author says. The id in it does not count.
     pub spec: Box<TaskSpec>,
+    /// What its id begins with when it gets one, instead of `t`.
+    pub prefix: Option<&'static str>,
 }
 
 impl NewTask {
     /// A task that keeps the id of its author.
     pub fn named(spec: TaskSpec) -> Self {
-        Self { id: Some(spec.id.clone()), spec: Box::new(spec) }
+        Self { id: Some(spec.id.clone()), spec: Box::new(spec), prefix: None }
     }
 
     /// A task that gets the next free id.
     pub fn unnamed(spec: TaskSpec) -> Self {
-        Self { id: None, spec: Box::new(spec) }
+        Self { id: None, spec: Box::new(spec), prefix: None }
+    }
+
+    /// A task that gets the next free id with this prefix.
+    pub fn numbered(prefix: &'static str, spec: TaskSpec) -> Self {
+        Self { id: None, spec: Box::new(spec), prefix: Some(prefix) }
     }
 }
 
@@ -154,6 +161,8 @@ struct Edit {
     added: Vec<TaskId>,
     /// Ids that earlier operations of the same edit have used.
     taken: BTreeSet<TaskId>,
+    /// Parents of the tasks that earlier operations of the same edit have added or moved.
+    parents: BTreeMap<TaskId, Option<TaskId>>,
 }
 
 impl Edit {
@@ -165,7 +174,10 @@ impl Edit {
                 Command::RemoveTask { task, detach: drop_dependencies }
             }
             EditOp::MoveTask { task, parent, position } => {
-                let parent = parent.or_else(|| sibling(&position).map(|beside| parent_of(plan, beside)));
+                let parent = parent.or_else(|| sibling(&position).map(|beside| self.parent_of(plan, beside)));
+                if let Some(parent) = &parent {
+                    self.parents.insert(task.clone(), parent.clone());
+                }
                 Command::MoveTask { task, parent, place: position }
             }
             EditOp::RevisePlan(changes) => Command::RevisePlan(changes),
@@ -180,28 +192,40 @@ impl Edit {
 
     fn add(&mut self, plan: &Plan, tasks: Vec<NewTask>, position: Where) -> Command {
         self.taken.extend(tasks.iter().filter_map(|task| task.id.clone()));
-        let implied = sibling(&position).and_then(|beside| parent_of(plan, beside));
+        let implied = sibling(&position).and_then(|beside| self.parent_of(plan, beside));
         let mut free = plan.free_task_ids();
         let mut specs = Vec::with_capacity(tasks.len());
-        for NewTask { id, mut spec } in tasks {
-            spec.id = id.unwrap_or_else(|| {
-                loop {
-                    match free.next() {
-                        Some(id) if self.taken.contains(&id) => {}
-                        Some(id) => break id,
-                        None => break spec.id.clone(),
-                    }
-                }
-            });
+        for NewTask { id, mut spec, prefix } in tasks {
+            let is_free = |id: &TaskId| !self.taken.contains(id);
+            let found = match (id, prefix) {
+                (Some(id), _) => Some(id),
+                (None, None) => free.find(is_free),
+                (None, Some(prefix)) => numbered_ids(plan, prefix).find(is_free),
+            };
+            spec.id = found.unwrap_or_else(|| spec.id.clone());
             self.taken.insert(spec.id.clone());
             self.added.push(spec.id.clone());
             if spec.parent.is_none() {
                 spec.parent.clone_from(&implied);
             }
+            self.parents.insert(spec.id.clone(), spec.parent.clone());
             specs.push(*spec);
         }
         Command::AddTasks { tasks: specs, place: position }
     }
+
+    /// The parent that a task has after the operations so far.
+    fn parent_of(&self, plan: &Plan, task: &TaskId) -> Option<TaskId> {
+        self.parents.get(task).cloned().unwrap_or_else(|| plan.task(task.as_str())?.spec.parent.clone())
+    }
+}
+
+/// Ids with this prefix that follow those of all tasks.
+fn numbered_ids(plan: &Plan, prefix: &'static str) -> impl Iterator<Item = TaskId> + use<> {
+    let number = |id: &str| id.strip_prefix(prefix)?.parse::<u64>().ok();
+    let last = plan.tasks().filter_map(|(task, _)| number(task.spec.id.as_str())).max().unwrap_or(0);
+    let first = last.saturating_add(1).max(plan.len() as u64 + 1);
+    (first..).filter_map(move |number| TaskId::new(format!("{prefix}{number}")).ok())
 }
 
 fn sibling(position: &Where) -> Option<&TaskId> {
@@ -209,10 +233,6 @@ fn sibling(position: &Where) -> Option<&TaskId> {
         Where::First | Where::Last => None,
         Where::Before(beside) | Where::After(beside) => Some(beside),
     }
-}
-
-fn parent_of(plan: &Plan, task: &TaskId) -> Option<TaskId> {
-    plan.task(task.as_str()).and_then(|task| task.spec.parent.clone())
 }
 
 fn set_status(plan: &Plan, task: TaskId, status: StatusChange, worker: &str) -> Command {

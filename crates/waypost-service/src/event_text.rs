@@ -10,8 +10,17 @@ const QUOTE_COLUMNS: usize = 41;
 
 /// All events of a version on one line.
 pub fn summary(events: &[Event]) -> String {
-    let words: Vec<String> = events.iter().map(event_words).filter(|words| !words.is_empty()).collect();
+    let told =
+        events.iter().enumerate().filter(|(place, event)| !is_told_by_its_end(event, &events[place + 1..]));
+    let words: Vec<String> =
+        told.map(|(_, event)| event_words(event)).filter(|words| !words.is_empty()).collect();
     words.join("; ")
+}
+
+/// Whether a start is recorded together with the end of its task, which says enough.
+fn is_told_by_its_end(event: &Event, rest: &[Event]) -> bool {
+    let Event::TaskStarted { task, started_at: Some(_), .. } = event else { return false };
+    rest.iter().any(|later| later.task() == Some(task))
 }
 
 fn names<'a>(tasks: impl ExactSizeIterator<Item = &'a TaskId>) -> String {

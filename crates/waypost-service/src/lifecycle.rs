@@ -86,6 +86,15 @@ impl Service {
         submit::submit_draft(self, &config, by, draft, executor)
     }
 
+    /// Refuses a draft that cannot run with this configuration, although it might be written.
+    pub fn check_runnable(&self, draft: &Draft) -> Result<(), ServiceError> {
+        let problems = admission::problems(&*self.config()?, draft);
+        match problems.is_empty() {
+            true => Ok(()),
+            false => Err(ServiceError::Invalid { subject: Subject::Write, problems }),
+        }
+    }
+
     /// Gives what is left of a plan that has no work to an executor.
     pub fn assign(
         &self,

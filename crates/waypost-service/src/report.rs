@@ -23,11 +23,13 @@ pub struct ClaimOptions {
     pub lease_seconds: Option<u32>,
     /// Take the task from another session of the same agent.
     pub take_over: bool,
+    /// Set a finished task back first: whoever reported it was mistaken.
+    pub reopen: bool,
 }
 
 impl Default for ClaimOptions {
     fn default() -> Self {
-        Self { lease_seconds: Some(LEASE_SECONDS_DEFAULT), take_over: false }
+        Self { lease_seconds: Some(LEASE_SECONDS_DEFAULT), take_over: false, reopen: false }
     }
 }
 
@@ -129,7 +131,11 @@ impl Service {
             .write_with(by, plan, terms, move |plan| {
                 let start = Command::StartTask { task: wanted.clone(), worker: caller.worker.clone() };
                 let Some((attempt, holder)) = holder_of(plan, &wanted) else {
-                    return Ok((vec![start], false));
+                    let is_finished =
+                        plan.task(wanted.as_str()).is_some_and(|task| task.state.status.is_finished());
+                    let reopen = Command::RetryTask { task: wanted.clone() };
+                    let reopen = (options.reopen && is_finished).then_some(reopen);
+                    return Ok((reopen.into_iter().chain([start]).collect(), false));
                 };
                 match caller.relation_to(&holder) {
                     Holder::Caller => Ok((Vec::new(), true)),
@@ -159,6 +165,23 @@ impl Service {
 
     /// Records what somebody who works on a task reports.
     pub fn report(
+        &self,
+        by: &Caller,
+        task: TaskRef<'_>,
+        report: TaskReport,
+        guard: Guard,
+    ) -> Result<WriteReply, ServiceError> {
+        match self.try_report(by, task, report.clone(), guard) {
+            // The other session may be gone: once its lease has ended, it holds nothing.
+            Err(ServiceError::HeldByOtherSession { .. }) => {
+                claim::give_back_lost(self.plans(), Some(task.plan))?;
+                self.try_report(by, task, report, guard)
+            }
+            written => written,
+        }
+    }
+
+    fn try_report(
         &self,
         by: &Caller,
         task: TaskRef<'_>,

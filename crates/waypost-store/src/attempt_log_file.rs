@@ -25,7 +25,7 @@ pub enum FoundLog {
     Copy(Box<AttemptLog>),
     /// Neither: it has written nothing, as far as is known here.
     Nothing {
-        /// Who made the attempt on another machine, and has whatever there is.
+        /// The worker on another machine that made the attempt and has its log.
         elsewhere: Option<String>,
     },
 }
@@ -41,7 +41,7 @@ pub enum NoLog {
     Store(#[from] StoreError),
 }
 
-/// Looks for the log of an attempt that `worker` made: at most so many bytes of its end.
+/// Looks for the log of an attempt that `worker` made, and reads at most `bytes_max` bytes of its end.
 pub fn find_log(
     plans: &Plans,
     logs: &Path,
@@ -67,7 +67,7 @@ pub fn log_path(logs: &Path, plan: &PlanId, task: &TaskId, attempt: u32) -> Path
     logs.join(plan.as_str()).join(format!("{}.{attempt}.log", file_name(task.as_str())))
 }
 
-/// The end of the log of an attempt, at most so many bytes of it, from the beginning of a line where it is cut; and how
+/// The end of an attempt's log, cut at the beginning of a line; and how
 /// many bytes there are in all. Nothing was written: an empty text.
 pub fn log_tail(path: &Path, bytes_max: u64) -> io::Result<(String, u64)> {
     let mut file = match File::open(path) {

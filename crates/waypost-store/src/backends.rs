@@ -2,6 +2,7 @@
 
 pub(crate) mod file;
 mod in_memory_query;
+mod list_query;
 pub(crate) mod memory;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;

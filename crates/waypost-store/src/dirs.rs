@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Makes a folder, and those above it, when they are not there.
 pub(crate) fn make_folder(path: &Path) -> Result<(), StoreError> {

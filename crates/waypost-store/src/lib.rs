@@ -1,4 +1,4 @@
-//! Where plans live.
+//! Storage of plans.
 //!
 //! [`Store`] is the trait of the backends: memory, JSON files, SQLite, PostgreSQL. [`Plans`] stands in front of one: it runs
 //! `decide` inside the store's transaction, appends the events as one version, keeps the plans that a process works on in
@@ -9,6 +9,7 @@ mod backends;
 mod clock;
 mod cross_plan;
 mod dirs;
+mod error;
 mod log;
 mod maintenance;
 mod metrics;
@@ -25,29 +26,31 @@ pub use backends::file::FileStore;
 pub use backends::memory::MemoryStore;
 pub use backends::postgres::{PostgresStore, Traffic, without_password};
 pub use backends::sqlite::{Durability, SqliteStore};
+pub use cross_plan::locate::WARNINGS_MAX;
 pub use cross_plan::resolve::{AGENT_PLANS_MAX, RING_TASKS_MAX};
-pub use cross_plan::target_status::{WARNINGS_MAX, Whereabouts};
+pub use cross_plan::target_status::Whereabouts;
+pub use error::{BUSY_SECONDS_MAX, StoreError};
 pub use log::change_watch::{WATCH_PAUSE, WATCH_SLOWLY, Watch, watch_file};
 pub use log::commit_hook::{Heard, hear_of_commits};
-pub use log::event_log::{
-    BadCursor, BadFilter, Cursor, EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventFilter,
-    EventPage, FILTER_NAMES_MAX, Happening, Occurrence,
-};
-pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, Subscription, SubscriptionError, Trouble};
+pub use log::event::{BadCursor, BadFilter, Cursor, EventFilter, FILTER_NAMES_MAX, Happening, Occurrence};
+pub use log::event_log::{EVENT_VERSIONS_MAX, EVENTS_MAX, EVENTS_WAIT_SECONDS_MAX, EventPage};
+pub use log::subscription::{Subscription, Trouble};
+pub use log::subscriptions::{SUBSCRIPTIONS_MAX, Since, SubscriptionError};
 pub use maintenance::copy::{Copied, CopyError, Progress, Running, SUBSCRIPTIONS_COPIED_MAX, copy};
 pub use maintenance::integrity::{Finding, HISTORY_PAGE};
 pub use maintenance::prune::{HeldBack, Looked, Mode as PruneMode, PrunedPlan, UNREAD_DAYS_MAX};
 pub use metrics::{Counter, Distribution, Family, Histogram, LABELS_MAX, Meters, Sizes, Times, meters};
 pub use named_lock::{HOLD_SECONDS, Held};
 pub use open::open;
-pub use plans::{Answer, BuildCommands, Committed, Conflict, NewPlan, Plans, WriteError, WriteRequest};
+pub use plans::Plans;
+pub use plans::request::{Answer, BuildCommands, Committed, Conflict, NewPlan, WriteError, WriteRequest};
 pub use rows::{
     Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, ReadyTask, Shelf,
     Sort, Terms, Totals, Wait, WrittenSince,
 };
 pub use store::{
-    Adopted, Append, BUSY_SECONDS_MAX, Expected, Look, Pruning, Reach, Read, SNAPSHOT_MILESTONE, Store,
-    StoreError, Transaction, Work,
+    Adopted, Append, Expected, Look, Maintenance, Pruning, Reach, Read, Rewrite, SNAPSHOT_MILESTONE, Store,
+    Transaction, Work,
 };
 pub use waypost_core::event_kinds;
 pub use worker_identity::{WORKER_VARIABLE, host, is_dead, is_elsewhere, worker_name};

@@ -2,6 +2,8 @@
 
 pub(crate) mod change_watch;
 pub(crate) mod commit_hook;
+pub(crate) mod event;
 pub(crate) mod event_log;
 pub(crate) mod replay_cache;
+pub(crate) mod subscription;
 pub(crate) mod subscriptions;

@@ -1,4 +1,4 @@
-//! Counts of what this process does, for whoever watches it from outside: bounded in number, cheap to add to, never reset.
+//! Metrics of this process: bounded in number, cheap to update, never reset.
 //! Knows neither how they are written down nor who reads them.
 
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ pub struct Meters {
     pub attempt_times: Family<1, Times>,
     /// Calls of tools, by tool and outcome.
     pub calls: Family<2, Counter>,
-    /// Spans that were sent to whoever collects them.
+    /// Spans that were exported.
     pub spans_sent: Counter,
     /// Spans that could not be sent, or not be kept until they could.
     pub spans_dropped: Counter,
@@ -185,7 +185,7 @@ static METERS: Meters = Meters {
     spans_dropped: Counter::new(),
 };
 
-/// What this process counts. One for all stores: whoever watches a process watches all that it does.
+/// The metrics of this process, for all its stores.
 pub fn meters() -> &'static Meters {
     &METERS
 }

@@ -17,7 +17,7 @@ pub trait Held: Send {
     fn holds(&self) -> bool;
 }
 
-/// Had by whoever asks: there is nobody to agree with.
+/// A lock that is always free: no other process shares the store.
 pub(crate) struct Unshared;
 
 impl Held for Unshared {

@@ -1,198 +1,39 @@
 //! The front of a store: turns commands into versions. Decides inside the store's transaction, appends the events as one
-//! version (`inside.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
+//! version (`transaction.rs`), and keeps the plans that this process works on in memory at a known version (`cache.rs`).
 
-mod cache;
+pub(crate) mod cache;
+mod external;
 pub(crate) mod group_commit;
 mod prefetch;
 mod recent_versions;
+pub(crate) mod request;
 mod slot_quota;
-mod transaction;
+pub(crate) mod transaction;
+mod workers;
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use waypost_core::{Actor, Command, Difference, Draft, Plan, PlanId, Refusal, TaskId, Timestamp};
+use waypost_core::{Actor, Command, Plan, PlanId, TaskId, Timestamp};
 
-use self::cache::PLANS_CACHED_MAX;
-pub(crate) use self::cache::{Cache, News, catch_up, load, replay};
-use self::transaction::{and_tell, create, purge, write, write_built};
-pub(crate) use self::transaction::{random_name, write_possible};
-use crate::cross_plan::target_status::Whereabouts;
+use self::cache::{Cache, PLANS_CACHED_MAX, catch_up, load};
+use self::request::{Answer, BuildCommands, Job, NewPlan, Trouble, WriteError, WriteRequest};
+use self::transaction::{create, purge, random_name, write, write_built, write_possible};
+use crate::cross_plan::deliver::{and_tell, deliver};
+use crate::error::StoreError;
 use crate::log::change_watch::Watch;
 use crate::log::commit_hook;
 use crate::log::replay_cache::Follower;
 use crate::metrics::meters;
 use crate::plans::group_commit::Group;
-use crate::rows::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, Wait, WrittenSince};
-use crate::store::{Read, Store, StoreError};
+use crate::rows::{Entry, Head, LogFilter, Page, Query, ReadyTask, Sort, WrittenSince};
+use crate::store::{Read, Store};
 use crate::workers::Slots;
 
 /// Ids that an ambiguous beginning lists.
 const CANDIDATES_MAX: usize = 10;
 
-/// A plan that is to be made.
-#[derive(Clone, Debug)]
-pub struct NewPlan {
-    /// The id that it should have; without one it gets a new one.
-    pub id: Option<PlanId>,
-    /// Who makes it.
-    pub by: Actor,
-    /// What it is to be.
-    pub draft: Draft,
-    /// Whether machines may run it only after a person has approved; see [`Command::Create`].
-    pub approval_required: Option<bool>,
-}
-
-/// Commands for one plan that become one version, all or none.
-#[derive(Clone, Debug)]
-pub struct WriteRequest {
-    /// The plan.
-    pub plan: PlanId,
-    /// Who asks.
-    pub by: Actor,
-    /// What for; each is decided on the plan as the ones before it leave it.
-    pub commands: Vec<Command>,
-    /// The version that the caller knew, when it matters: then nothing is written if the plan has moved on.
-    pub known_version: Option<u64>,
-    /// For how long a started task is believed to be worked on.
-    pub lease_seconds: Option<u32>,
-}
-
-/// What was written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Committed {
-    /// The plan.
-    pub plan: PlanId,
-    /// Its version now.
-    pub version: u64,
-    /// The number of that version in the log; 0 when nothing was written.
-    pub sequence: u64,
-    /// Whether anything was written: what is as asked already makes no version.
-    pub changed: bool,
-    /// Of [`Plans::write_what_can_be`]: the commands that were refused, by their place in the request.
-    pub left_out: Vec<(usize, Refusal)>,
-    /// What tasks now wait for elsewhere that is not there so far: the first [`crate::WARNINGS_MAX`].
-    pub missing: Vec<(Wait, Whereabouts)>,
-}
-
-impl Committed {
-    /// Nothing was written: the plan is at this version.
-    pub fn unchanged(plan: PlanId, version: u64) -> Self {
-        Self { plan, version, sequence: 0, changed: false, left_out: Vec::new(), missing: Vec::new() }
-    }
-}
-
-/// The plan has moved on since the caller looked.
-#[derive(Clone, Debug)]
-pub struct Conflict {
-    /// The plan.
-    pub plan: PlanId,
-    /// The version that the caller knew.
-    pub known: u64,
-    /// The version that stands.
-    pub current: u64,
-    /// What differs between the two, up to a bound.
-    pub differences: Vec<Difference>,
-    /// How many differences there are.
-    pub differences_total: usize,
-    /// Who wrote since.
-    pub writers: Vec<Actor>,
-}
-
-/// Why nothing was written.
-#[derive(Debug, thiserror::Error)]
-pub enum WriteError {
-    /// The plan does not do that.
-    #[error("{0}")]
-    Refused(Refusal),
-    /// Somebody else wrote meanwhile.
-    #[error("plan {} is at version {}, not {}", .0.plan, .0.current, .0.known)]
-    Conflict(Box<Conflict>),
-    /// No plan has that id.
-    #[error("no plan is called {0}")]
-    NotFound(String),
-    /// Several plans begin like that.
-    #[error("{prefix} could be any of {}", candidates.iter().map(PlanId::as_str).collect::<Vec<_>>().join(", "))]
-    Ambiguous {
-        /// The beginning that was given.
-        prefix: String,
-        /// Ids that begin so.
-        candidates: Vec<PlanId>,
-    },
-    /// The plan has no such version.
-    #[error("plan {plan} has versions 1 to {current}, and no version {wanted}")]
-    NoSuchVersion {
-        /// The plan.
-        plan: PlanId,
-        /// The version that was asked for.
-        wanted: u64,
-        /// The version that stands.
-        current: u64,
-    },
-    /// The id was used before, and ids are never used twice.
-    #[error("the id {0} was used before")]
-    IdUsed(PlanId),
-    /// The store failed.
-    #[error("{0}")]
-    Store(#[from] StoreError),
-}
-
-impl From<Refusal> for WriteError {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
-impl WriteError {
-    /// What to do next.
-    pub fn hint(&self) -> String {
-        match self {
-            Self::Refused(refusal) => refusal.hint(),
-            Self::Conflict(_) => {
-                "look at what changed since, then write again with the current version".into()
-            }
-            Self::NotFound(_) => "`waypost list` shows the plans".into(),
-            Self::Ambiguous { .. } => "write more of the id".into(),
-            Self::NoSuchVersion { .. } => "`waypost history` shows the versions".into(),
-            Self::IdUsed(_) => "choose another id, or leave it out to get a new one".into(),
-            Self::Store(error) => error.hint().into(),
-        }
-    }
-}
-
-/// Makes the commands of a write from the plan as it is inside the transaction, so that nothing can come between what was
-/// read and what is written. It may be called again when the backend has to start over. Nothing: the write is given up, for a reason that
-/// the caller knows.
-pub type BuildCommands = Arc<dyn Fn(&Plan) -> Option<Vec<Command>> + Send + Sync>;
-
-enum Job {
-    Create(Option<PlanId>, Actor, Command),
-    Write(Box<WriteRequest>, Option<Slots>),
-    WriteBuilt(Box<WriteRequest>, BuildCommands),
-    WritePossible(Box<WriteRequest>, Option<Slots>),
-    Purge(PlanId, Actor),
-}
-
-/// What was written, or why nothing was.
-pub type Answer = Result<Committed, WriteError>;
-
-/// Why a job of a group was not done.
-pub(crate) enum Trouble {
-    /// It concerns this job alone.
-    OfTheJob(WriteError),
-    /// It happened while something was written: it concerns all.
-    OfTheStore(StoreError),
-}
-
-impl<E: Into<WriteError>> From<E> for Trouble {
-    fn from(error: E) -> Self {
-        Self::OfTheJob(error.into())
-    }
-}
-
-pub(crate) type Done = Result<Committed, Trouble>;
-
-/// Lets whoever wants to hear of it know what a commit has made durable.
+/// Calls the commit hook for each version that is durable now.
 fn tell_of_all(jobs: &[Job], answers: &[Answer], cache: &Cache, took: Duration) {
     for (job, answer) in jobs.iter().zip(answers) {
         let Ok(done) = answer else { continue };
@@ -271,7 +112,7 @@ impl Plans {
         PlanId::new(random_name()?).map_err(|error| StoreError::Database(error.to_string()))
     }
 
-    /// Makes a plan. Durable when this returns.
+    /// Creates a plan. Durable when this returns.
     pub fn create(&self, new: NewPlan) -> Answer {
         let NewPlan { id, by, draft, approval_required } = new;
         self.queue_one(Job::Create(id, by, Command::Create { draft: Box::new(draft), approval_required }))
@@ -310,7 +151,7 @@ impl Plans {
         self.queue(requests.into_iter().map(|request| Job::Write(Box::new(request), None)).collect())
     }
 
-    /// Forgets a plan and its history for good. Only a person can; its id stays used.
+    /// Removes a plan and its history for good. Only a person may; its id stays used.
     pub fn purge(&self, plan: &PlanId, by: &Actor) -> Result<(), WriteError> {
         self.queue_one(Job::Purge(plan.clone(), by.clone())).map(drop)
     }
@@ -358,7 +199,12 @@ impl Plans {
                         write_possible(transaction, &mut cache, request, slots.as_ref())
                             .and_then(|done| and_tell(transaction, &mut cache, &request.by, done))
                     }
-                    Job::Purge(plan, by) => purge(transaction, &mut cache, plan, by),
+                    Job::Purge(plan, by) => {
+                        purge(transaction, &mut cache, plan, by).and_then(|(done, news)| {
+                            deliver(transaction, &mut cache, by, plan, news)?;
+                            Ok(done)
+                        })
+                    }
                 };
                 answers.push(match answer {
                     Ok(committed) => Ok(committed),
@@ -387,14 +233,10 @@ impl Plans {
         }
     }
 
-    /// Looks at a plan as it is now, other processes' writes included.
+    /// Reads a plan as it is now, other processes' writes included.
     pub fn look<R>(&self, id: &PlanId, look: impl FnOnce(&Plan) -> R) -> Result<R, WriteError> {
-        let mut stored = None;
-        self.store.read(&mut |read| {
-            // Only the version: whether anything else is wanted is known after that.
-            stored = read.version(id)?;
-            Ok(())
-        })?;
+        // Only the version: whether anything else is wanted is known after that.
+        let stored = self.store.query(|read| read.version(id))?;
         let stored = stored.ok_or_else(|| WriteError::NotFound(id.to_string()))?;
         {
             let cache = self.cache.read().unwrap_or_else(PoisonError::into_inner);
@@ -417,7 +259,33 @@ impl Plans {
         }
     }
 
-    /// Looks at several plans in one state of the store. May be run again.
+    /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
+    /// process has seen since the last call is handed out, and not read again.
+    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        let mut entries = Vec::new();
+        self.store.read(&mut |read| {
+            entries.clear();
+            read.expect(&prefetch::of_plan(id, &cache));
+            let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
+            catch_up(read, &mut cache, id, version)?;
+            entries = match cache.take_kept(id, known, version) {
+                Some(kept) => kept,
+                None => read.versions(id, known, limit)?,
+            };
+            Ok(())
+        })?;
+        Ok(entries)
+    }
+
+    /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
+    /// be read.
+    pub fn versions_at_hand(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        cache.take_kept(id, known, version)
+    }
+
+    /// Reads several plans in one state of the store. May be run again.
     pub(crate) fn looking(
         &self,
         look: &mut dyn FnMut(&mut dyn Read, &mut Cache) -> Result<(), StoreError>,
@@ -447,52 +315,27 @@ impl Plans {
 
     /// Heads of plans, one page of them.
     pub fn heads(&self, query: &Query) -> Result<Page<Head>, StoreError> {
-        let mut page = Page { items: Vec::new(), total: 0, next: None };
-        self.store.read(&mut |read| {
-            page = read.heads(query)?;
-            Ok(())
-        })?;
-        Ok(page)
+        self.store.query(|read| read.heads(query))
     }
 
     /// The versions of a plan after `after`, at most `limit`.
     pub fn history(&self, id: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        self.store.read(&mut |read| {
-            entries = read.versions(id, after, limit)?;
-            Ok(())
-        })?;
-        Ok(entries)
+        self.store.query(|read| read.versions(id, after, limit))
     }
 
     /// Versions of all plans after `after` in the order of commits, at most `limit`.
     pub fn log(&self, after: u64, filter: &LogFilter, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let mut entries = Vec::new();
-        self.store.read(&mut |read| {
-            entries = read.log(after, filter, limit)?;
-            Ok(())
-        })?;
-        Ok(entries)
+        self.store.query(|read| read.log(after, filter, limit))
     }
 
     /// The number of the latest version in the log; 0 when there is none.
     pub fn latest(&self) -> Result<u64, StoreError> {
-        let mut latest = 0;
-        self.store.read(&mut |read| {
-            latest = read.latest()?;
-            Ok(())
-        })?;
-        Ok(latest)
+        self.store.query(|read| read.latest())
     }
 
     /// The plans that the versions after `after`, at most `limit` of them, belong to.
     pub fn written_since(&self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
-        let mut written = WrittenSince::default();
-        self.store.read(&mut |read| {
-            written = read.written_since(after, limit)?;
-            Ok(())
-        })?;
-        Ok(written)
+        self.store.query(|read| read.written_since(after, limit))
     }
 
     /// Tasks that could start now on `queue` in plans that run or may, at most `limit`: the most urgent first, then those
@@ -549,11 +392,7 @@ impl Plans {
 
     /// The plan that an id or an unambiguous beginning of one names.
     pub fn resolve(&self, prefix: &str) -> Result<PlanId, WriteError> {
-        let mut ids = Vec::new();
-        self.store.read(&mut |read| {
-            ids = read.ids(prefix, CANDIDATES_MAX)?;
-            Ok(())
-        })?;
+        let mut ids = self.store.query(|read| read.ids(prefix, CANDIDATES_MAX))?;
         if let Some(exact) = ids.iter().position(|id| id.as_str() == prefix) {
             return Ok(ids.swap_remove(exact));
         }

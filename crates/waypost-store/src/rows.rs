@@ -36,7 +36,7 @@ pub struct Head {
     pub created_at: Option<Timestamp>,
     /// When it last changed.
     pub updated_at: Option<Timestamp>,
-    /// Whether it is put away.
+    /// Whether it is archived.
     pub archived: bool,
     /// Whether a person has yet to approve before machines run it.
     pub awaits_approval: bool,
@@ -108,6 +108,9 @@ impl Head {
     }
 }
 
+/// The command that the log shows for the versions of a purged plan.
+pub(crate) const PURGED: &str = "purged";
+
 /// One version of a plan: who did what, when, and what came of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
@@ -123,7 +126,7 @@ pub struct Entry {
     pub actor: Actor,
     /// The name of the command; several are joined with `+`.
     pub command: String,
-    /// What happened.
+    /// The events.
     pub events: Vec<Event>,
 }
 
@@ -140,7 +143,7 @@ impl Entry {
 
     /// What stays of it in the log when its plan is purged: its number, who and when.
     pub(crate) fn purged(self) -> Self {
-        Self { command: "purged".to_owned(), events: Vec::new(), ..self }
+        Self { command: PURGED.to_owned(), events: Vec::new(), ..self }
     }
 }
 
@@ -149,7 +152,7 @@ impl Entry {
 pub struct Pruned {
     /// This version and all before it have no events any more.
     pub up_to: u64,
-    /// When they were forgotten.
+    /// When they were pruned.
     pub at: Timestamp,
     /// By whom.
     pub by: Actor,
@@ -211,7 +214,7 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Whether it is for some task of `plan`, or of whatever plan `agent` owns.
+    /// Whether it is for a task of `plan`, or of any plan that `agent` owns.
     pub fn is_on(&self, plan: &PlanId, agent: &str) -> bool {
         match &self.on.plan {
             Some(on) => on == plan,
@@ -338,7 +341,7 @@ pub(crate) fn open_waits(plan: &Plan, task: &TaskId) -> Vec<Elsewhere> {
 /// Which plans to list with regard to the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shelf {
-    /// Those that are not put away.
+    /// Plans that are not archived.
     #[default]
     Current,
     /// Those that are.
@@ -380,11 +383,11 @@ pub struct Query {
     pub queue: Option<String>,
     /// Only plans in which a task could start now ([`Head::offers_work`]).
     pub offers_work: bool,
-    /// Only plans with this text in their id or title, whatever the case.
+    /// Only plans with this text in their id or title, ignoring case.
     pub text: Option<String>,
     /// The order.
     pub sort: Sort,
-    /// At most so many.
+    /// Maximum number of results.
     pub limit: usize,
     /// Go on after the plan that the last page ended with.
     pub after: Option<String>,
@@ -400,6 +403,15 @@ pub struct Page<T> {
     /// What to ask for to see more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
+    /// Damaged files, a line each: their plans are missing from the list, or cannot be opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+}
+
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self { items: Vec::new(), total: 0, next: None, warnings: Vec::new() }
+    }
 }
 
 /// Which plans were written after a number of the log.
@@ -413,14 +425,29 @@ pub struct WrittenSince {
     pub more: bool,
 }
 
+impl WrittenSince {
+    /// The same from the versions of the log after `after`, of which at most `limit` were read.
+    pub(crate) fn of(entries: Vec<Entry>, after: u64, limit: usize) -> Self {
+        let mut written = Self { up_to: after, more: entries.len() == limit, plans: Vec::new() };
+        for entry in entries {
+            written.up_to = entry.sequence;
+            match written.plans.iter_mut().find(|(plan, _)| *plan == entry.plan) {
+                Some((_, version)) => *version = entry.version,
+                None => written.plans.push((entry.plan, entry.version)),
+            }
+        }
+        written
+    }
+}
+
 /// How much there is in a store, without reading any plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
-    /// Plans that are not put away, by phase, in the order of [`Phase::ALL`].
+    /// Plans that are not archived, by phase, in the order of [`Phase::ALL`].
     pub plans: [u64; Phase::ALL.len()],
     /// Plans that are.
     pub archived: u64,
-    /// Tasks of plans that are not put away.
+    /// Tasks of plans that are not archived.
     pub tasks: Counts,
     /// Of active plans with a task that could start now: when the one that has been left alone longest last changed.
     pub ready_since: Option<Timestamp>,

@@ -4,10 +4,6 @@
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, TaskId, Timestamp};
 
-use crate::plans::Plans;
-use crate::rows::{Lease, Page};
-use crate::store::StoreError;
-
 /// Seconds after which a worker that was not heard of any more is forgotten.
 pub const WORKER_KEPT_SECONDS: u64 = 24 * 60 * 60;
 
@@ -21,7 +17,7 @@ pub const ATTEMPT_LOG_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkerKind {
-    /// It runs the active plans of its queues, whoever submits them.
+    /// It runs all active plans of its queues.
     Worker,
     /// It runs the plans that it was told to.
     Run,
@@ -72,7 +68,7 @@ pub enum WorkerState {
     Draining,
     /// It should have been heard of, and its leases have not ended yet.
     Silent,
-    /// Its time is over: whatever it worked on goes to others.
+    /// Its leases have ended: other workers take its tasks.
     Dead,
 }
 
@@ -138,59 +134,4 @@ pub struct AttemptLog {
     pub bytes: u64,
     /// Its end, at most [`ATTEMPT_LOG_BYTES_MAX`].
     pub text: String,
-}
-
-impl Plans {
-    /// Workers by their names, at most `limit` after `after`; and what time it is.
-    pub fn workers(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-    ) -> Result<(Page<Worker>, Timestamp), StoreError> {
-        let mut found = (Page { items: Vec::new(), total: 0, next: None }, Timestamp::from_micros(0));
-        self.store().read(&mut |read| {
-            found = (read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now());
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    /// What a worker works on, at most `limit` of it.
-    pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
-        let mut leases = Vec::new();
-        self.store().read(&mut |read| {
-            leases = read.leases_of(worker, limit)?;
-            Ok(())
-        })?;
-        Ok(leases)
-    }
-
-    /// Asks a worker to take nothing new and to end when what it runs has ended. `false`: there is no such worker.
-    pub fn drain(&self, worker: &str) -> Result<bool, StoreError> {
-        let mut found = false;
-        self.store().write(&mut |transaction| {
-            found = false;
-            if let Some(worker) = transaction.worker(worker)? {
-                found = true;
-                transaction.put_worker(&Worker { draining: true, ..worker })?;
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    /// The copy of an attempt's log, if the store has one.
-    pub fn attempt_log(
-        &self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        let mut found = None;
-        self.store().read(&mut |read| {
-            found = read.attempt_log(plan, task, attempt)?;
-            Ok(())
-        })?;
-        Ok(found)
-    }
 }

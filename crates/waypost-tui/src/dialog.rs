@@ -1,4 +1,4 @@
-//! A question that has to be answered before anything else: a few lines, perhaps a line to type, and what can be chosen.
+//! Modal dialogs: a few lines, perhaps a text input, and buttons.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::{Position, Rect};
@@ -7,55 +7,47 @@ use crate::edit_buffer::Deletion;
 use crate::text;
 use crate::text_input::TextInput;
 
-/// What can be chosen, whoever asks.
+/// Stand for keys without a character.
+const ENTER: char = '\r';
+const ESCAPE: char = '\u{1b}';
+
+/// What can be chosen in any dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Write the edits, then leave.
     SaveAndLeave,
-    /// Throw the edits away.
     Discard,
-    /// Delete a task with what was said to go with it, and what depends on it forgets it.
+    /// Delete a task, if this is still what goes with it.
     Delete(Box<Deletion>),
-    /// Show what there was no room for.
+    /// Show the next page.
     More,
-    /// Read the plan again, and make the edits on what it is now.
+    /// Rebase the edits on the newer version.
     Rebase,
-    /// Write the edits, then run.
     SaveAndExecute,
-    /// Run.
-    Execute,
-    /// Throw the edits away, and go on with what others wrote.
+    /// Discard the edits, and load what others wrote.
     TakeTheirs,
-    /// See what others wrote, in the history.
+    /// Show in the history what others wrote.
     Compare,
-    /// Open the text in `$EDITOR` again.
     EditAgain,
-    /// Take the text that was typed.
+    /// Use the typed text.
     Take,
     /// Do what the dialog says.
     Confirm,
-    /// Leave a run to itself.
-    LetGoOn,
-    /// Stop a run of this process.
+    KeepRunning,
     StopRun,
-    /// Leave the program when its runs have ended.
     QuitAfterRuns,
-    /// Stop the runs of this process, and leave the program.
     StopAndLeave,
-    /// Go to the edits that nobody saved.
+    /// Show the unsaved edits.
     GoToEdits,
-    /// Leave the program without the edits that nobody saved.
+    /// Quit without the unsaved edits.
     DiscardAndLeave,
 }
 
-/// One thing that can be chosen.
 #[derive(Clone, Debug)]
 pub struct Button {
-    /// The key, without modifiers; Enter chooses the one that is marked.
+    /// Enter chooses the marked button, whatever its key.
     pub key: char,
-    /// What it says.
     pub label: String,
-    /// What follows; nothing closes the dialog.
+    /// `None` closes the dialog.
     pub choice: Option<Choice>,
 }
 
@@ -70,52 +62,46 @@ impl Button {
         Self { key, label: label.into(), choice: None }
     }
 
-    /// How it is written.
     pub fn shown(&self) -> String {
-        format!(" {} {} ", self.key, self.label)
+        match self.key {
+            ENTER => format!(" Enter {} ", self.label),
+            ESCAPE => format!(" Esc {} ", self.label),
+            key => format!(" {key} {} ", self.label),
+        }
     }
 }
 
-/// A question.
 #[derive(Clone, Debug)]
 pub struct Dialog {
-    /// In one line.
     pub title: String,
-    /// What there is to know. Lines are broken to fit.
+    /// Wrapped to fit.
     pub lines: Vec<String>,
-    /// The line to type, if there is one.
     pub input: Option<TextInput>,
-    /// What can be chosen.
     pub buttons: Vec<Button>,
     /// The button that Enter chooses.
     pub marked: usize,
-    /// The first line that is seen, where not all of them fit.
+    /// The first visible line.
     pub top: usize,
 }
 
 /// What a key did to a dialog.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is still there.
     Open,
-    /// It is gone, and nothing follows.
     Closed,
     /// This was chosen; what was typed.
     Chosen(Choice, String),
 }
 
-/// Where the parts of a dialog stand.
+/// The parts of a dialog on the screen.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// All of it, the edge included.
+    /// With its border.
     pub frame: Rect,
-    /// The lines, broken.
+    /// Wrapped.
     pub lines: Vec<String>,
-    /// Where the lines stand.
     pub text: Rect,
-    /// The line to type.
     pub input: Option<Rect>,
-    /// The buttons, in their order.
     pub buttons: Vec<Rect>,
 }
 
@@ -126,9 +112,9 @@ impl Dialog {
         Self { title: title.into(), lines, input: None, buttons, marked, top: 0 }
     }
 
-    /// A question for a line of text.
-    pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str) -> Self {
-        let buttons = vec![Button::new('↵', "take", Choice::Take), Button::close('⎋', "leave")];
+    /// A question for a line of text; Enter does what `label` says.
+    pub fn ask(title: impl Into<String>, lines: Vec<String>, text: &str, label: &str) -> Self {
+        let buttons = vec![Button::new(ENTER, label, Choice::Take), Button::close(ESCAPE, "cancel")];
         Self { input: Some(TextInput::line(text)), marked: 0, ..Self::new(title, lines, buttons) }
     }
 
@@ -185,7 +171,6 @@ impl Dialog {
         true
     }
 
-    /// Takes what the mouse did.
     pub fn mouse(&mut self, mouse: MouseEvent, size: Rect) -> Outcome {
         match mouse.kind {
             MouseEventKind::ScrollUp => {
@@ -205,7 +190,6 @@ impl Dialog {
         hit.map_or(Outcome::Open, |button| self.choose(button))
     }
 
-    /// Takes pasted text.
     pub fn paste(&mut self, text: &str) {
         if let Some(input) = &mut self.input {
             input.insert(text);
@@ -241,7 +225,7 @@ impl Dialog {
         usize::from(size.height.saturating_sub(if self.input.is_some() { 9 } else { 7 }))
     }
 
-    /// All lines, broken to fit; what a line goes on with stands as far in as its beginning.
+    /// All lines, wrapped with a hanging indent.
     fn broken(&self, size: Rect) -> Vec<String> {
         let inside = usize::from(self.columns(size).saturating_sub(4));
         let mut lines: Vec<String> = Vec::new();

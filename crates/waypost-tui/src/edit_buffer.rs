@@ -1,28 +1,29 @@
-//! A plan that is being edited: its tasks as rows, the edits that were made, and the way back. Knows no screen.
+//! A plan that is being edited: its tasks as rows, with undo and redo. Knows no screen.
 //!
-//! Every edit is a few edits of the rows, so that taking it back is the same edits the other way round. What the edits
-//! mean for the stored plan is worked out from the two ends when they are saved (`buffer/commands.rs`).
+//! Every step is a few replacements of rows, so that undo applies them in reverse. Saving compares the buffer
+//! with the stored plan (`to_edit_ops.rs`), whatever the steps in between were.
 
 mod dependencies;
 mod rebase;
 mod rows;
-mod to_commands;
+mod to_edit_ops;
 mod validation;
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use waypost_core::{Command, Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
+use waypost_core::{Dependency, Draft, PlanSpec, Standing, Task, TaskId, TaskSpec};
+use waypost_service::EditOp;
 
-use crate::app::LoadedPlan;
+use crate::plan::LoadedPlan;
 pub use dependencies::DependencyGraph;
 pub use rebase::Rebased;
 pub use rows::Row;
 use rows::{reparented, rows_of, with_spec};
 pub use validation::Problems;
 
-/// Tasks up to which a plan is checked with every step; a larger one when nobody types.
+/// Tasks up to which a plan is validated at every edit; a larger one when nobody types.
 pub const CHECKED_AT_ONCE_MAX: usize = 1_000;
 
 /// Rows that take the place of others.
@@ -45,10 +46,10 @@ struct UndoStep {
     looks: (Option<TaskId>, Option<TaskId>),
 }
 
-/// What was handed over to be written, until the answer comes.
+/// What is being saved.
 #[derive(Debug)]
 struct Sent {
-    /// How many edits had been made then; nothing when another way was taken since.
+    /// Steps that had been made then; `None` when they were undone and replaced since.
     edits: Option<usize>,
     spec: PlanSpec,
     rows: Vec<Row>,
@@ -57,11 +58,10 @@ struct Sent {
 /// What the deletion of a task takes with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deletion {
-    /// The task.
     pub task: TaskId,
-    /// What is a part of it.
+    /// Its subtasks, on all levels.
     pub parts: Vec<TaskId>,
-    /// What would no longer wait for it.
+    /// Tasks that would lose a dependency.
     pub dependants: Vec<TaskId>,
 }
 
@@ -69,10 +69,12 @@ pub struct Deletion {
 #[derive(Debug)]
 pub struct EditBuffer {
     base: Draft,
-    /// Where each task of the base stands in it.
+    /// The index of each task in the base.
     base_places: HashMap<TaskId, usize>,
-    /// How far each task of the base is.
+    /// The status of each task of the base.
     base_standings: Vec<Standing>,
+    /// The number in the next id that was never used in the base.
+    next_number: u64,
     spec: PlanSpec,
     rows: Vec<Row>,
     places: HashMap<TaskId, usize>,
@@ -81,7 +83,7 @@ pub struct EditBuffer {
     unchecked: bool,
     done: Vec<UndoStep>,
     undone: Vec<UndoStep>,
-    /// How many edits had been made when the store last had the same.
+    /// Steps that the store has; `None` when they were undone and replaced since.
     saved: Option<usize>,
     sent: Option<Sent>,
     /// How many tasks without parts are done, and how many there are.
@@ -91,7 +93,7 @@ pub struct EditBuffer {
 impl EditBuffer {
     /// A plan as it was read.
     pub fn new(loaded: LoadedPlan) -> Self {
-        let LoadedPlan { draft, mut standings, .. } = loaded;
+        let LoadedPlan { draft, mut standings, next_number, .. } = loaded;
         standings.resize(draft.tasks.len(), Standing::Blocked);
         let rows = rows_of(&draft.tasks, &standings);
         let mut buffer = Self {
@@ -99,6 +101,7 @@ impl EditBuffer {
             base_places: places_of(&draft.tasks),
             base_standings: standings,
             base: draft,
+            next_number,
             rows,
             places: HashMap::new(),
             dependencies: DependencyGraph::default(),
@@ -202,15 +205,11 @@ impl EditBuffer {
         }
     }
 
-    /// An id that no task has: `t1`, `t2`, …
+    /// An id that no task has had: `t1`, `t2`, …
     pub fn free_id(&self) -> Option<TaskId> {
-        let taken = |id: &TaskId| self.places.contains_key(id) || self.was_in_base(id);
-        let ids = (self.rows.len() + 1..).map(|number| TaskId::new(format!("t{number}")).ok());
+        let taken = |id: &TaskId| self.places.contains_key(id) || self.base_places.contains_key(id);
+        let ids = (self.next_number..).map(|number| TaskId::new(format!("t{number}")).ok());
         ids.map_while(|id| id).find(|id| !taken(id))
-    }
-
-    fn was_in_base(&self, id: &TaskId) -> bool {
-        self.base_places.contains_key(id)
     }
 
     /// A new task right behind the one at `after` and all its parts, as its sibling; first of all in an empty plan. Its id and
@@ -346,7 +345,7 @@ impl EditBuffer {
         self.make(UndoStep { label, edits: vec![edit], plan: None, looks: (look.clone(), look) });
     }
 
-    /// Makes the plan what a text says, keeping what came of the tasks that stay.
+    /// Makes the plan what a text says; tasks that stay keep their state.
     pub fn replace(&mut self, draft: &Draft, label: &str) {
         let kept: HashMap<&TaskId, &Row> = self.rows.iter().map(|row| (row.id(), row)).collect();
         let tasks: Vec<Task> = draft
@@ -473,6 +472,7 @@ impl EditBuffer {
         if diff == StoreDiff::SameAsBuffer {
             self.saved = Some(self.done.len());
         }
+        self.next_number = loaded.next_number;
         self.stand_on(loaded.draft.clone(), loaded.standings.clone());
         for row in &mut self.rows {
             if let Some(&at) = self.base_places.get(row.id()) {
@@ -490,12 +490,12 @@ impl EditBuffer {
         self.base = base;
     }
 
-    /// The commands that make the stored plan what is on the buffer. What is on it now is remembered until it is said what
-    /// became of them: edits may go on meanwhile.
-    pub fn send(&mut self) -> Vec<Command> {
+    /// The operations that turn the stored plan into the buffer. What was sent is kept until the result is known, because
+    /// edits may continue meanwhile.
+    pub fn send(&mut self) -> Vec<EditOp> {
         let edits = Some(self.done.len());
         self.sent = Some(Sent { edits, spec: self.spec.clone(), rows: self.rows.clone() });
-        self.commands()
+        self.edit_ops()
     }
 
     /// What was sent is in the store now, as this version. Edits that were made since stand on it.
@@ -540,7 +540,7 @@ enum Direction {
 pub enum StoreDiff {
     /// What it had: only where tasks stand has changed.
     SameAsBase,
-    /// What is on the buffer.
+    /// The same as the buffer.
     SameAsBuffer,
 }
 

@@ -1,9 +1,10 @@
-//! One plan, to be edited: keys become edits of a buffer in memory, and saving turns the buffer into commands at a known
+//! The plan editor: keys change an edit buffer in memory, and saving turns the buffer into edit operations against a known
 //! version. Writes nothing itself.
 
 mod draw;
 mod draw_overlays;
 mod form;
+mod layout;
 mod mouse;
 mod picker;
 mod save;
@@ -14,64 +15,72 @@ use std::collections::HashSet;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{TaskId, TaskSpec};
 
-use crate::app::{Context, Effect, ErrorMessage, Event, Flow, LoadedPlan, NoteKind, PlanKey, Purpose};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::edit_buffer::{Deletion, EditBuffer};
 use crate::keys::{Action, Place};
+use crate::messages::{Effect, Purpose};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::{LoadedPlan, PlanKey};
+use crate::screen::{Context, Event, Flow};
 use crate::text;
 use crate::text_input::TextInput;
 use form::{Form, Target};
 use picker::Picker;
-use save::AfterSave;
 
 /// Names of tasks that a question lists; the others are counted.
 const NAMES_MAX: usize = 8;
 
-/// The plan editor.
+/// What to do after the edits are saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum AfterSave {
+    Stay,
+    Leave,
+    Quit,
+    Execute,
+}
+
 #[derive(Debug)]
 pub struct Editor {
     plan: PlanKey,
     buffer: Option<EditBuffer>,
     awaits_approval: bool,
     error: Option<ErrorMessage>,
-    /// The places of the rows that are seen when nothing is scrolled: those inside of folded tasks are not.
+    /// The rows that are not inside a folded task.
     visible: Vec<usize>,
     folded: HashSet<TaskId>,
-    /// Which of the visible rows is selected.
+    /// An index into `visible`.
     selected: usize,
     top: usize,
     form: Option<Form>,
     picker: Option<Picker>,
     find: Option<TextInput>,
-    /// Whether no task has what is to be found.
     not_found: bool,
-    /// Whether the graph is drawn; nothing said: when there is room for it.
+    /// Whether the graph is drawn; `None`: if there is room for it.
     graph: Option<bool>,
-    /// Whether the plan is being read.
     reading: bool,
-    /// Whether somebody wrote since it was asked for.
+    /// Whether the plan changed since it was requested.
     stale: bool,
     saving: Option<AfterSave>,
-    /// Whether the plan was read while it was being saved, and was something else: it is read again then.
+    /// Whether another version was loaded during a save: the plan is loaded again then.
     overtaken: bool,
     /// The version that this editor wrote last.
     written: Option<u64>,
-    /// Where to go when the question about unsaved edits is answered.
+    /// Where to go after the dialog about unsaved edits.
     after_prompt: AfterSave,
-    /// What others made of the plan meanwhile, when that is not what the edits are made on.
+    /// A newer version that the edits are not based on.
     theirs: Option<Box<LoadedPlan>>,
-    /// Whether the edits go on top of what others made of it as soon as that has been read.
+    /// Whether the edits are rebased on the newer version as soon as it is loaded.
     rebasing: bool,
-    /// Where the edits met those of others, as far as there was no room to show it yet.
+    /// Overlaps of the edits with those of others that are not shown yet.
     overlaps: Vec<String>,
-    /// What is asked as soon as nobody types: a question takes the keys.
+    /// A dialog that waits until typing ends, because it would take the keys.
     question: Option<Dialog>,
-    /// A text from `$EDITOR` that could not be read.
+    /// A text from `$EDITOR` that could not be parsed.
     unparsed: Option<String>,
 }
 
 impl Editor {
-    /// For a plan, which is read when the editor is shown.
+    /// The plan is loaded when the editor is shown.
     pub fn new(plan: PlanKey) -> Self {
         Self {
             plan,
@@ -101,17 +110,16 @@ impl Editor {
         }
     }
 
-    /// Which plan.
     pub fn plan(&self) -> &PlanKey {
         &self.plan
     }
 
-    /// The plan as it is being edited, once it has been read.
+    /// The edits, once the plan is loaded.
     pub fn buffer(&self) -> Option<&EditBuffer> {
         self.buffer.as_ref()
     }
 
-    /// Whether there is something to do when nobody types: a large plan is checked then.
+    /// A large plan is validated when nobody types.
     pub fn needs_tick(&self) -> bool {
         self.buffer.as_ref().is_some_and(EditBuffer::is_unchecked)
     }
@@ -130,12 +138,11 @@ impl Editor {
         self.picker.is_some() || self.form.is_some() || self.find.is_some()
     }
 
-    /// The place of the selected task among the rows.
+    /// The row of the selected task.
     fn at(&self) -> Option<usize> {
         self.visible.get(self.selected).copied()
     }
 
-    /// The task that is selected.
     pub fn selected_task(&self) -> Option<&TaskId> {
         self.at().and_then(|at| self.buffer.as_ref()?.rows().get(at)).map(crate::edit_buffer::Row::id)
     }
@@ -168,7 +175,7 @@ impl Editor {
         };
         let flow = match flow {
             Flow::Ask(dialog) if self.is_typing() => {
-                context.notify(NoteKind::Warning, format!("{}: asked when you have typed", dialog.title));
+                context.notify(NoteKind::Warning, format!("{}: asked when you finish typing", dialog.title));
                 self.question = Some(dialog);
                 Flow::Stay
             }
@@ -180,7 +187,7 @@ impl Editor {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::rows(context.area, self.graph).max(1);
+        let page = layout::rows(context.area, self.graph).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
             Action::Down => self.selected += 1,
@@ -198,17 +205,15 @@ impl Editor {
             Action::MoveDown => {
                 self.move_task(EditBuffer::move_down, "is the last among its siblings", context)
             }
-            Action::Indent => {
-                self.move_task(EditBuffer::indent, "has no task above it to be a part of", context)
-            }
-            Action::Outdent => self.move_task(EditBuffer::outdent, "is a part of no other task", context),
+            Action::Indent => self.move_task(EditBuffer::indent, "has no sibling above it", context),
+            Action::Outdent => self.move_task(EditBuffer::outdent, "is not a subtask", context),
             Action::Dependencies => self.open_picker(),
             Action::Fold => self.fold(),
             Action::Undo => self.step(EditBuffer::undo, "undone", "nothing to undo", context),
-            Action::Redo => self.step(EditBuffer::redo, "done again", "nothing to do again", context),
+            Action::Redo => self.step(EditBuffer::redo, "redone", "nothing to redo", context),
             Action::Filter => (self.find, self.not_found) = (Some(TextInput::line("")), false),
             Action::Problems => self.next_problem(context),
-            Action::Graph => self.graph = Some(!draw::shows_graph(context.area, self.graph)),
+            Action::Graph => self.graph = Some(!layout::shows_graph(context.area, self.graph)),
             Action::External => self.open_editor(context),
             Action::Save => return self.save(AfterSave::Stay, context),
             Action::Execute => return self.execute(context),
@@ -217,7 +222,6 @@ impl Editor {
         Flow::Stay
     }
 
-    /// Does something to the selected task.
     fn change(&mut self, change: impl FnOnce(&mut EditBuffer, usize)) {
         let at = self.at();
         if let (Some(buffer), Some(at)) = (&mut self.buffer, at) {
@@ -276,12 +280,12 @@ impl Editor {
         let mut lines = Vec::new();
         let (parts, dependants) = (deletion.parts.len(), deletion.dependants.len());
         if parts > 0 {
-            lines.push(format!("It has {}, which would go with it.", text::count(parts, "part")));
+            lines.push(format!("It has {}, deleted with it.", text::count(parts, "subtask")));
         }
         if dependants > 0 {
             let verb = if dependants == 1 { "depends" } else { "depend" };
             lines.push(format!(
-                "{} {verb} on it and would no longer wait for it:",
+                "{} {verb} on it; the dependency would be removed:",
                 text::count(dependants, "task")
             ));
         }
@@ -294,7 +298,7 @@ impl Editor {
         }
         let title = format!("Delete {}?", deletion.task);
         let delete = Button::new('d', "delete", Choice::Delete(Box::new(deletion)));
-        Flow::Ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep it")]))
+        Flow::Ask(Dialog::new(title, lines, vec![delete, Button::close('k', "keep")]))
     }
 
     /// Somebody may have written while the question stood there: only what it said is deleted.
@@ -305,7 +309,7 @@ impl Editor {
                 Flow::Stay
             }
             Some(now) => {
-                context.notify(NoteKind::Warning, "the plan changed meanwhile; nothing is deleted yet");
+                context.notify(NoteKind::Warning, "the plan changed meanwhile; nothing was deleted");
                 self.ask_to_delete(now)
             }
             None => {
@@ -322,7 +326,7 @@ impl Editor {
         buffer.remove(at);
         let undo =
             context.settings.keys.hint(Place::Editor, Action::Undo).map(|(key, _)| key).unwrap_or_default();
-        context.notify(NoteKind::Good, format!("{task} is deleted; {undo} brings it back"));
+        context.notify(NoteKind::Good, format!("deleted {task}; {undo} restores it"));
         self.select_task(selected.as_ref());
     }
 
@@ -371,17 +375,17 @@ impl Editor {
         match found {
             Some(at) => {
                 let id = buffer.rows()[at].id().clone();
-                let told = buffer
+                let text = buffer
                     .problems()
                     .of_task(id.as_str())
                     .next()
                     .map(|problem| format!("{problem}; {}", problem.hint()));
-                context.notify(NoteKind::Wrong, told.unwrap_or_default());
+                context.notify(NoteKind::Wrong, text.unwrap_or_default());
                 self.select_task(Some(&id));
             }
             None => match buffer.problems().all().first() {
                 Some(problem) => context.notify(NoteKind::Wrong, format!("{problem}; {}", problem.hint())),
-                None => context.notify(NoteKind::Good, "nothing is wrong with this plan"),
+                None => context.notify(NoteKind::Good, "no problems"),
             },
         }
     }
@@ -449,14 +453,16 @@ impl Editor {
         let (Some(form), Some(buffer)) = (&mut self.form, &mut self.buffer) else { return };
         let spec = form.spec();
         if spec.description.trim().is_empty() {
-            context.notify(NoteKind::Warning, "say in the description what is to be done");
+            context.notify(NoteKind::Warning, "the description must not be empty");
             return;
         }
         let look = match &form.target {
             Target::Task(id) => {
                 let Some(at) = buffer.place(id) else {
-                    context
-                        .notify(NoteKind::Wrong, format!("{id} is no longer in the plan; again: a new task"));
+                    context.notify(
+                        NoteKind::Wrong,
+                        format!("{id} is no longer in the plan; Enter again adds it as a new task"),
+                    );
                     form.target = Target::New(None);
                     return;
                 };
@@ -518,7 +524,7 @@ impl Editor {
         }
     }
 
-    /// Works out which rows can be seen.
+    /// Recomputes the visible rows.
     fn refold(&mut self) {
         self.visible.clear();
         let Some(buffer) = &self.buffer else { return };
@@ -532,7 +538,7 @@ impl Editor {
         }
     }
 
-    /// Selects a task, wherever it stands now, and opens what hides it.
+    /// Selects a task, and unfolds its parents.
     fn select_task(&mut self, id: Option<&TaskId>) {
         self.refold();
         let (Some(buffer), Some(id)) = (&self.buffer, id) else { return };
@@ -552,7 +558,7 @@ impl Editor {
 
     fn settle(&mut self, context: &Context<'_>) {
         self.selected = self.selected.min(self.visible.len().saturating_sub(1));
-        let rows = draw::rows(context.area, self.graph).max(1);
+        let rows = layout::rows(context.area, self.graph).max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
         self.top = self.top.min(self.visible.len().saturating_sub(rows));
     }

@@ -1,5 +1,5 @@
-//! The loop between the terminal, the stores and the program: waits until something happens, lets [`update`] think, sees to
-//! it that the effects are done, draws once. Decides nothing.
+//! The event loop between the terminal, the stores and the program: waits for a message, calls [`update`], starts the
+//! effects, draws once. Decides nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -9,62 +9,56 @@ use std::time::{Duration, Instant};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, MouseEventKind};
 use waypost_core::{Actor, Timestamp};
 
-use crate::app::{
-    App, Effect, ErrorMessage, Message, Note, NoteKind, PlanKey, Purpose, Reply, Screen as Page, Settings,
-    update,
-};
-use crate::editor::Editor;
+use crate::app::{self, App, Screen as Page, update};
 use crate::effects::{EffectRunner, Workspace, now};
-use crate::frame;
-use crate::run_view::{Intent, RunView};
+use crate::messages::{Effect, Message, Purpose, Reply};
+use crate::note::{ErrorMessage, Note, NoteKind};
+use crate::plan::PlanKey;
+use crate::run_view::Intent;
+use crate::screen::{Destination, Settings};
 use crate::terminal::{InputReader, Screen, SignalRequest, Signals, TerminalOwner};
 
-/// Messages that are heard before anything is drawn again.
+/// Messages that are handled before the screen is drawn again.
 const MESSAGES_PER_DRAWING: usize = 512;
-/// Between two looks at the clock while one is shown.
+/// How often the screen is drawn while it shows something that changes with time.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What is seen first.
+/// The first screen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// All plans.
     PlanList,
-    /// One plan in the editor, all plans below it.
+    /// With the list of plans below it.
     Editor(PlanKey),
-    /// The run of one plan, all plans below it.
     Run(PlanKey, Intent),
 }
 
-/// Lets a person edit a text in another program: the text, the ending of its file's name. Nothing when it is as it was.
+/// Opens a text with this file name extension in another program. `None`: the text was not changed.
 pub type EditText = Box<dyn FnMut(&str, &str) -> Result<Option<String>, ErrorMessage>>;
 
-/// Keeps the text of a plan owner edits nobody could save, as the program is ended from outside.
+/// Keeps the text of a plan with unsaved edits when the program is ended from outside.
 pub type SaveRecovery = Box<dyn FnMut(&PlanKey, &str)>;
 
 /// What the program works with.
 pub struct Wiring {
     /// The stores, in the order of [`Settings::stores`].
     pub workspaces: Vec<Workspace>,
-    /// The person at the terminal.
+    /// Who is at the terminal.
     pub by: Actor,
-    /// Another program for texts.
     pub edit: EditText,
-    /// A place for texts that would be lost.
     pub keep: SaveRecovery,
-    /// Whether the mouse is heard.
+    /// Whether mouse events are read.
     pub mouse: bool,
 }
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The person left.
     Left,
-    /// A signal, or a terminal that is gone, ended it.
+    /// By a signal, or because the terminal is gone.
     Terminated,
 }
 
-/// Takes the terminal until the person leaves. What this process runs by then is stopped, and can go on later.
+/// Takes the terminal until the person leaves. Runs of this process are stopped then, and can be continued later.
 pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ended> {
     let Wiring { workspaces, by, edit, keep, mouse } = wiring;
     let (sender, incoming) = channel();
@@ -75,16 +69,15 @@ pub fn open(settings: Settings, start: Start, wiring: Wiring) -> io::Result<Ende
     let signalled = sender.clone();
     let signals = Signals::start(move |asked| drop(signalled.send(Incoming::Signal(asked))))?;
     let input = InputReader::start(move |event| forward_input(&sender, event))?;
-    let hands = EffectRunner::start(workspaces, by, send)?;
+    let runner = EffectRunner::new(workspaces, by, send)?;
     let size = crossterm::terminal::size()?;
     let (app, effects) = App::new(settings, Page::PlanList(Box::default()), clock.now(), size);
-    let mut event_loop = EventLoop { app, screen, input, signals, hands, clock, edit, keep, incoming };
+    let mut event_loop = EventLoop { app, screen, input, signals, runner, clock, edit, keep, incoming };
     let ended = event_loop.begin(start, effects);
     event_loop.end(matches!(ended, Ok(Ended::Left)));
     ended
 }
 
-/// What reaches the loop.
 enum Incoming {
     Happened(Message),
     Signal(SignalRequest),
@@ -92,12 +85,12 @@ enum Incoming {
     Gone,
 }
 
-/// Tells the loop of what a person did; says whether there is anybody to send.
+/// Sends what a person did to the event loop; false when there is none any more.
 fn forward_input(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
     let message = match event {
         None => return sender.send(Incoming::Gone).is_ok(),
         Some(Event::Key(key)) => Message::Key(key),
-        // Nothing here follows the pointer about.
+        // No screen reacts to the pointer without a click.
         Some(Event::Mouse(mouse))
             if matches!(mouse.kind, MouseEventKind::Moved | MouseEventKind::Drag(_)) =>
         {
@@ -111,7 +104,7 @@ fn forward_input(sender: &Sender<Incoming>, event: Option<Event>) -> bool {
     sender.send(Incoming::Happened(message)).is_ok()
 }
 
-/// The store's time, from its last word on.
+/// The store's time, counted on from when it was last read.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     store_time: Timestamp,
@@ -134,14 +127,14 @@ struct EventLoop {
     screen: Screen,
     input: InputReader,
     signals: Signals,
-    hands: EffectRunner,
+    runner: EffectRunner,
     clock: Clock,
     edit: EditText,
     keep: SaveRecovery,
     incoming: Receiver<Incoming>,
 }
 
-/// Whether to go on.
+/// How the program ended, if it did.
 type LoopStep = io::Result<Option<Ended>>;
 
 impl EventLoop {
@@ -151,24 +144,24 @@ impl EventLoop {
         }
         let effects = match start {
             Start::PlanList => Vec::new(),
-            Start::Editor(plan) => self.app.open(Page::Editor(Box::new(Editor::new(plan)))),
-            Start::Run(plan, intent) => self.app.open(Page::Run(Box::new(RunView::new(plan, intent)))),
+            Start::Editor(plan) => self.app.open(Destination::Editor(plan)),
+            Start::Run(plan, intent) => self.app.open(Destination::Run(plan, intent)),
         };
         if let Some(ended) = self.act(effects)? {
             return Ok(ended);
         }
         loop {
-            self.screen.draw(|frame| frame::draw(&self.app, frame))?;
+            self.screen.draw(|frame| app::render(&self.app, frame))?;
             if let Some(ended) = self.step()? {
                 return Ok(ended);
             }
             if self.screen.has_panicked() {
-                return Err(io::Error::other("a part of the program broke down"));
+                return Err(io::Error::other("a thread of the program panicked"));
             }
         }
     }
 
-    /// Waits until something happens, and hears all of it.
+    /// Waits for a message, then handles all that have arrived.
     fn step(&mut self) -> LoopStep {
         let first = if self.app.needs_tick() {
             self.incoming.recv_timeout(TICK)
@@ -206,16 +199,15 @@ impl EventLoop {
             }
             Incoming::Happened(message) => message,
         };
-        // What is said with a time is said with the time that it is.
         self.app.now = self.clock.now();
         let effects = update(&mut self.app, message);
         self.act(effects)
     }
 
-    /// Sees to it that effects are done.
+    /// Starts effects.
     fn act(&mut self, effects: Vec<Effect>) -> LoopStep {
         for effect in effects {
-            let ended = match self.hands.take(effect) {
+            let ended = match self.runner.start(effect) {
                 None => None,
                 Some(Effect::Suspend) => self.suspend()?,
                 Some(Effect::EditText { purpose, text, ending }) => self.edit_text(purpose, &text, ending)?,
@@ -233,10 +225,10 @@ impl EventLoop {
         Ok(Message::Resize { columns, rows })
     }
 
-    /// Lets the shell have the terminal until it lets us go on.
+    /// Gives the terminal to the shell until the process is continued.
     fn suspend(&mut self) -> LoopStep {
         if !Screen::can_suspend() {
-            let text = "there is no shell here that could let it go on again".to_owned();
+            let text = "cannot suspend: no shell could continue the program".to_owned();
             let note = Reply::Note(Note { kind: NoteKind::Warning, text });
             let effects = update(&mut self.app, Message::Reply(note));
             return self.act(effects);
@@ -257,24 +249,24 @@ impl EventLoop {
         let edited = self.screen.outside(|| edit(text, ending));
         self.signals.set_owner(TerminalOwner::Waypost);
         self.input.open();
-        let answer = Reply::Edited { purpose, text: edited? };
-        let mut effects = update(&mut self.app, Message::Reply(answer));
+        let reply = Reply::Edited { purpose, text: edited? };
+        let mut effects = update(&mut self.app, Message::Reply(reply));
         let resized = self.resized()?;
         effects.extend(update(&mut self.app, resized));
         self.act(effects)
     }
 
-    /// Gives the terminal back first: whoever left need not look at a screen that no longer answers. Edits that nobody was
-    /// asked about are kept before what runs is waited for.
+    /// Restores the terminal first, so that nobody looks at a screen that no longer reacts, then keeps unsaved edits, then
+    /// waits for the runs to stop.
     fn end(self, was_left: bool) {
-        let Self { app, screen, mut input, signals, hands, mut keep, .. } = self;
+        let Self { app, screen, mut input, signals, runner, mut keep, .. } = self;
         signals.set_owner(TerminalOwner::Finishing(Instant::now()));
         input.close();
         drop(screen);
         if !was_left {
             app.unsaved_texts().iter().for_each(|(plan, text)| keep(plan, text));
         }
-        hands.finish();
+        runner.finish();
         signals.set_owner(TerminalOwner::Released);
     }
 }

@@ -1,4 +1,4 @@
-//! Paints the program: heading, screen, footer, and a dialog over them. Changes nothing.
+//! What all screens are drawn with: heading, footer, bordered boxes, text inputs and dialogs. Knows no single screen.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -7,12 +7,17 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, BorderType, Clear};
 
-use crate::app::{App, COLUMNS_MIN, NoteKind, ROWS_MIN, Screen};
 use crate::dialog::Dialog;
 use crate::keys::{Action, Keys, Place};
+use crate::note::NoteKind;
+use crate::screen::DrawContext;
 use crate::text;
 use crate::text_input::TextInput;
 use crate::theme::Theme;
+
+/// The smallest terminal that everything fits into.
+const COLUMNS_MIN: u16 = 60;
+const ROWS_MIN: u16 = 15;
 
 /// The parts of the terminal.
 #[derive(Clone, Copy, Debug)]
@@ -35,33 +40,13 @@ pub fn parts(size: Rect) -> Parts {
     }
 }
 
-/// Paints everything.
-pub fn draw(app: &App, frame: &mut Frame<'_>) {
-    let size = frame.area();
-    if size.width < COLUMNS_MIN || size.height < ROWS_MIN {
-        too_small(frame, size);
-        return;
-    }
-    let parts = parts(size);
-    if let Some(top) = app.top() {
-        match top {
-            Screen::PlanList(plan_list) => plan_list.draw(app, frame, parts),
-            Screen::Editor(editor) => editor.draw(app, frame, parts),
-            Screen::Run(run) => run.draw(app, frame, parts),
-            Screen::History(history) => history.draw(app, frame, parts),
-            Screen::Help(help) => {
-                heading(app.settings.theme, frame, parts.heading, "Keys", &[]);
-                help.draw(app, frame, parts.body);
-                footer(app, frame, parts.footer, &[Action::Back]);
-            }
-        }
-    }
-    if let Some(dialog) = &app.dialog {
-        draw_dialog(dialog, app.settings.theme, frame, size);
-    }
+/// Whether nothing but its size can be shown in a terminal.
+pub fn is_too_small(size: Rect) -> bool {
+    size.width < COLUMNS_MIN || size.height < ROWS_MIN
 }
 
-fn too_small(frame: &mut Frame<'_>, size: Rect) {
+/// Says which size is needed.
+pub fn draw_too_small(frame: &mut Frame<'_>, size: Rect) {
     let lines = [
         format!("Waypost needs {COLUMNS_MIN}×{ROWS_MIN};"),
         format!("this terminal is {}×{}.", size.width, size.height),
@@ -101,9 +86,9 @@ pub fn heading(theme: Theme, frame: &mut Frame<'_>, area: Rect, title: &str, fac
 }
 
 /// The last row: a note, or the keys that work now, as many as fit. `?` and the way back always do.
-pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) {
-    let theme = app.settings.theme;
-    if let Some((note, _)) = &app.note {
+pub fn footer(context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) {
+    let theme = context.settings.theme;
+    if let Some(note) = context.note {
         let (sign, style) = match note.kind {
             NoteKind::Good => ("✓", theme.good()),
             NoteKind::Warning => ("!", theme.warning()),
@@ -113,8 +98,7 @@ pub fn footer(app: &App, frame: &mut Frame<'_>, area: Rect, actions: &[Action]) 
         put(frame.buffer_mut(), (area.x, area.y), area.width, &line, style);
         return;
     }
-    let place = app.top().map_or(Place::Anywhere, Screen::place);
-    for entry in footer_keys(&app.settings.keys, place, actions, area.width) {
+    for entry in footer_keys(&context.settings.keys, context.place, actions, area.width) {
         let x = area.x + entry.x;
         put(frame.buffer_mut(), (x, area.y), area.width, &entry.key, theme.accent());
         let x = x + text::width(&entry.key) as u16 + 1;
@@ -177,13 +161,17 @@ fn footer_keys(keys: &Keys, place: Place, actions: &[Action], width: u16) -> Vec
     shown
 }
 
-/// The key of the footer that was clicked.
-pub(crate) fn footer_hit(app: &App, at: Position) -> Option<Action> {
-    let footer = parts(app.size).footer;
-    let top = app.top().filter(|top| footer.contains(at) && app.note.is_none() && !top.is_typing())?;
-    let footer_keys = footer_keys(&app.settings.keys, top.place(), &top.actions(app), footer.width);
-    let hit = |entry: &&FooterKey| (entry.x..entry.x + entry.columns() as u16).contains(&at.x);
-    footer_keys.iter().find(hit).map(|entry| entry.action)
+/// The action of the key in the footer that stands in a column of the terminal.
+pub fn footer_key_at(
+    keys: &Keys,
+    place: Place,
+    actions: &[Action],
+    footer: Rect,
+    column: u16,
+) -> Option<Action> {
+    let shown = footer_keys(keys, place, actions, footer.width);
+    let hit = |entry: &&FooterKey| (entry.x..entry.x + entry.columns() as u16).contains(&column);
+    shown.iter().find(hit).map(|entry| entry.action)
 }
 
 /// A box with a title, its inside.
@@ -216,7 +204,8 @@ pub fn draw_input(frame: &mut Frame<'_>, area: Rect, input: &TextInput, style: S
     frame.set_cursor_position((at, area.y));
 }
 
-fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: Rect) {
+/// A dialog over everything else.
+pub fn draw_dialog(dialog: &Dialog, theme: Theme, frame: &mut Frame<'_>, size: Rect) {
     let layout = dialog.layout(size);
     frame.render_widget(Clear, layout.frame);
     framed(theme, frame, layout.frame, &dialog.title, true);

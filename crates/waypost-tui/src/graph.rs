@@ -1,6 +1,6 @@
-//! A drawn graph of tasks: layers from left to right, one row a task, lines of box characters in between.
+//! The graph of tasks: layers from left to right, one row per task, edges of box characters.
 //!
-//! A small plan is drawn whole; of a large one, what is near the selected task. Knows no screen but a buffer.
+//! A small plan is drawn whole; of a large one, what is near the selected task.
 
 mod edges;
 mod layout;
@@ -103,7 +103,6 @@ impl GraphCanvas {
         (left, top)
     }
 
-    /// Paints it.
     pub fn draw(&self, buffer: &EditBuffer, selected: usize, theme: Theme, cells: &mut Buffer, area: Rect) {
         let (left, top) = self.offset(selected, area);
         for (x, y, sign, marked) in self.edges.cells() {

@@ -1,24 +1,23 @@
-//! The keys, from the table that they are read by.
+//! The help screen: the keys, from the table of bindings.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::MouseEventKind;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-use crate::app::{App, Context, Event, Flow};
+use crate::frame::{self, Parts};
 use crate::keys::{Action, Keys, Place};
+use crate::screen::{Context, DrawContext, Event, Flow};
 use crate::{text, theme::Theme};
 
-/// The help screen.
 #[derive(Debug)]
 pub struct Help {
-    /// Where one came from: its keys stand first.
+    /// The place whose keys come first.
     from: Place,
     top: usize,
 }
 
 impl Help {
-    /// With the keys of a place first.
     pub fn new(from: Place) -> Self {
         Self { from, top: 0 }
     }
@@ -54,15 +53,18 @@ impl Help {
         Flow::Stay
     }
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let lines = lines(&app.settings.keys, self.from, app.settings.theme, area.width);
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts: Parts) {
+        let (settings, area) = (context.settings, parts.body);
+        frame::heading(settings.theme, frame, parts.heading, "Keys", &[]);
+        let lines = lines(&settings.keys, self.from, settings.theme, area.width);
         for (row, line) in (area.y..area.bottom()).zip(lines.into_iter().skip(self.top)) {
             frame.render_widget(line, Rect::new(area.x, row, area.width, 1));
         }
+        frame::footer(context, frame, parts.footer, &[Action::Back]);
     }
 }
 
-/// One line a key, under the names of the places.
+/// One line per key, grouped by place.
 fn lines(keys: &Keys, from: Place, theme: Theme, columns: u16) -> Vec<Line<'static>> {
     const KEYS_COLUMNS: usize = 18;
     let mut places = Place::ALL.to_vec();

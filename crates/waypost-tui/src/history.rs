@@ -1,100 +1,34 @@
-//! The history of a plan: its versions, what differs between two of them, and making one of them hold again. Reads what the
-//! loop brings; writes nothing itself.
+//! The history of a plan: its versions, the differences between two of them, and restoring one. Writes nothing itself.
 
 mod draw;
+mod layout;
+mod messages;
 
 use std::collections::BTreeMap;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
-use waypost_core::Timestamp;
-use waypost_service::Sign;
 
-use crate::app::{Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, Reply};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::keys::Action;
+use crate::messages::{Effect, Reply};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::PlanKey;
+use crate::screen::{Context, Event, Flow};
+use layout::{list_rows, parts};
 
-/// Versions that are read at a time.
-pub const VERSIONS_PAGE: usize = 200;
-/// Lines of a comparison that are shown.
-pub const DIFF_LINES_MAX: usize = 2_000;
+pub use messages::{Compared, DIFF_LINES_MAX, HistoryEffect, HistoryReply, VERSIONS_PAGE, Version, Versions};
+
 /// Comparisons that are kept.
 const DIFFS_KEPT: usize = 50;
 
-/// What the history wants from the loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HistoryEffect {
-    /// A page of versions before one, or of the latest.
-    Versions(PlanKey, Option<u64>),
-    /// What differs from one version to another; 0 is the plan before it was made.
-    Compare(PlanKey, u64, u64),
-    /// To make a version hold again, if the plan is still at the version that is known.
-    Restore {
-        /// Which plan.
-        plan: PlanKey,
-        /// What it is to be again.
-        version: u64,
-        /// The version that stands, as far as is known here.
-        known: u64,
-    },
-}
-
-/// What the history is told.
-#[derive(Clone, Debug)]
-pub enum HistoryReply {
-    /// A page of versions, and what it was asked for with.
-    Versions(PlanKey, Option<u64>, Result<Box<Versions>, ErrorMessage>),
-    /// What differs between two versions.
-    Compared(PlanKey, (u64, u64), Result<Box<Compared>, ErrorMessage>),
-    /// What came of [`HistoryEffect::Restore`]: the version that was wanted, and the new one.
-    Restored(PlanKey, u64, Result<u64, ErrorMessage>),
-}
-
-/// One page of a history, the latest first.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Versions {
-    /// The line for lists.
-    pub title: String,
-    /// The version that stands.
-    pub current: u64,
-    /// The versions.
-    pub rows: Vec<Version>,
-    /// Whether there are earlier ones.
-    pub more: bool,
-}
-
-/// One version.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
-    /// Its number.
-    pub number: u64,
-    /// When it was written.
-    pub at: Timestamp,
-    /// By whom.
-    pub who: String,
-    /// What happened.
-    pub what: String,
-    /// Whether its events were pruned, so that it can no longer be looked at.
-    pub forgotten: bool,
-}
-
-/// What differs between two versions.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Compared {
-    /// In lines, at most [`DIFF_LINES_MAX`].
-    pub lines: Vec<(Sign, String)>,
-    /// Lines in all.
-    pub total: usize,
-}
-
-/// Which part has the keys.
+/// The part that has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Versions,
     Differences,
 }
 
-/// The history of a plan.
 #[derive(Debug)]
 pub struct History {
     plan: PlanKey,
@@ -113,7 +47,7 @@ pub struct History {
 }
 
 impl History {
-    /// Of a plan, which is read when the screen is shown.
+    /// The versions are loaded when the screen is shown.
     pub fn new(plan: PlanKey) -> Self {
         Self {
             plan,
@@ -131,12 +65,11 @@ impl History {
         }
     }
 
-    /// Of a plan, comparing the latest version with this one.
+    /// Compares the latest version with this one.
     pub fn since(plan: PlanKey, version: u64) -> Self {
         Self { marked: Some(version), ..Self::new(plan) }
     }
 
-    /// Which plan.
     pub(crate) fn plan(&self) -> &PlanKey {
         &self.plan
     }
@@ -206,7 +139,7 @@ impl History {
             HistoryReply::Restored(plan, version, restored) if *plan == self.plan => match restored {
                 Ok(new) if *new == self.versions.current => {
                     context
-                        .notify(NoteKind::Good, format!("the plan is what version {version} said already"));
+                        .notify(NoteKind::Good, format!("the plan is already the same as version {version}"));
                 }
                 Ok(new) => {
                     context.notify(NoteKind::Good, format!("restored version {version} as version {new}"));
@@ -218,7 +151,7 @@ impl History {
         }
     }
 
-    /// Takes a page; the selection stays on its version.
+    /// Adds a page; the selection stays on its version.
     fn take(&mut self, before: Option<u64>, page: &Versions) {
         self.error = None;
         let selected = self.row().map(|row| row.number);
@@ -238,7 +171,7 @@ impl History {
         }
         let rows = &self.versions.rows;
         let place = selected.and_then(|selected| rows.iter().position(|row| row.number == selected));
-        // Whoever looks at the latest goes on looking at the latest.
+        // A selection of the latest version stays on the latest.
         self.selected = if self.selected == 0 { 0 } else { place.unwrap_or(self.selected) };
     }
 
@@ -254,7 +187,7 @@ impl History {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::list_rows(context.area).max(1) as isize;
+        let page = list_rows(context.area).max(1) as isize;
         match action {
             Action::Up => self.step(-1),
             Action::Down => self.step(1),
@@ -283,16 +216,15 @@ impl History {
     fn restore(&mut self, context: &mut Context<'_>) -> Flow {
         let Some(row) = self.row() else { return Flow::Stay };
         if row.number == self.versions.current {
-            context.notify(NoteKind::Warning, "this is the version that stands");
+            context.notify(NoteKind::Warning, "this is the current version");
             return Flow::Stay;
         }
         let (number, next) = (row.number, self.versions.current + 1);
         let lines = vec![
-            format!("The plan becomes what its author said in version {number}, as version {next}."),
-            "Nothing is lost. What already happened to tasks that ask the same now as then is kept."
-                .to_owned(),
+            format!("Version {next} will be a copy of version {number}."),
+            "The history is kept. Tasks with unchanged work keep their results.".to_owned(),
         ];
-        let buttons = vec![Button::new('r', "restore it", Choice::Confirm), Button::close('b', "back")];
+        let buttons = vec![Button::new('r', "restore", Choice::Confirm), Button::close('b', "back")];
         self.restoring = Some(number);
         Flow::Ask(Dialog::new(format!("Restore version {number}"), lines, buttons))
     }
@@ -309,7 +241,7 @@ impl History {
     }
 
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &Context<'_>) {
-        let parts = draw::parts(context.area);
+        let parts = parts(context.area);
         let is_diff = parts.diff.contains(at);
         let turn = |by: isize, history: &mut Self| {
             let focus = std::mem::replace(
@@ -334,9 +266,9 @@ impl History {
         }
     }
 
-    /// Asks for what is missing, and keeps the selection on the screen.
+    /// Loads what is missing, and keeps the selection on the screen.
     fn settle(&mut self, context: &mut Context<'_>) {
-        let rows = draw::list_rows(context.area).max(1);
+        let rows = list_rows(context.area).max(1);
         self.selected = self.selected.min(self.versions.rows.len().saturating_sub(1));
         self.top = self.top.clamp((self.selected + 1).saturating_sub(rows), self.selected);
         if let Some(pair) = self.pair()

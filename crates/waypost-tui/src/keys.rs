@@ -1,5 +1,5 @@
-//! Which key does what where, as one table: the editor's are those of clido. The footer and the help screen are drawn from
-//! it, and `[tui.keys]` of the configuration changes it. Does nothing itself.
+//! The table of key bindings; the editor's are those of clido. The footer and the help screen are drawn from it, and
+//! `[tui.keys]` of the configuration changes it.
 
 mod chord;
 
@@ -11,18 +11,13 @@ use waypost_core::nearest;
 
 pub use chord::Chord;
 
-/// Where a key is pressed.
+/// Where a key has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
-    /// On every screen.
     Anywhere,
-    /// In the list of plans.
     PlanList,
-    /// In the plan editor.
     Editor,
-    /// In the form of a task.
     Form,
-    /// In the list of tasks to depend on.
     Picker,
     /// In the run view.
     Run,
@@ -54,10 +49,10 @@ impl Place {
             Self::Anywhere => "Everywhere",
             Self::PlanList => "Plans",
             Self::Editor => "Plan editor",
-            Self::Form => "Form of a task",
-            Self::Picker => "Choosing tasks",
-            Self::Run => "Run of a plan",
-            Self::History => "History of a plan",
+            Self::Form => "Task form",
+            Self::Picker => "Task picker",
+            Self::Run => "Run view",
+            Self::History => "History",
         }
     }
 }
@@ -66,7 +61,6 @@ macro_rules! actions {
     ($($action:ident),* $(,)?) => {
         /// What a key can ask for.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        #[expect(missing_docs, reason = "the table below says what each does")]
         pub enum Action { $($action),* }
     };
 }
@@ -129,9 +123,7 @@ actions![
 /// One row of the table.
 #[derive(Clone, Copy, Debug)]
 pub struct Binding {
-    /// Where.
     pub place: Place,
-    /// What.
     pub action: Action,
     /// Its name in `[tui.keys]`, after the place: `editor.delete`.
     pub name: &'static str,
@@ -154,7 +146,6 @@ const fn row(
     Binding { place, action, name, keys, help, hint }
 }
 
-/// The table.
 pub const BINDINGS: &[Binding] = &[
     row(Place::PlanList, Action::Open, "open", &["enter"], "open", "open the plan in the editor"),
     row(
@@ -163,7 +154,7 @@ pub const BINDINGS: &[Binding] = &[
         "filter",
         &["/"],
         "filter",
-        "only plans with this text in their name or title",
+        "show only plans with this text in their name or title",
     ),
     row(
         Place::PlanList,
@@ -171,21 +162,21 @@ pub const BINDINGS: &[Binding] = &[
         "sort",
         &["o"],
         "sort",
-        "another order: last changed, made, title, name, urgency, what waits for you",
+        "change the order: updated, created, title, name, urgency, waiting for you",
     ),
-    row(Place::PlanList, Action::Archived, "archived", &["z"], "archived", "plans in use, put away, or all"),
-    row(Place::PlanList, Action::New, "new", &["n"], "new", "make a plan"),
     row(
         Place::PlanList,
-        Action::Status,
-        "status",
-        &["s"],
-        "status",
-        "the author's words for where the plan stands",
+        Action::Archived,
+        "archived",
+        &["z"],
+        "archived",
+        "show current, archived or all plans",
     ),
-    row(Place::PlanList, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "read the list again"),
-    row(Place::PlanList, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
-    row(Place::PlanList, Action::History, "history", &["h"], "history", "the versions of the plan"),
+    row(Place::PlanList, Action::New, "new", &["n"], "new", "create a plan"),
+    row(Place::PlanList, Action::Status, "status", &["s"], "note", "set the note on the plan"),
+    row(Place::PlanList, Action::Refresh, "refresh", &["f5", "ctrl+l"], "refresh", "reload the list"),
+    row(Place::PlanList, Action::Watch, "watch", &["w"], "run view", "follow the progress of the plan"),
+    row(Place::PlanList, Action::History, "history", &["h"], "history", "show the versions of the plan"),
     row(
         Place::Editor,
         Action::Edit,
@@ -194,16 +185,16 @@ pub const BINDINGS: &[Binding] = &[
         "edit",
         "edit the task: description, notes, complexity, dependencies, tools, skip",
     ),
-    row(Place::Editor, Action::New, "new", &["n"], "new", "a new task below this one"),
+    row(Place::Editor, Action::New, "new", &["n"], "new", "add a task below this one"),
     row(
         Place::Editor,
         Action::Delete,
         "delete",
         &["d", "delete"],
         "delete",
-        "delete the task; what depends on it is named first",
+        "delete the task; dependants are listed first",
     ),
-    row(Place::Editor, Action::Skip, "skip", &["space"], "skip", "pass the task over, or not"),
+    row(Place::Editor, Action::Skip, "skip", &["space"], "skip", "skip the task, or not"),
     row(
         Place::Editor,
         Action::MoveUp,
@@ -226,7 +217,7 @@ pub const BINDINGS: &[Binding] = &[
         "indent",
         &[">", "alt+right"],
         "indent",
-        "make it a part of the task above",
+        "make it a subtask of the task above",
     ),
     row(
         Place::Editor,
@@ -234,7 +225,7 @@ pub const BINDINGS: &[Binding] = &[
         "outdent",
         &["<", "alt+left"],
         "outdent",
-        "take it out of its parent",
+        "move it out of its parent",
     ),
     row(
         Place::Editor,
@@ -242,11 +233,11 @@ pub const BINDINGS: &[Binding] = &[
         "dependencies",
         &["a"],
         "depends on",
-        "choose what the task waits for",
+        "choose what the task depends on",
     ),
-    row(Place::Editor, Action::Fold, "fold", &["tab"], "fold", "show or hide the parts of a task"),
-    row(Place::Editor, Action::Undo, "undo", &["u"], "undo", "take the last edit back"),
-    row(Place::Editor, Action::Redo, "redo", &["ctrl+r", "ctrl+y"], "redo", "make an undone edit again"),
+    row(Place::Editor, Action::Fold, "fold", &["tab"], "fold", "show or hide the subtasks"),
+    row(Place::Editor, Action::Undo, "undo", &["u"], "undo", "undo the last edit"),
+    row(Place::Editor, Action::Redo, "redo", &["ctrl+r", "ctrl+y"], "redo", "redo an undone edit"),
     row(Place::Editor, Action::Filter, "filter", &["/"], "find", "go to the next task with this text"),
     row(
         Place::Editor,
@@ -257,26 +248,33 @@ pub const BINDINGS: &[Binding] = &[
         "go to the next task with a problem",
     ),
     row(Place::Editor, Action::Graph, "graph", &["g"], "graph", "show or hide the drawn graph"),
-    row(Place::Editor, Action::External, "external", &["e"], "$EDITOR", "the whole plan as text in $EDITOR"),
-    row(Place::Editor, Action::Save, "save", &["s", "ctrl+s"], "save", "write the edits as a version"),
+    row(
+        Place::Editor,
+        Action::External,
+        "external",
+        &["e"],
+        "$EDITOR",
+        "edit the whole plan as text in $EDITOR",
+    ),
+    row(Place::Editor, Action::Save, "save", &["s", "ctrl+s"], "save", "save the edits as one version"),
     row(Place::Editor, Action::Execute, "execute", &["x"], "execute", "run the plan"),
-    row(Place::Editor, Action::Watch, "watch", &["w"], "run view", "how the plan is worked on"),
-    row(Place::Editor, Action::History, "history", &["h"], "history", "the versions of the plan"),
-    row(Place::Form, Action::NextField, "next_field", &["tab", "down"], "next field", "to the next field"),
+    row(Place::Editor, Action::Watch, "watch", &["w"], "run view", "follow the progress of the plan"),
+    row(Place::Editor, Action::History, "history", &["h"], "history", "show the versions of the plan"),
+    row(Place::Form, Action::NextField, "next_field", &["tab", "down"], "next field", "go to the next field"),
     row(
         Place::Form,
         Action::PreviousField,
         "previous_field",
         &["backtab", "up"],
         "previous",
-        "to the field before",
+        "go to the previous field",
     ),
-    row(Place::Form, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep what was typed"),
-    row(Place::Form, Action::External, "external", &["ctrl+e"], "$EDITOR", "the field in $EDITOR"),
-    row(Place::Form, Action::Back, "back", &["esc"], "discard", "leave the task as it was"),
-    row(Place::Picker, Action::Toggle, "toggle", &["tab"], "choose", "choose the task, or no longer"),
+    row(Place::Form, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the changes"),
+    row(Place::Form, Action::External, "external", &["ctrl+e"], "$EDITOR", "edit the field in $EDITOR"),
+    row(Place::Form, Action::Back, "back", &["esc"], "discard", "discard the changes"),
+    row(Place::Picker, Action::Toggle, "toggle", &["tab"], "choose", "choose the task, or not"),
     row(Place::Picker, Action::Accept, "accept", &["enter", "ctrl+s"], "keep", "keep the choice"),
-    row(Place::Picker, Action::Back, "back", &["esc"], "discard", "leave the choice as it was"),
+    row(Place::Picker, Action::Back, "back", &["esc"], "discard", "discard the choice"),
     row(Place::Run, Action::Execute, "execute", &["x"], "run here", "run the plan in this process"),
     row(
         Place::Run,
@@ -284,7 +282,7 @@ pub const BINDINGS: &[Binding] = &[
         "stop",
         &["s"],
         "stop",
-        "start nothing new in the run of this process; again: stop what runs",
+        "start no new tasks in the run of this process; again: stop running tasks",
     ),
     row(
         Place::Run,
@@ -292,16 +290,16 @@ pub const BINDINGS: &[Binding] = &[
         "approve",
         &["a"],
         "approve",
-        "allow what is shown to run (only a person can)",
+        "approve what is shown (only a person can)",
     ),
-    row(Place::Run, Action::Reject, "reject", &["R"], "reject", "do not allow it, and say why"),
+    row(Place::Run, Action::Reject, "reject", &["R"], "reject", "reject it, with a reason"),
     row(
         Place::Run,
         Action::Answer,
         "answer",
         &["enter", "i"],
         "answer",
-        "answer what the task asks, or do what is for a person to do",
+        "answer the question of the task, or complete a task for a person",
     ),
     row(
         Place::Run,
@@ -309,17 +307,17 @@ pub const BINDINGS: &[Binding] = &[
         "pause",
         &["p"],
         "pause",
-        "start nothing new in the plan, whoever runs it; or let it go on",
+        "start no new tasks of the plan, here or elsewhere; or resume it",
     ),
-    row(Place::Run, Action::Cancel, "cancel", &["c"], "cancel", "stop the task"),
-    row(Place::Run, Action::CancelPlan, "cancel_plan", &["C"], "cancel plan", "stop the whole plan"),
+    row(Place::Run, Action::Cancel, "cancel", &["c"], "cancel", "cancel the task"),
+    row(Place::Run, Action::CancelPlan, "cancel_plan", &["C"], "cancel plan", "cancel the whole plan"),
     row(
         Place::Run,
         Action::Retry,
         "retry",
         &["t"],
         "retry",
-        "do the task again, and what was skipped because of it",
+        "retry the task, and what was skipped because of it",
     ),
     row(
         Place::Run,
@@ -327,7 +325,7 @@ pub const BINDINGS: &[Binding] = &[
         "retry_all",
         &["T"],
         "retry all",
-        "do everything again that failed or was cancelled",
+        "retry everything that failed or was cancelled",
     ),
     row(
         Place::Run,
@@ -337,23 +335,16 @@ pub const BINDINGS: &[Binding] = &[
         "follow",
         "follow the most interesting task and the end of its log",
     ),
-    row(
-        Place::Run,
-        Action::Focus,
-        "focus",
-        &["tab"],
-        "log",
-        "keys for the list of tasks, or for the text beside it",
-    ),
+    row(Place::Run, Action::Focus, "focus", &["tab"], "log", "move the focus between the tasks and the text"),
     row(Place::Run, Action::Edit, "edit", &["e"], "edit", "open the plan in the editor"),
-    row(Place::Run, Action::History, "history", &["h"], "history", "the versions of the plan"),
+    row(Place::Run, Action::History, "history", &["h"], "history", "show the versions of the plan"),
     row(
         Place::History,
         Action::Mark,
         "mark",
         &["space", "m"],
         "compare from",
-        "compare others with this version, or no longer",
+        "compare other versions with this one, or not",
     ),
     row(
         Place::History,
@@ -361,7 +352,7 @@ pub const BINDINGS: &[Binding] = &[
         "restore",
         &["r"],
         "restore",
-        "make the plan what it was at this version, as a new version",
+        "restore this version, as a new version",
     ),
     row(
         Place::History,
@@ -369,25 +360,18 @@ pub const BINDINGS: &[Binding] = &[
         "focus",
         &["tab"],
         "differences",
-        "keys for the versions, or for the differences",
+        "move the focus between versions and differences",
     ),
     row(Place::Anywhere, Action::Up, "up", &["up", "k"], "", "one up"),
     row(Place::Anywhere, Action::Down, "down", &["down", "j"], "", "one down"),
     row(Place::Anywhere, Action::PageUp, "page_up", &["pageup", "ctrl+b"], "", "a page up"),
     row(Place::Anywhere, Action::PageDown, "page_down", &["pagedown", "ctrl+f"], "", "a page down"),
-    row(Place::Anywhere, Action::First, "first", &["home"], "", "to the first"),
-    row(Place::Anywhere, Action::Last, "last", &["end", "G"], "", "to the last"),
-    row(Place::Anywhere, Action::Help, "help", &["?", "f1"], "help", "these keys"),
-    row(Place::Anywhere, Action::Back, "back", &["esc", "q"], "back", "leave this screen"),
-    row(Place::Anywhere, Action::Quit, "quit", &["ctrl+c"], "quit", "leave Waypost"),
-    row(
-        Place::Anywhere,
-        Action::Suspend,
-        "suspend",
-        &["ctrl+z"],
-        "suspend",
-        "back to the shell; `fg` comes back",
-    ),
+    row(Place::Anywhere, Action::First, "first", &["home"], "", "go to the first"),
+    row(Place::Anywhere, Action::Last, "last", &["end", "G"], "", "go to the last"),
+    row(Place::Anywhere, Action::Help, "help", &["?", "f1"], "help", "show the keys"),
+    row(Place::Anywhere, Action::Back, "back", &["esc", "q"], "back", "go back"),
+    row(Place::Anywhere, Action::Quit, "quit", &["ctrl+c"], "quit", "quit Waypost"),
+    row(Place::Anywhere, Action::Suspend, "suspend", &["ctrl+z"], "suspend", "suspend; `fg` returns"),
 ];
 
 /// A line of `[tui.keys]` that cannot be used.
@@ -410,8 +394,8 @@ fn unknown(name: &str) -> String {
     let names: Vec<String> =
         BINDINGS.iter().map(|binding| format!("{}.{}", binding.place.as_str(), binding.name)).collect();
     match nearest(name, names.iter().map(String::as_str)) {
-        Some(near) => format!("no action is called so; did you mean `{near}`?"),
-        None => "no action is called so; docs/tui.md lists them".to_owned(),
+        Some(near) => format!("unknown action; did you mean `{near}`?"),
+        None => "unknown action; docs/tui.md lists them".to_owned(),
     }
 }
 
@@ -444,7 +428,7 @@ impl Keys {
             };
             let parsed: Vec<Option<Chord>> = wanted.iter().map(|key| Chord::parse(key)).collect();
             for (key, _) in wanted.iter().zip(&parsed).filter(|(_, chord)| chord.is_none()) {
-                let why = format!("{key:?} is no key; write one such as d, ctrl+s, alt+up, f5 or space");
+                let why = format!("{key:?} is not a key; write one such as d, ctrl+s, alt+up, f5 or space");
                 bad.push(BadKeys { name: name.clone(), why });
             }
             *chords = parsed.into_iter().flatten().collect();

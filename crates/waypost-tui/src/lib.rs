@@ -1,8 +1,8 @@
-//! The people's door in a terminal: a plan_list of plans, a plan editor, a view of runs, a history.
+//! The terminal front end: a list of plans, a plan editor, a run view and a history.
 //!
-//! [`app::update`] is pure: keys, the time and answers go in, [`app::Effect`]s come out; [`frame::draw`] paints what there is.
-//! They open no store, read no clock and touch no terminal: that is for the loop that feeds them ([`open`]), its threads
-//! (`effects`) and [`terminal`].
+//! [`app::update`] is pure: [`messages::Message`]s go in, [`messages::Effect`]s come out, and [`app::render`] draws the state.
+//! They open no store, read no clock and touch no terminal. The event loop behind [`open`] feeds them, carries out effects on
+//! threads, and owns the [`terminal`].
 
 pub mod app;
 pub mod dialog;
@@ -15,8 +15,12 @@ pub mod graph;
 pub mod help;
 pub mod history;
 pub mod keys;
+pub mod messages;
+pub mod note;
+pub mod plan;
 pub mod plan_list;
 pub mod run_view;
+pub mod screen;
 pub mod terminal;
 pub mod text;
 pub mod text_input;

@@ -1,53 +1,54 @@
-//! All plans of all stores: pages of heads, filtered and sorted by the stores and merged here. Holds no plan.
+//! The list of plans of all stores: pages of summaries, filtered and sorted by the stores and merged here. Holds no plan.
 
 mod draw;
 mod merge;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
-use waypost_core::{Command, PlanChanges};
+use ratatui::layout::Rect;
+use waypost_core::PlanChanges;
+use waypost_service::EditOp;
 use waypost_store::{Head, Query, Shelf, Sort};
 
-use crate::app::{
-    Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, PlanPage, Reply, SaveError, Screen,
-};
 use crate::dialog::{Choice, Dialog};
-use crate::editor::Editor;
 use crate::keys::Action;
+use crate::messages::{Effect, PlanPage, Reply, SaveError};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::PlanKey;
+use crate::screen::{Context, Destination, Event, Flow};
 use crate::text_input::TextInput;
 
-/// PlanPage that are asked for at a time.
+/// Plans that are read at a time.
 pub const PLANS_PAGE_SIZE: usize = 200;
-/// PlanPage of one store that are held at most; the filter finds the others.
+/// Plans of one store that are held; the filter finds the others.
 pub const PLANS_LOADED_MAX: usize = 5_000;
 
-/// What is known of one store.
+/// The loaded plans of one store.
 #[derive(Debug, Default)]
 struct StoreList {
     heads: Vec<Head>,
     total: u64,
     next: Option<String>,
-    /// The question that is on its way.
+    /// The ticket of the open request.
     request: Option<u64>,
-    /// Whether the page on its way goes on behind what is held.
+    /// Whether the requested page follows the held ones.
     is_next_page: bool,
-    /// Whether somebody wrote since it was prompt.
+    /// Whether the store changed since the request.
     stale: bool,
     error: Option<ErrorMessage>,
     warnings: Vec<String>,
 }
 
-/// What a text that is asked for is about.
+/// What the open text dialog is for.
 #[derive(Clone, Debug)]
 enum Prompt {
     Title(usize),
     Status(PlanKey, u64),
 }
 
-/// The list of plans.
 #[derive(Debug)]
 pub struct PlanList {
     sides: Vec<StoreList>,
-    /// The plans that are shown, as (store, place in what is held of it).
+    /// The shown plans, as (store, index into its held plans).
     list: Vec<(usize, usize)>,
     filter: TextInput,
     typing: bool,
@@ -57,7 +58,7 @@ pub struct PlanList {
     top: usize,
     tickets: u64,
     prompt: Option<Prompt>,
-    /// The plan whose status is being written.
+    /// The plan whose note is being saved.
     writing: Option<PlanKey>,
 }
 
@@ -68,7 +69,7 @@ impl Default for PlanList {
 }
 
 impl PlanList {
-    /// An empty list, to be filled when it is shown.
+    /// An empty list, loaded when it is shown.
     pub fn new() -> Self {
         Self {
             sides: Vec::new(),
@@ -85,7 +86,7 @@ impl PlanList {
         }
     }
 
-    /// Whether something on it changes as time goes by: the ages do.
+    /// Ages change with time.
     pub fn needs_tick(&self) -> bool {
         !self.list.is_empty()
     }
@@ -94,7 +95,6 @@ impl PlanList {
         self.typing
     }
 
-    /// The plan that is selected.
     pub fn selected(&self) -> Option<PlanKey> {
         self.head(self.selected).map(|(store, head)| PlanKey { store, id: head.id.clone() })
     }
@@ -139,7 +139,7 @@ impl PlanList {
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        let page = draw::rows(context.area).max(1);
+        let page = rows(context.area).max(1);
         match action {
             Action::Up => self.selected = self.selected.saturating_sub(1),
             Action::Down => self.selected += 1,
@@ -185,22 +185,25 @@ impl PlanList {
     }
 
     fn open(&self) -> Flow {
-        self.selected().map_or(Flow::Stay, |plan| Flow::Push(Screen::Editor(Box::new(Editor::new(plan)))))
+        self.selected().map_or(Flow::Stay, |plan| Flow::Open(Destination::Editor(plan)))
     }
 
     fn ask_title(&mut self, context: &Context<'_>) -> Flow {
         let store = self.selected().map_or(0, |plan| plan.store);
         let name = context.settings.stores.get(store).cloned().unwrap_or_default();
         self.prompt = Some(Prompt::Title(store));
-        Flow::Ask(Dialog::ask("New plan", vec![format!("Its title. It is kept in the store `{name}`.")], ""))
+        Flow::Ask(Dialog::ask(
+            "New plan",
+            vec![format!("The title. The plan is stored in `{name}`.")],
+            "",
+            "create",
+        ))
     }
 
     fn ask_status(&mut self) -> Flow {
         let Some((store, head)) = self.head(self.selected) else { return Flow::Stay };
-        let lines = vec![
-            "Where it stands, in your own words; no machine reads them. Empty takes them away.".to_owned(),
-        ];
-        let dialog = Dialog::ask(format!("Status of {}", head.id), lines, &head.status);
+        let lines = vec!["A note for readers; it has no effect. Leave it empty to remove it.".to_owned()];
+        let dialog = Dialog::ask(format!("Note on {}", head.id), lines, &head.status, "save");
         self.prompt = Some(Prompt::Status(PlanKey { store, id: head.id.clone() }, head.version));
         Flow::Ask(dialog)
     }
@@ -216,9 +219,9 @@ impl PlanList {
             }
             Prompt::Status(plan, version) => {
                 let changes = PlanChanges { status: Some(typed.trim().to_owned()), ..PlanChanges::default() };
-                let commands = vec![Command::RevisePlan(Box::new(changes))];
+                let edits = vec![EditOp::RevisePlan(Box::new(changes))];
                 self.writing = Some(plan.clone());
-                context.effects.push(Effect::Save { plan, version, commands });
+                context.effects.push(Effect::Save { plan, version, edits });
             }
         }
         Flow::Stay
@@ -251,7 +254,7 @@ impl PlanList {
             MouseEventKind::ScrollUp => self.selected = self.selected.saturating_sub(3),
             MouseEventKind::ScrollDown => self.selected += 3,
             MouseEventKind::Down(MouseButton::Left) => {
-                if let Some(row) = draw::row_at(context.area, mouse.row) {
+                if let Some(row) = row_at(context.area, mouse.row) {
                     let at = self.top + row;
                     if at == self.selected {
                         return self.open();
@@ -301,25 +304,25 @@ impl PlanList {
         match reply {
             Reply::PlanPage { store, ticket, heads } => self.take(*store, *ticket, heads, context),
             Reply::Created { plan: Ok(plan) } => {
-                return Flow::Push(Screen::Editor(Box::new(Editor::new(plan.clone()))));
+                return Flow::Open(Destination::Editor(plan.clone()));
             }
-            Reply::Created { plan: Err(error) } => context.notify(NoteKind::Wrong, error_line(error)),
-            // What the editor writes is told there.
+            Reply::Created { plan: Err(error) } => context.notify_error(error),
+            // The editor reports its own saves.
             Reply::Saved { plan, saved } if self.writing.take_if(|writing| writing == plan).is_some() => {
                 match saved {
                     Ok(version) => {
-                        context.notify(NoteKind::Good, format!("{} is at version {version} now", plan.id));
+                        context.notify(NoteKind::Good, format!("saved as version {version} of {}", plan.id));
                         self.written(plan.store, context);
                     }
                     Err(SaveError::Conflict(conflict)) => {
                         let text = format!(
-                            "{} was changed meanwhile (version {}); look, and try again",
+                            "{} changed meanwhile (version {}); review it and try again",
                             plan.id, conflict.current
                         );
                         context.notify(NoteKind::Warning, text);
                         self.written(plan.store, context);
                     }
-                    Err(SaveError::Refused(error)) => context.notify(NoteKind::Wrong, error_line(error)),
+                    Err(SaveError::Refused(error)) => context.notify_error(error),
                 }
             }
             _ => {}
@@ -370,7 +373,7 @@ impl PlanList {
     /// The selection stays on the list, and near its end more is asked for.
     fn settle(&mut self, context: &mut Context<'_>) {
         self.selected = self.selected.min(self.list.len().saturating_sub(1));
-        let rows = draw::rows(context.area).max(1);
+        let rows = rows(context.area).max(1);
         self.top = self.top.min(self.selected).max((self.selected + 1).saturating_sub(rows));
         self.top = self.top.min(self.list.len().saturating_sub(rows));
         if self.selected + 2 * rows < self.list.len() {
@@ -391,7 +394,13 @@ impl PlanList {
     }
 }
 
-/// ErrorMessage in one line.
-pub(crate) fn error_line(error: &ErrorMessage) -> String {
-    if error.hint.is_empty() { error.what.clone() } else { format!("{}; {}", error.what, error.hint) }
+/// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
+fn rows(area: Rect) -> usize {
+    usize::from(area.height.saturating_sub(2))
+}
+
+/// The plan that a row of the terminal shows, counted from the first that is shown.
+fn row_at(area: Rect, row: u16) -> Option<usize> {
+    let first = area.y + 1;
+    (first..first + rows(area) as u16).contains(&row).then(|| usize::from(row - first))
 }

@@ -1,42 +1,34 @@
-//! The run view: how a plan is worked on, by this process or by others, and what a person may say to it. Looks at bounded
-//! summaries that the loop brings; runs nothing itself.
+//! The run view: the progress of a plan, whoever runs it, and what a person can do to it: approve, reject, answer, pause,
+//! resume, cancel, retry. Shows bounded snapshots; runs and writes nothing itself.
 
 mod commands;
 mod draw;
+mod layout;
 mod messages;
 mod model;
 
 use ratatui::crossterm::event::{MouseButton, MouseEventKind};
 use ratatui::layout::Position;
-use waypost_core::{Command, Phase, Standing, TaskId};
+use waypost_core::{Phase, Standing, TaskId};
 use waypost_run::Control;
 
-pub use self::messages::{Preview, PreviewedTask, RunEffect, RunReply, Started, TaskDetail};
+pub use self::messages::{
+    Intent, LOG_BYTES_MAX, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, Preview,
+    PreviewedTask, RunEffect, RunReply, Started, TaskDetail,
+};
 pub use self::model::{Group, PlanSnapshot, ROWS_MAX, Row, TaskQuestion};
-use crate::app::{Context, Effect, ErrorMessage, Event, Flow, NoteKind, PlanKey, Reply, Screen};
-use crate::editor::Editor;
-use crate::history::History;
 use crate::keys::Action;
-
-/// Bytes of a log's end that are looked at.
-pub const LOG_BYTES_MAX: u64 = 64 * 1024;
-/// Tasks that a plan would have done, as far as they are shown.
-pub const PREVIEW_TASKS_MAX: usize = 1_000;
-/// Bytes of what is shown of them.
-pub const PREVIEW_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of one text among them.
-pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
+use crate::messages::{Effect, Reply};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::PlanKey;
+use crate::screen::{Context, Destination, Event, Flow};
 
 /// What this process does for the plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LocalRun {
-    /// Nothing.
     NotRunning,
-    /// It was asked to run it.
     Starting,
-    /// It runs it.
     Running,
-    /// It was asked to end.
     Stopping(Control),
 }
 
@@ -54,23 +46,13 @@ enum OpenDialog {
 /// A line of the preview, and whether a task begins with it.
 type PreviewLine = (String, bool);
 
-/// Which part has the keys.
+/// The part that has the focus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Focus {
     Tasks,
     Text,
 }
 
-/// Why one snapshot_request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Intent {
-    /// To see how it goes.
-    Watch,
-    /// To run it here, as soon as it may.
-    Execute,
-}
-
-/// The run view.
 #[derive(Debug)]
 pub struct RunView {
     plan: PlanKey,
@@ -209,7 +191,7 @@ impl RunView {
     fn start(&mut self, context: &mut Context<'_>) {
         if context.settings.dry_run {
             self.ask(RunEffect::Preview(self.plan.clone()), context);
-            context.notify(NoteKind::Warning, "dry run: this is what would be run, and nothing is");
+            context.notify(NoteKind::Warning, "dry run: this would run; nothing was run");
             return;
         }
         self.intent = Intent::Execute;
@@ -217,12 +199,10 @@ impl RunView {
         self.ask(RunEffect::Start(self.plan.clone()), context);
     }
 
-    /// The selected task.
     fn row(&self) -> Option<&Row> {
         self.snapshot.as_ref()?.rows.get(self.selected())
     }
 
-    /// Its place in the list.
     fn selected(&self) -> usize {
         let rows = self.snapshot.as_ref().map_or(&[][..], |snapshot| &snapshot.rows);
         let chosen = self.chosen.as_ref();
@@ -323,12 +303,12 @@ impl RunView {
         match started {
             Ok(Started::Runs) => {
                 self.local_run = LocalRun::Running;
-                context.notify(NoteKind::Good, "runs here");
+                context.notify(NoteKind::Good, "running here");
             }
             Ok(Started::NeedsApproval) => {
                 self.local_run = LocalRun::NotRunning;
                 self.ask(RunEffect::Preview(self.plan.clone()), context);
-                context.notify(NoteKind::Warning, "nothing runs before a person approves what will be run");
+                context.notify(NoteKind::Warning, "approve what will run first");
             }
             Err(error) => {
                 (self.local_run, self.intent) = (LocalRun::NotRunning, Intent::Watch);
@@ -339,14 +319,13 @@ impl RunView {
         flow
     }
 
-    /// Which plan.
     pub(crate) fn plan(&self) -> &PlanKey {
         &self.plan
     }
 
     fn act(&mut self, action: Action, context: &mut Context<'_>) -> Flow {
-        if context.settings.dry_run && commands::is_write(action) {
-            let words = "dry run: nothing is said to the plan from here; open it without --dry-run for that";
+        if context.settings.dry_run && is_write(action) {
+            let words = "dry run: the plan is not changed; open it without --dry-run";
             context.notify(NoteKind::Warning, words);
             return Flow::Stay;
         }
@@ -365,15 +344,15 @@ impl RunView {
             Action::Quit => return Flow::Quit,
             Action::Back => return self.leave(),
             Action::History => {
-                return Flow::Push(Screen::History(Box::new(History::new(self.plan.clone()))));
+                return Flow::Open(Destination::History(self.plan.clone()));
             }
             Action::Edit => {
-                return Flow::Push(Screen::Editor(Box::new(Editor::new(self.plan.clone()))));
+                return Flow::Open(Destination::Editor(self.plan.clone()));
             }
             Action::Execute => match self.local_run {
                 LocalRun::NotRunning => self.start(context),
                 LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
-                    context.notify(NoteKind::Warning, "it runs here already");
+                    context.notify(NoteKind::Warning, "already running here");
                 }
             },
             Action::Stop => return self.stop(context),
@@ -383,7 +362,7 @@ impl RunView {
             Action::Cancel => return self.cancel_task(context),
             Action::CancelPlan => return self.cancel_plan(),
             Action::Retry => self.retry(context),
-            Action::RetryAll => self.write(Command::RetryPlan, "what failed is to be done again", context),
+            Action::RetryAll => self.write(PlanAction::RetryAll, "failed tasks will be retried", context),
             Action::Answer | Action::Open => return self.answer(context),
             _ => {}
         }
@@ -413,7 +392,7 @@ impl RunView {
     }
 
     fn mouse(&mut self, kind: MouseEventKind, at: Position, context: &mut Context<'_>) {
-        let parts = draw::parts(context.area);
+        let parts = layout::parts(context.area);
         match kind {
             MouseEventKind::ScrollUp if parts.text.contains(at) => self.scroll(-3),
             MouseEventKind::ScrollDown if parts.text.contains(at) => self.scroll(3),
@@ -443,4 +422,20 @@ impl RunView {
         let last = self.text_lines(context.area).saturating_sub(1);
         (self.behind, self.preview_top) = (self.behind.min(last), self.preview_top.min(last));
     }
+}
+
+/// Whether a key tells the plan something, so that a dry run has none of it.
+fn is_write(action: Action) -> bool {
+    matches!(
+        action,
+        Action::Approve
+            | Action::Reject
+            | Action::Pause
+            | Action::Cancel
+            | Action::CancelPlan
+            | Action::Retry
+            | Action::RetryAll
+            | Action::Answer
+            | Action::Open
+    )
 }

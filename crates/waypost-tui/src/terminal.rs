@@ -1,5 +1,5 @@
-//! The terminal itself: taken over whole and given back as it was, at the end, on an error, in a panic, while it is
-//! suspended and while another program has it. Knows nothing of plans.
+//! The terminal: raw mode and the alternate screen, restored at the end, on an error, in a panic, during a suspend and while
+//! another program has it. Knows nothing of plans.
 
 mod input;
 mod signals;
@@ -25,7 +25,7 @@ pub(crate) use signals::{SignalRequest, Signals, TerminalOwner};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// Standard input or standard output is none.
-    #[error("there is no terminal: standard input and standard output must both be one")]
+    #[error("there is no terminal: standard input and output must both be one")]
     NoTerminal,
     /// It can only print lines.
     #[error("this terminal (TERM=dumb) can only print lines")]
@@ -75,7 +75,7 @@ impl State {
     /// Gives the terminal back, once.
     fn give_back(&self) {
         if self.taken.swap(false, Ordering::AcqRel) {
-            // Nobody can be told that it did not work: what could be written to is what does not work.
+            // An error cannot be reported: the terminal is what failed.
             let _gone = execute!(
                 io::stdout(),
                 DisableMouseCapture,
@@ -135,14 +135,14 @@ impl Screen {
         Ok(result)
     }
 
-    /// Whether a shell is there to let us go on: without one nobody could.
+    /// Whether there is a shell that can continue the process.
     pub(crate) fn can_suspend() -> bool {
         let own = getsid(None);
         getppid().is_some_and(|parent| getsid(Some(parent)).is_ok_and(|session| own == Ok(session)))
     }
 
-    /// Stops, as Ctrl-Z does, until the shell lets it go on. Whoever started us in the same job stops as well, or the shell
-    /// would go on waiting for it.
+    /// Stops the process group, like Ctrl-Z, until the shell continues it. A parent in the same job stops as well, or the
+    /// shell would wait for it.
     pub(crate) fn suspend(&mut self) -> io::Result<()> {
         self.outside(|| kill_current_process_group(Signal::STOP))?.map_err(Into::into)
     }

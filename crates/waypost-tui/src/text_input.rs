@@ -28,12 +28,11 @@ impl TextInput {
         Self { many_lines: true, ..Self::line(text) }
     }
 
-    /// What was typed.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Where the cursor is: so many bytes are before it.
+    /// The byte that the cursor is before.
     pub fn cursor(&self) -> usize {
         self.cursor
     }
@@ -60,7 +59,7 @@ impl TextInput {
         }
     }
 
-    /// Takes a key. Says whether it was one for text.
+    /// Handles a key; whether it was one for text.
     pub fn key(&mut self, key: KeyEvent) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let by_word = control || key.modifiers.contains(KeyModifiers::ALT);
@@ -101,7 +100,7 @@ impl TextInput {
         self.cursor + self.after().graphemes(true).next().map_or(0, str::len)
     }
 
-    /// To the next place between two graphemes, if it is inside of one.
+    /// Moves the cursor out of a grapheme.
     fn settle(&mut self) {
         let boundary = self.text.grapheme_indices(true).map(|(at, _)| at).find(|&at| at >= self.cursor);
         self.cursor = boundary.unwrap_or(self.text.len());

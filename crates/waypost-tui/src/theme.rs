@@ -1,5 +1,4 @@
-//! What things look like: the sixteen colours of the terminal's own palette, or none. Whatever a colour says, a word or a
-//! sign says too.
+//! Colours and styles: the sixteen colours of the terminal's palette, or none. A colour never carries a meaning alone.
 
 use ratatui::style::{Color, Modifier, Style};
 use waypost_core::{Phase, Standing};

@@ -93,12 +93,12 @@ mod tests {
 
     #[test]
     fn an_agent_cannot_ask_as_a_person() {
-        let inside = "--as: this runs inside codex (CODEX_SANDBOX is set), which cannot ask as person:ada";
+        let inside = "--as: this runs inside codex (CODEX_SANDBOX is set), which cannot act as person:ada";
         check(Some("person:ada"), &[("CODEX_SANDBOX", "seatbelt")], Err(inside));
         let inside =
-            "WAYPOST_ACTOR: this runs inside cursor (CURSOR_AGENT is set), which cannot ask as worker:w";
+            "WAYPOST_ACTOR: this runs inside cursor (CURSOR_AGENT is set), which cannot act as worker:w";
         check(None, &[("WAYPOST_ACTOR", "worker:w"), ("CURSOR_AGENT", "1")], Err(inside));
-        check(Some("system:lease"), &[], Err("--as: nobody can ask as system:lease"));
+        check(Some("system:lease"), &[], Err("--as: system:lease cannot be a caller"));
         let nobody = "--as: \"ada\" names nobody: write person:NAME, agent:NAME or worker:NAME";
         check(Some("ada"), &[], Err(nobody));
     }

@@ -36,9 +36,9 @@ async function request(method: string, path: string, headers: Record<string, str
     response = await fetch(`/api/v1${path}`, init);
   } catch {
     throw new ApiError({
-      title: "The server does not answer",
+      title: "The server does not respond",
       status: 0,
-      hint: "See that `waypost serve` still runs. This page goes on by itself when it is back.",
+      hint: "Check that the server is running. This page reconnects by itself.",
     });
   }
   if (!response.ok) throw new ApiError(await problemOf(response));

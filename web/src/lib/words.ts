@@ -1,19 +1,7 @@
 // How things are called and marked. Colour is only an addition: every standing has a sign and a word.
 
+import { STATUS_SIGNS, type StatusSign } from "./statusSigns";
 import type { Counts, Graph, Phase, Standing } from "./types";
-
-export const SIGN: Record<Standing, string> = {
-  ready: "○",
-  blocked: "◌",
-  queued: "◔",
-  running: "▶",
-  done: "✓",
-  failed: "✕",
-  skipped: "⤼",
-  cancelled: "⊘",
-  asking: "?",
-  reported: "◐",
-};
 
 /** In the order in which people look for them. */
 export const STANDINGS: Standing[] = [
@@ -28,6 +16,8 @@ export const STANDINGS: Standing[] = [
   "skipped",
   "cancelled",
 ];
+
+export const SIGN = Object.fromEntries(STANDINGS.map((standing) => [standing, STATUS_SIGNS[standing].glyph])) as Record<Standing, string>;
 
 const LETTERS: Record<string, Standing> = {
   r: "ready",
@@ -49,23 +39,28 @@ export function standings(graph: Graph): Standing[] {
 
 export const PHASE_WORD: Record<Phase, string> = {
   draft: "draft",
-  awaiting_approval: "waits for approval",
-  active: "running",
+  awaiting_approval: "needs approval",
+  active: "active",
   paused: "paused",
   completed: "completed",
   failed: "failed",
   cancelled: "cancelled",
 };
 
-export const PHASE_SIGN: Record<Phase, string> = {
-  draft: "✎",
-  awaiting_approval: "!",
-  active: "▶",
-  paused: "⏸",
-  completed: "✓",
-  failed: "✕",
-  cancelled: "⊘",
+const PHASE_SIGN: Record<Exclude<Phase, "active">, StatusSign> = {
+  draft: "draft",
+  awaiting_approval: "approval",
+  paused: "paused",
+  completed: "done",
+  failed: "failed",
+  cancelled: "cancelled",
 };
+
+/** The sign of a plan. An active one is shown as running only while a task is queued or runs. */
+export function phaseSign(phase: Phase, counts: Counts): string {
+  const active = counts.running + counts.queued > 0 ? "running" : counts.ready > 0 ? "idle" : "blocked";
+  return STATUS_SIGNS[phase === "active" ? active : PHASE_SIGN[phase]].glyph;
+}
 
 /** How much of a plan is over, from 0 to 1. */
 export function progress(counts: Counts): number {

@@ -12,10 +12,12 @@ use waypost_core::{Actor, Command as Order, Plan, PlanId, Timestamp};
 use waypost_formats::{Dialect, Form};
 use waypost_store::watch_file;
 use waypost_testkit::layered;
-use waypost_tui::app::{App, LoadedPlan, Message, PlanKey, Reply, Screen, Settings, update};
+use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
-use waypost_tui::frame;
 use waypost_tui::keys::Keys;
+use waypost_tui::messages::{Message, Reply};
+use waypost_tui::plan::{LoadedPlan, PlanKey};
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 use super::measure::{Report, median, timed};
@@ -61,7 +63,7 @@ fn update_and_draw(report: &mut Report) -> Result<()> {
             let code = if number % 3 == 0 { KeyCode::PageDown } else { KeyCode::Down };
             let (drawn, took) = timed(|| {
                 update(&mut app, Message::Key(KeyEvent::new(code, KeyModifiers::NONE)));
-                terminal.draw(|frame| frame::draw(&app, frame)).map(drop)
+                terminal.draw(|frame| render(&app, frame)).map(drop)
             });
             drawn?;
             samples.push(took.as_secs_f64() * 1e3);

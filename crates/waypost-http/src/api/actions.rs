@@ -49,9 +49,11 @@ fn required(value: Option<String>, name: &str) -> Result<String, Problem> {
 pub(super) fn claim_options(lease_seconds: Option<u32>, take_over: bool) -> ClaimOptions {
     match lease_seconds {
         None => ClaimOptions { take_over, ..ClaimOptions::default() },
-        Some(seconds) => {
-            ClaimOptions { lease_seconds: Some(seconds).filter(|&seconds| seconds > 0), take_over }
-        }
+        Some(seconds) => ClaimOptions {
+            lease_seconds: Some(seconds).filter(|&seconds| seconds > 0),
+            take_over,
+            ..ClaimOptions::default()
+        },
     }
 }
 

@@ -64,15 +64,9 @@ pub(crate) async fn approval(
     .await
 }
 
-/// Whether a difference is only that work went on.
+/// Whether a difference is only progress of the work.
 fn is_progress(difference: &Difference) -> bool {
-    match difference {
-        Difference::Task { field, .. } => *field == "state" || *field == "status",
-        Difference::Plan { .. }
-        | Difference::Added { .. }
-        | Difference::Removed { .. }
-        | Difference::Reordered {} => false,
-    }
+    matches!(difference, Difference::Task { field: "state" | "status", .. })
 }
 
 /// The version that a person approved last, if the plan is another one by now.

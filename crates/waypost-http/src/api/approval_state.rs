@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use serde_json::{Value, json};
-use waypost_core::{Actor, Event, Phase, PlanId, Timestamp};
+use serde_json::{Map, Value, json};
+use waypost_core::{Event, Phase, PlanId};
 use waypost_store::{Entry, Plans, WriteError};
 
 /// Versions that are searched when a plan is read for the first time.
@@ -15,14 +15,8 @@ const VERSIONS_READ: usize = 500;
 /// Plans whose summaries are cached.
 const PLANS_MAX: usize = 1_000;
 
-/// A request, a rejection or a loss of approval.
-#[derive(Clone, Debug)]
-struct ApprovalEvent {
-    version: u64,
-    at: Timestamp,
-    by: Actor,
-    text: String,
-}
+/// A version that requested, rejected or voided approval, and the fields that describe it.
+type ApprovalEvent = (u64, Map<String, Value>);
 
 /// The last of each in a plan's history, up to a version.
 #[derive(Clone, Debug, Default)]
@@ -35,50 +29,32 @@ struct ApprovalSummary {
 
 impl ApprovalSummary {
     fn apply(&mut self, entry: &Entry) {
-        let word = |by: &Actor, text: &str| {
-            Some(ApprovalEvent {
-                version: entry.version,
-                at: entry.at,
-                by: by.clone(),
-                text: text.to_owned(),
-            })
-        };
-        for event in &entry.events {
-            match event {
-                Event::ApprovalRequested { message } => self.requested = word(&entry.actor, message),
-                Event::PlanRejected { by, reason } => self.rejected = word(by, reason),
-                Event::ApprovalVoided {} => self.voided = word(&entry.actor, ""),
+        let Entry { version, at, actor, .. } = entry;
+        let event = |fields: Value| fields.as_object().map(|fields| (*version, fields.clone()));
+        for one in &entry.events {
+            match one {
+                Event::ApprovalRequested { message } => {
+                    let fields = json!({ "standing": "requested", "requested_by": actor, "requested_at": at, "message": message });
+                    self.requested = event(fields);
+                }
+                Event::PlanRejected { by, reason } => {
+                    self.rejected =
+                        event(json!({ "standing": "rejected", "by": by, "at": at, "reason": reason }));
+                }
+                Event::ApprovalVoided {} => self.voided = event(json!({ "standing": "voided", "at": at })),
                 _ => {}
             }
         }
-        self.version = entry.version;
+        self.version = *version;
     }
 
-    /// What of them still counts for a plan in this phase that has no approval.
-    fn describe(&self, phase: Phase, value: &mut Value) {
-        let version = |word: &Option<ApprovalEvent>| word.as_ref().map(|word| word.version);
-        let waits = phase == Phase::AwaitingApproval;
-        // Neither a request that no longer waits nor a rejection before a new request counts.
-        let first = if waits { &self.requested } else { &self.rejected };
-        match (first, &self.voided) {
-            (_, Some(voided)) if Some(voided.version) > version(first) => {
-                value["standing"] = json!("voided");
-                value["at"] = json!(voided.at);
-            }
-            (Some(asked), _) if waits => {
-                value["standing"] = json!("requested");
-                value["requested_by"] = json!(asked.by);
-                value["requested_at"] = json!(asked.at);
-                value["message"] = json!(asked.text);
-            }
-            (Some(refused), _) => {
-                value["standing"] = json!("rejected");
-                value["by"] = json!(refused.by);
-                value["at"] = json!(refused.at);
-                value["reason"] = json!(refused.text);
-            }
-            (None, _) => {}
-        }
+    /// The fields that still count for a plan in this phase that has no approval. Neither a request that no longer waits nor a
+    /// rejection before a new request counts.
+    fn fields(self, phase: Phase) -> Map<String, Value> {
+        let first = if phase == Phase::AwaitingApproval { self.requested } else { self.rejected };
+        // At the same version the request or the rejection wins: it came after the loss.
+        let last = [self.voided, first].into_iter().flatten().max_by_key(|(version, _)| *version);
+        last.map(|(_, fields)| fields).unwrap_or_default()
     }
 }
 
@@ -93,17 +69,17 @@ impl ApprovalStates {
             let state = plan.state();
             (state.approval_required, state.approval.clone(), state.phase, plan.version())
         })?;
-        let mut value = json!({ "required": required, "standing": "none" });
-        let Some(held) = held else {
-            self.summary(plans, id, version)?.describe(phase, &mut value);
-            return Ok(value);
+        let fields = match held {
+            Some(held) => json!({
+                "standing": "approved", "approved": held, "by": held.by, "at": held.at, "version": held.version,
+                "note": held.note,
+            }),
+            None => Value::Object(self.summary(plans, id, version)?.fields(phase)),
         };
-        value["standing"] = json!("approved");
-        value["approved"] = json!(held);
-        value["by"] = json!(held.by);
-        value["at"] = json!(held.at);
-        value["version"] = json!(held.version);
-        value["note"] = json!(held.note);
+        let mut value = json!({ "required": required, "standing": "none" });
+        if let (Value::Object(value), Value::Object(fields)) = (&mut value, fields) {
+            value.extend(fields);
+        }
         Ok(value)
     }
 

@@ -36,25 +36,19 @@ pub(crate) struct EventQuery {
     newest: Option<usize>,
 }
 
-fn split_list(list: Option<&str>) -> impl Iterator<Item = String> {
-    list.unwrap_or_default()
-        .split(',')
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect::<Vec<_>>()
-        .into_iter()
+fn split_list(list: Option<&str>) -> impl Iterator<Item = &str> {
+    list.unwrap_or_default().split(',').filter(|word| !word.is_empty())
 }
 
 impl EventQuery {
     fn filter(&self) -> Result<EventFilter, Problem> {
-        let bad = |error: String| Problem::bad(error, "");
         let plans = split_list(self.plan.as_deref())
-            .map(|id| PlanId::new(id).map_err(|error| bad(error.to_string())));
+            .map(|id| PlanId::new(id).map_err(|error| Problem::bad(error.to_string(), "")));
         let tasks = split_list(self.task.as_deref())
-            .map(|id| TaskId::new(id).map_err(|error| bad(error.to_string())));
+            .map(|id| TaskId::new(id).map_err(|error| Problem::bad(error.to_string(), "")));
         let filter = EventFilter {
-            agents: split_list(self.agent.as_deref()).collect(),
-            kinds: split_list(self.kind.as_deref()).collect(),
+            agents: split_list(self.agent.as_deref()).map(str::to_owned).collect(),
+            kinds: split_list(self.kind.as_deref()).map(str::to_owned).collect(),
             plans: plans.collect::<Result<_, _>>()?,
             tasks: tasks.collect::<Result<_, _>>()?,
         };

@@ -39,7 +39,8 @@ impl<S: Sync> FromRequestParts<S> for Writer {
         let Identity { actor, role } = Identity::from_request_parts(parts, state).await?;
         match role {
             Role::Person | Role::Agent | Role::Worker => Ok(Self(Caller::new(actor))),
-            Role::Reader => Err(Problem::forbidden(
+            Role::Reader => Err(Problem::new(
+                StatusCode::FORBIDDEN,
                 format!("{actor} may only read"),
                 "use a token with the role person, agent or worker",
             )),

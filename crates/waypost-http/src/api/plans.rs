@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, critical_path};
+use waypost_core::{Draft, Phase, Plan, PlanChanges, PlanId, Refusal, Status, critical_path};
 use waypost_formats::{Dialect, Reading};
 use waypost_service::{Caller, CreateOptions, EditOp, ServiceError, Subject};
 use waypost_store::{Head, Query, Shelf, Sort};
@@ -23,8 +23,10 @@ pub(super) const TEXT_NAME: &str = "the text";
 /// Plans on a page: by default, and at most.
 const PLANS_DEFAULT: usize = 50;
 const PLANS_MAX: usize = 500;
-/// Tasks in each list of a plan.
+/// Questions and running tasks that are listed with a plan.
 const NAMES_MAX: usize = 500;
+/// Failed tasks that are listed with a plan.
+const FAILED_MAX: usize = 20;
 /// Characters of an idempotency key.
 const KEY_CHARACTERS_MAX: usize = 200;
 
@@ -82,20 +84,7 @@ impl PlanQuery {
 }
 
 fn phase(word: &str) -> Result<Phase, Problem> {
-    let known = [
-        Phase::Draft,
-        Phase::AwaitingApproval,
-        Phase::Active,
-        Phase::Paused,
-        Phase::Completed,
-        Phase::Failed,
-        Phase::Cancelled,
-    ];
-    let words = || known.map(Phase::word).join(", ");
-    known
-        .into_iter()
-        .find(|phase| phase.word() == word)
-        .ok_or_else(|| Problem::bad(format!("{word:?} is not a phase"), format!("one of {}", words())))
+    serde_json::from_value(json!(word)).map_err(|error| Problem::bad(format!("phase: {error}"), ""))
 }
 
 /// `GET /plans`
@@ -234,19 +223,10 @@ fn whole(plan: &Plan) -> Map<String, Value> {
         _ => Map::new(),
     };
     let (spec, state) = (plan.spec(), plan.state());
-    fields.insert("goal".to_owned(), json!(spec.goal));
-    fields.insert("body".to_owned(), json!(spec.body));
-    fields.insert("summary".to_owned(), json!(state.summary));
-    fields.insert("reason".to_owned(), json!(state.reason));
-    fields.insert("token_budget".to_owned(), json!(spec.token_budget));
-    fields.insert("tokens_used".to_owned(), json!(state.tokens_used));
-    fields.insert("started_at".to_owned(), json!(state.started_at));
-    fields.insert("finished_at".to_owned(), json!(state.finished_at));
     let questions = plan.asking().take(NAMES_MAX).filter_map(|task| {
         let question = task.state.question()?;
         Some(json!({ "task": task.spec.id, "question": question.text, "choices": question.choices }))
     });
-    fields.insert("questions".to_owned(), questions.collect());
     let running = plan.running().take(NAMES_MAX).map(|task| {
         json!({
             "task": task.spec.id,
@@ -256,10 +236,22 @@ fn whole(plan: &Plan) -> Map<String, Value> {
             "progress": task.state.progress,
         })
     });
-    fields.insert("running".to_owned(), running.collect());
-    let failed = plan.tasks().filter(|(task, _)| task.state.status == waypost_core::Status::Failed);
-    let failed = failed.take(20).map(|(task, _)| json!(task.spec.id));
-    fields.insert("failed".to_owned(), failed.collect());
+    let failed = plan.tasks().filter(|(task, _)| task.state.status == Status::Failed);
+    let failed = failed.take(FAILED_MAX).map(|(task, _)| &task.spec.id);
+    let more = json!({
+        "goal": spec.goal,
+        "body": spec.body,
+        "summary": state.summary,
+        "reason": state.reason,
+        "token_budget": spec.token_budget,
+        "tokens_used": state.tokens_used,
+        "started_at": state.started_at,
+        "finished_at": state.finished_at,
+        "questions": questions.collect::<Vec<_>>(),
+        "running": running.collect::<Vec<_>>(),
+        "failed": failed.collect::<Vec<_>>(),
+    });
+    fields.extend(more.as_object().cloned().unwrap_or_default());
     fields
 }
 

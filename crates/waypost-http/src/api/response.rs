@@ -41,10 +41,6 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail, hint)
     }
 
-    pub(crate) fn forbidden(detail: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::new(StatusCode::FORBIDDEN, detail, hint)
-    }
-
     /// The same response; an error without a body becomes a problem document.
     pub(crate) fn from_error_response(response: Response) -> Response {
         let status = response.status();

@@ -14,9 +14,9 @@ use super::response::{Problem, Versioned};
 use super::state::{Api, run_blocking};
 
 /// Plans that are searched for agents.
-const PLANS_LOOKED_MAX: usize = 1_000;
+const PLANS_READ_MAX: usize = 1_000;
 /// Tasks of a worker that are listed.
-const RUNNING_TOLD_MAX: usize = 100;
+const RUNNING_MAX: usize = 100;
 /// Leases that are read.
 const LEASES_MAX: usize = 10_000;
 
@@ -28,7 +28,7 @@ pub(crate) async fn workers(State(api): State<Arc<Api>>) -> Result<Versioned<Val
         for worker in page.items {
             let running: Vec<Value> = api
                 .plans()
-                .leases_of(&worker.name, RUNNING_TOLD_MAX)?
+                .leases_of(&worker.name, RUNNING_MAX)?
                 .into_iter()
                 .map(|lease| {
                     json!({ "plan": lease.plan, "task": lease.task, "attempt": lease.attempt, "since": lease.since })
@@ -61,7 +61,7 @@ pub(crate) async fn agents(State(api): State<Arc<Api>>) -> Result<Versioned<Valu
             running: Vec<Value>,
             last: Option<waypost_core::Timestamp>,
         }
-        let query = Query { sort: Sort::Updated, limit: PLANS_LOOKED_MAX, ..Query::default() };
+        let query = Query { sort: Sort::Updated, limit: PLANS_READ_MAX, ..Query::default() };
         let mut agents: BTreeMap<String, Seen> = BTreeMap::new();
         for head in api.plans().heads(&query)?.items {
             let made_by = head.created_by.filter(|by| by.kind == ActorKind::Agent).map(|by| by.name);
@@ -99,7 +99,7 @@ pub(crate) async fn queues(State(api): State<Arc<Api>>) -> Result<Versioned<Valu
             let query = Query {
                 queue: Some(name.clone()),
                 phases: vec![Phase::Active],
-                limit: PLANS_LOOKED_MAX,
+                limit: PLANS_READ_MAX,
                 ..Query::default()
             };
             let heads = api.plans().heads(&query)?.items;

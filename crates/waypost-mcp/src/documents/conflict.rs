@@ -1,5 +1,4 @@
-//! What a writer is told who knew an older version: who wrote since, which versions, and how much differs. Nothing was
-//! written then.
+//! Version conflicts: who wrote since, which versions, and how much differs. Nothing was written.
 
 use serde_json::{Value, json};
 use waypost_core::{DiffStat, Plan, PlanId};
@@ -26,7 +25,7 @@ pub(super) fn version_conflict(
         // A version that never was: there is nothing to compare with.
         return Ok(mismatch(name, known, conflict.current, RETRY));
     }
-    let entries = call.workspace.plans.history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
+    let entries = call.workspace.plans().history(&conflict.plan, known.version, VERSIONS_NAMED_MAX)?;
     let stat = DiffStat::of(&conflict.differences);
     let mut since = writers(&entries);
     let named = entries.last().map_or(known.version, |last| last.version);
@@ -52,8 +51,8 @@ pub(super) fn absent(
 ) -> Result<ToolError, ToolError> {
     let mut hint = RETRY.to_owned();
     if let Some(id) = deleted {
-        let version = call.workspace.plans.look(id, Plan::version)?;
-        let last = call.workspace.plans.history(id, version.saturating_sub(1), 1)?;
+        let version = call.workspace.plans().look(id, Plan::version)?;
+        let last = call.workspace.plans().history(id, version.saturating_sub(1), 1)?;
         let by = last.first().map(|entry| format!(" by {}", entry.actor)).unwrap_or_default();
         hint.push_str(&format!(". It was deleted{by} in version {version}"));
     }

@@ -1,7 +1,7 @@
-//! How documents are named and found, and which version a caller says it knew. Names are ids of plans.
+//! Names of documents, lookup by name, and the version that a caller last knew. Names are plan ids.
 
 use waypost_core::{BadId, Plan, PlanId, PlanSpec, Timestamp};
-use waypost_store::WriteError;
+use waypost_service::ServiceError;
 
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -56,9 +56,9 @@ pub(super) fn id(call: &Call, name: &str) -> Result<PlanId, ToolError> {
 
 /// The document of this id, if there is or was one.
 pub(super) fn find_any(call: &Call, id: &PlanId) -> Result<Option<Document>, ToolError> {
-    match call.workspace.plans.look(id, Document::of) {
+    match call.read(id, Document::of) {
         Ok(found) => Ok(Some(found)),
-        Err(WriteError::NotFound(_)) => Ok(None),
+        Err(ServiceError::NoSuchPlan(_)) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }
@@ -76,7 +76,7 @@ pub(super) fn not_found(name: &str) -> ToolError {
 
 /// The version that a caller says it knew, under either name.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Guard {
+pub(super) struct LastKnown {
     pub(super) last_known_version: Option<u64>,
     pub(super) last_known_revision: Option<u64>,
 }
@@ -89,13 +89,13 @@ pub(super) struct KnownVersion {
     pub(super) word: &'static str,
 }
 
-impl Guard {
+impl LastKnown {
     pub(super) fn known(self) -> Result<Option<KnownVersion>, ToolError> {
         let known = |word| move |version| KnownVersion { version, word };
         match (self.last_known_version, self.last_known_revision) {
             (Some(version), Some(revision)) if version != revision => Err(ToolError::new(
                 format!("last_known_version is {version} and last_known_revision {revision}"),
-                "they are two names of one thing: give one of them",
+                "they are aliases: pass one of them",
             )),
             (Some(version), _) => Ok(Some(version).map(known("version"))),
             (None, revision) => Ok(revision.map(known("revision"))),

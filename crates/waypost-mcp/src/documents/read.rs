@@ -42,12 +42,12 @@ struct List {
 
 /// A document as it was at a version.
 pub(super) fn at(call: &Call, id: &PlanId, version: u64) -> Result<Document, ToolError> {
-    let now = call.workspace.plans.look(id, Document::of)?;
+    let now = call.workspace.plans().look(id, Document::of)?;
     if now.version == version {
         return Ok(now);
     }
     // Others have written since.
-    Ok(Document::of(&call.workspace.plans.at_version(id, version)?))
+    Ok(Document::of(&call.workspace.plans().at_version(id, version)?))
 }
 
 /// What every answer about a document says; empty fields are left out, as docker-agent does.
@@ -89,7 +89,7 @@ pub(super) fn read(call: &Call) -> Result<Answer, ToolError> {
     answer.insert("content".to_owned(), shown.into());
     if shown.len() < body.len() {
         answer.insert("bytes".to_owned(), body.len().into());
-        answer.insert("cut".to_owned(), "the rest is left out; export_plan_to_file writes all of it".into());
+        answer.insert("cut".to_owned(), "truncated; export_plan_to_file writes all of it".into());
     }
     Ok(Answer::of(Value::Object(answer)))
 }

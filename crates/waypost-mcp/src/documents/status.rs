@@ -1,12 +1,12 @@
-//! The author's free words for where a document stands, and its end. Neither touches the text.
+//! Sets and reads the free-text status of a document, and archives it. Neither touches the text.
 
 use serde::Deserialize;
 use serde_json::Value;
-use waypost_core::{Command, PlanChanges, Refusal};
-use waypost_store::{WriteError, WriteRequest};
+use waypost_core::{PlanChanges, Refusal};
+use waypost_service::{EditOp, Guard, ServiceError};
 
 use super::conflict;
-use super::name::{self, Document, Guard, KnownVersion};
+use super::name::{self, Document, KnownVersion, LastKnown};
 use super::read::{self, Fields, Named};
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -34,10 +34,10 @@ pub(super) fn set(call: &Call) -> Result<Answer, ToolError> {
     if status.is_empty() {
         return Err(ToolError::new("status must not be empty", ""));
     }
-    let known = Guard { last_known_version, last_known_revision }.known()?;
+    let known = LastKnown { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
     let changes = PlanChanges { status: Some(status.clone()), ..PlanChanges::default() };
-    let version = send(call, &document, &name, Command::RevisePlan(Box::new(changes)), known)?;
+    let version = send(call, &document, &name, EditOp::RevisePlan(Box::new(changes)), known)?;
     Ok(answer(&name, &status, version))
 }
 
@@ -57,35 +57,29 @@ fn answer(name: &str, status: &str, version: u64) -> Answer {
 
 pub(super) fn delete(call: &Call) -> Result<Answer, ToolError> {
     let Delete { name, last_known_version, last_known_revision } = call.arguments()?;
-    let known = Guard { last_known_version, last_known_revision }.known()?;
+    let known = LastKnown { last_known_version, last_known_revision }.known()?;
     let document = name::find(call, &name)?;
-    let version = send(call, &document, &name, Command::Archive, known)?;
+    let version = send(call, &document, &name, EditOp::SetArchived(true), known)?;
     let mut fields = Fields::new();
     fields.insert("deleted".to_owned(), name.into());
     fields.insert("version".to_owned(), version.into());
     Ok(Answer::of(Value::Object(fields)))
 }
 
-/// Writes one command; the version then.
+/// Writes one operation; the version then.
 fn send(
     call: &Call,
     document: &Document,
     name: &str,
-    command: Command,
+    op: EditOp,
     known: Option<KnownVersion>,
 ) -> Result<u64, ToolError> {
-    let request = WriteRequest {
-        plan: document.id.clone(),
-        by: call.by.clone(),
-        commands: vec![command],
-        known_version: known.map(|known| known.version),
-        lease_seconds: None,
-    };
-    match (call.workspace.plans.write(request), known) {
-        (Ok(committed), _) => Ok(committed.version),
+    let guard = Guard::from(known.map(|known| known.version));
+    match (call.service().edit(&call.caller, &document.id, vec![op], guard), known) {
+        (Ok(written), _) => Ok(written.version),
         // Somebody has deleted it in this moment.
-        (Err(WriteError::Refused(Refusal::Archived {})), _) => Err(name::not_found(name)),
-        (Err(WriteError::Conflict(found)), Some(known)) => {
+        (Err(ServiceError::Refused(Refusal::Archived {})), _) => Err(name::not_found(name)),
+        (Err(ServiceError::Conflict(found)), Some(known)) => {
             Err(conflict::version_conflict(call, name, known, &found)?)
         }
         (Err(error), _) => Err(error.into()),

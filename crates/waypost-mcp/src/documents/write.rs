@@ -1,15 +1,13 @@
-//! Writing the text of a document: from an argument or from a file. Answers the version, the bytes and how much differs,
-//! never the text that was sent.
+//! Writes the text of a document, from an argument or from a file. Returns the version, the bytes and how much differs, never the
+//! text that was sent.
 
 use serde::Deserialize;
 use serde_json::Value;
-use waypost_core::{
-    Command, DiffStat, Draft, FORMAT, PlanChanges, PlanId, PlanSpec, Refusal, differences, limits,
-};
-use waypost_store::{Committed, NewPlan, WriteError, WriteRequest};
+use waypost_core::{DiffStat, Draft, FORMAT, PlanChanges, PlanId, PlanSpec, Refusal, differences, limits};
+use waypost_service::{CreateOptions, EditOp, Guard, OwnerRule, ServiceError, WriteReply};
 
 use super::conflict;
-use super::name::{self, Document, Guard, KnownVersion};
+use super::name::{self, Document, KnownVersion, LastKnown};
 use super::read;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -81,7 +79,7 @@ fn inline(call: &Call, mode: Mode) -> Result<Answer, ToolError> {
     if content.is_empty() {
         return Err(ToolError::new("content must not be empty", ""));
     }
-    let known = Guard { last_known_version, last_known_revision }.known()?;
+    let known = LastKnown { last_known_version, last_known_revision }.known()?;
     write_document(
         call,
         DocumentWrite { id: name::id(call, &name)?, name, body: content, title, author, status, known, mode },
@@ -99,7 +97,7 @@ pub(super) fn from_file(call: &Call) -> Result<Answer, ToolError> {
     if body.is_empty() {
         return Err(ToolError::new("file is empty; plan content must not be empty", ""));
     }
-    let known = Guard { last_known_version, last_known_revision }.known()?;
+    let known = LastKnown { last_known_version, last_known_revision }.known()?;
     write_document(call, DocumentWrite { id, name, body, title, author, status, known, mode: Mode::Either })
 }
 
@@ -119,16 +117,16 @@ fn write_document(call: &Call, mut write: DocumentWrite) -> Result<Answer, ToolE
             Some(before) if before.deleted => write.bring_back(call, before)?,
             Some(before) => write.revise(call, before)?,
         };
-        if let Some(committed) = tried {
-            return write.answer(call, &committed, before.filter(|before| !before.deleted));
+        if let Some(written) = tried {
+            return write.answer(call, &written, before.filter(|before| !before.deleted));
         }
     }
-    let message = format!("plan {:?} was created and deleted again and again meanwhile", write.name);
+    let message = format!("plan {:?} kept being created and deleted by others", write.name);
     Err(ToolError::new(message, "try again"))
 }
 
 /// What was written; nothing when somebody was faster and it has to be looked at again.
-type Tried = Result<Option<Committed>, ToolError>;
+type Tried = Result<Option<WriteReply>, ToolError>;
 
 impl DocumentWrite {
     fn spec(&self) -> PlanSpec {
@@ -154,11 +152,14 @@ impl DocumentWrite {
     fn make(&self, call: &Call) -> Tried {
         self.must_be_new(call, None)?;
         let draft = Draft { format: FORMAT.to_owned(), spec: self.spec(), ..Draft::default() };
-        let approval_required = call.workspace.config.approval.required();
-        let new = NewPlan { id: Some(self.id.clone()), by: call.by.clone(), draft, approval_required };
-        match call.workspace.plans.create(new) {
-            Ok(committed) => Ok(Some(committed)),
-            Err(WriteError::Refused(Refusal::AlreadyExists {})) => Ok(None),
+        let options = CreateOptions {
+            id: Some(self.id.clone()),
+            owner: OwnerRule::AsWritten,
+            ..CreateOptions::default()
+        };
+        match call.service().create(&call.caller, draft, options) {
+            Ok(written) => Ok(Some(written)),
+            Err(ServiceError::Refused(Refusal::AlreadyExists {})) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -168,13 +169,10 @@ impl DocumentWrite {
     fn bring_back(&self, call: &Call, before: &Document) -> Tried {
         self.must_be_new(call, Some(&before.id))?;
         if before.tasks > 0 || !name::is_name(&self.name) {
-            let message = format!("the name {:?} belongs to a plan with tasks that was put away", self.name);
+            let message = format!("the name {:?} belongs to an archived plan with tasks", self.name);
             return Err(ToolError::new(
                 message,
-                format!(
-                    "choose another name; to bring it back a person runs `waypost unarchive {}`",
-                    before.id
-                ),
+                format!("choose another name; to restore it a person runs `waypost unarchive {}`", before.id),
             ));
         }
         let spec = self.spec();
@@ -186,10 +184,10 @@ impl DocumentWrite {
             goal: Some(String::new()),
             ..PlanChanges::default()
         };
-        let commands = vec![Command::Unarchive, Command::RevisePlan(Box::new(changes))];
-        match self.send(call, commands, Some(before.version)) {
-            Ok(committed) => Ok(Some(committed)),
-            Err(WriteError::Conflict(_)) => Ok(None),
+        let ops = vec![EditOp::SetArchived(false), EditOp::RevisePlan(Box::new(changes))];
+        match self.send(call, ops, Some(before.version)) {
+            Ok(written) => Ok(Some(written)),
+            Err(ServiceError::Conflict(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -208,10 +206,10 @@ impl DocumentWrite {
             ..PlanChanges::default()
         };
         let known = self.known.map(|known| known.version);
-        match self.send(call, vec![Command::RevisePlan(Box::new(changes))], known) {
-            Ok(committed) => Ok(Some(committed)),
-            Err(WriteError::Refused(Refusal::Archived {})) => Ok(None),
-            Err(WriteError::Conflict(found)) => match self.known {
+        match self.send(call, vec![EditOp::RevisePlan(Box::new(changes))], known) {
+            Ok(written) => Ok(Some(written)),
+            Err(ServiceError::Refused(Refusal::Archived {})) => Ok(None),
+            Err(ServiceError::Conflict(found)) => match self.known {
                 Some(known) if self.is_conflict(call, &found.plan)? => {
                     Err(conflict::version_conflict(call, &self.name, known, &found)?)
                 }
@@ -229,39 +227,38 @@ impl DocumentWrite {
     fn send(
         &self,
         call: &Call,
-        commands: Vec<Command>,
+        ops: Vec<EditOp>,
         known_version: Option<u64>,
-    ) -> Result<Committed, WriteError> {
-        let (plan, by) = (self.id.clone(), call.by.clone());
-        call.workspace.plans.write(WriteRequest { plan, by, commands, known_version, lease_seconds: None })
+    ) -> Result<WriteReply, ServiceError> {
+        call.service().edit(&call.caller, &self.id, ops, Guard::from(known_version))
     }
 
     /// What was written, without the text.
     fn answer(
         &self,
         call: &Call,
-        committed: &Committed,
+        written: &WriteReply,
         before: Option<Document>,
     ) -> Result<Answer, ToolError> {
-        let written = read::at(call, &committed.plan, committed.version)?;
-        let mut answer = read::about(&written);
+        let now = read::at(call, &written.plan, written.version)?;
+        let mut answer = read::about(&now);
         answer.insert("bytes".to_owned(), self.body.len().into());
         match before {
             None => answer.insert("created".to_owned(), true.into()),
-            Some(before) => answer.insert("changed".to_owned(), changed(call, committed, before, &written)?),
+            Some(before) => answer.insert("changed".to_owned(), changed(call, written, before, &now)?),
         };
         Ok(Answer::of(Value::Object(answer)))
     }
 }
 
 /// How much differs from the version before.
-fn changed(call: &Call, committed: &Committed, before: Document, now: &Document) -> Result<Value, ToolError> {
-    if !committed.changed {
+fn changed(call: &Call, written: &WriteReply, before: Document, now: &Document) -> Result<Value, ToolError> {
+    if !written.changed {
         return Ok("nothing differs".into());
     }
-    let before = match committed.version - 1 {
+    let before = match written.version - 1 {
         last if last == before.version => before,
-        last => read::at(call, &committed.plan, last)?,
+        last => read::at(call, &written.plan, last)?,
     };
     let draft = |spec: &PlanSpec| Draft { spec: spec.clone(), ..Draft::default() };
     Ok(DiffStat::of(&differences(&draft(&before.spec), &draft(&now.spec))).words().into())

@@ -1,7 +1,7 @@
-//! Calls of tools that go on in a later request: clients of the newest protocol are not asked by the server, but get "input
-//! required" for an answer, ask the person, and call again with what they said.
+//! Elicitation by `input_required` results: clients of the newest protocol get one, ask the person, and call again with the
+//! answer. The call is suspended meanwhile.
 //!
-//! What is known of a call stays here; the client only holds a handle to it, so that nothing that it sends back is believed.
+//! The state of a call stays here; the client only holds a handle to it, so that nothing it sends back has to be trusted.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -74,7 +74,7 @@ impl PendingCalls {
         let form = pending
             .question
             .form()
-            .map_err(|error| cannot(format!("the question cannot be put: {error}")))?;
+            .map_err(|error| cannot(format!("the question cannot be sent: {error}")))?;
         let mut bytes = [0_u8; HANDLE_BYTES];
         getrandom::fill(&mut bytes).map_err(|error| cannot(format!("no random numbers: {error}")))?;
         let handle: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -100,7 +100,7 @@ impl PendingCalls {
         match suspended.1.get(handle) {
             Some(call) if call.key == *key => {}
             Some(_) | None => {
-                let message = "nothing waits for this answer any more";
+                let message = "no call waits for this answer";
                 return Err(ToolError::new(message, "call the tool again without it"));
             }
         }

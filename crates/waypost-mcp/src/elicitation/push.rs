@@ -1,5 +1,5 @@
-//! Asking the person at a client while their agent's call goes on, by requests of the server. Clients of the newest protocol
-//! are asked in rounds instead.
+//! Elicitation by requests of the server, while the agent's call is in progress. Clients of the newest protocol get
+//! `input_required` results instead.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,7 +90,7 @@ async fn ask(peer: &Peer<RoleServer>, question: &Question, settled: &mut oneshot
         Some(Ok(Ok(ClientResult::ElicitResult(answer)))) => Verdict::of(&answer),
         Some(_) => Verdict::Nothing,
         None => {
-            let _gone = handle.cancel(Some("no answer is needed any more".to_owned())).await;
+            let _gone = handle.cancel(Some("answered elsewhere".to_owned())).await;
             Verdict::Nothing
         }
     }

@@ -1,5 +1,5 @@
-//! What the person at a client is asked before a plan runs, and what their answer means. Approves nothing by itself: an
-//! answer counts only for the version that was shown, and only if it says so in so many words.
+//! The approval question that elicitation puts to the person at a client, and the meaning of their answer: it counts only for the
+//! version that was shown, and only if it is explicit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,9 +9,8 @@ use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use waypost_config::Config;
-use waypost_core::{Actor, Command, Json, Phase, Plan, PlanId, Refusal, Task, Work};
-use waypost_service::{preview_of_check, preview_of_work};
-use waypost_store::{WriteError, WriteRequest};
+use waypost_core::{Actor, Json, Phase, Plan, PlanId, Refusal, Task, Work};
+use waypost_service::{Caller, Guard, ServiceError, preview_of_check, preview_of_work};
 use waypost_text::{excerpt, truncate_bytes};
 
 use crate::tool_error::ToolError;
@@ -73,8 +72,8 @@ pub(crate) enum Settled {
 
 impl Question {
     /// What a person has to know of the plan as it stands.
-    pub(crate) fn about(workspace: &Workspace, plan: &PlanId, message: &str) -> Result<Self, WriteError> {
-        workspace.plans.look(plan, |found| Self {
+    pub(crate) fn about(workspace: &Workspace, plan: &PlanId, message: &str) -> Result<Self, ServiceError> {
+        workspace.service.read(plan, |found| Self {
             plan: plan.clone(),
             version: found.version(),
             message: message.to_owned(),
@@ -93,7 +92,7 @@ impl Question {
                     "description": "approve: machines and agents may run it; reject: they may not",
                     "enum": ["approve", "reject"],
                 },
-                "reason": { "type": "string", "title": "Reason", "description": "Why, or what to mind (may be empty)" },
+                "reason": { "type": "string", "title": "Reason", "description": "Optional: why, or what to watch out for" },
             },
             "required": ["decision"],
         });
@@ -131,27 +130,22 @@ pub(crate) fn settle(
     client: &str,
     verdict: Verdict,
 ) -> Result<Settled, ToolError> {
-    let command = match verdict {
-        Verdict::Approve(note) => Command::Approve { version: question.version, note },
-        Verdict::Reject(reason) => Command::Reject { reason },
+    let (service, plan) = (&workspace.service, &question.plan);
+    let person = Caller::new(Actor::person(format!("someone at {client} (elicitation)")));
+    let written = match verdict {
+        Verdict::Approve(note) => service.approve(&person, plan, question.version, &note, Guard::NONE),
+        Verdict::Reject(reason) => service.reject(&person, plan, &reason, Guard::NONE),
         Verdict::Nothing => return Ok(Settled::Open),
     };
-    let request = WriteRequest {
-        plan: question.plan.clone(),
-        by: Actor::person(format!("someone at {client} (elicitation)")),
-        commands: vec![command],
-        known_version: None,
-        lease_seconds: None,
-    };
-    match workspace.plans.write(request) {
+    match written {
         Ok(_) => Ok(Settled::Decided),
-        Err(WriteError::Refused(Refusal::NotWhatWasLookedAt { .. })) => {
-            let now = Question::about(workspace, &question.plan, &question.message)?;
-            let phase = workspace.plans.look(&question.plan, |plan| plan.state().phase)?;
+        Err(ServiceError::Refused(Refusal::NotWhatWasLookedAt { .. })) => {
+            let now = Question::about(workspace, plan, &question.message)?;
+            let phase = service.read(plan, |plan| plan.state().phase)?;
             Ok(if phase == Phase::AwaitingApproval { Settled::Changed(now) } else { Settled::Decided })
         }
         // Somebody else was faster.
-        Err(WriteError::Refused(_)) => Ok(Settled::Decided),
+        Err(ServiceError::Refused(_)) => Ok(Settled::Decided),
         Err(error) => Err(error.into()),
     }
 }

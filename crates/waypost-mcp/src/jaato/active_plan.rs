@@ -1,6 +1,7 @@
-//! Which plan an agent works on: its own, the latest that it has not finished.
+//! The active plan of an agent: its latest own plan that it has not completed.
 
-use waypost_core::{Event, Phase, PlanId, Task, TaskId};
+use waypost_core::{Event, Phase, Plan, PlanId, Task};
+use waypost_service::ServiceError;
 use waypost_store::{Entry, Head, Query, Sort, StoreError};
 
 use super::arguments;
@@ -35,7 +36,7 @@ pub(super) fn current_or_recent(call: &Call) -> Result<Option<PlanId>, ToolError
 /// The plan that the caller works on, which must have been started.
 pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
     let plan = current(call)?.ok_or_else(|| error(none))?;
-    match call.workspace.plans.look(&plan, |plan| plan.state().phase)? {
+    match call.workspace.plans().look(&plan, |plan| plan.state().phase)? {
         Phase::Draft | Phase::AwaitingApproval => Err(error(NOT_STARTED)),
         Phase::Active | Phase::Paused | Phase::Completed | Phase::Failed | Phase::Cancelled => Ok(plan),
     }
@@ -44,10 +45,10 @@ pub(super) fn started(call: &Call, none: &str) -> Result<PlanId, ToolError> {
 /// The plan that `plan_id` names.
 pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = arguments::text(call, "plan_id")? else { return Ok(None) };
-    let found = PlanId::new(id.as_str()).ok().map(|id| call.workspace.plans.look(&id, |_| id.clone()));
+    let found = PlanId::new(id.as_str()).ok().map(|id| call.read(&id, |_| id.clone()));
     match found {
         Some(Ok(id)) => Ok(Some(id)),
-        Some(Err(waypost_store::WriteError::NotFound(_))) | None => Err(error(format!(
+        Some(Err(ServiceError::NoSuchPlan(_))) | None => Err(error(format!(
             "Plan not found: {id}. Leave plan_id out to see your own plan; events name the plans of others."
         ))),
         Some(Err(other)) => Err(other.into()),
@@ -56,15 +57,15 @@ pub(super) fn named(call: &Call) -> Result<Option<PlanId>, ToolError> {
 
 /// The caller's latest plan in one of these phases; of none named, in any.
 fn latest(call: &Call, phases: Vec<Phase>) -> Result<Option<Head>, StoreError> {
-    let owner = Some(call.by.name.clone());
+    let owner = Some(call.by().name.clone());
     let query = Query { owner, phases, sort: Sort::Created, limit: 1, ..Query::default() };
-    Ok(call.workspace.plans.heads(&query)?.items.pop())
+    Ok(call.workspace.plans().heads(&query)?.items.pop())
 }
 
 /// Whether somebody said that the plan has ended; otherwise it ended with its last step.
 fn was_ended_by_word(call: &Call, head: &Head) -> Result<bool, StoreError> {
     let after = head.version.saturating_sub(ENDING_VERSIONS_MAX as u64);
-    let entries = call.workspace.plans.history(&head.id, after, ENDING_VERSIONS_MAX)?;
+    let entries = call.workspace.plans().history(&head.id, after, ENDING_VERSIONS_MAX)?;
     Ok(entries.iter().rev().find_map(ended_by_word).unwrap_or(false))
 }
 
@@ -78,14 +79,6 @@ fn ended_by_word(entry: &Entry) -> Option<bool> {
 }
 
 /// A step of a plan, and its place from 1.
-pub(super) fn step<'a>(plan: &'a waypost_core::Plan, id: &str) -> Option<(&'a Task, usize)> {
+pub(super) fn step<'a>(plan: &'a Plan, id: &str) -> Option<(&'a Task, usize)> {
     plan.tasks().map(|(task, _)| task).zip(1..).find(|(task, _)| task.spec.id.as_str() == id)
-}
-
-/// An id that no step has: `step_` and a number.
-pub(super) fn free_step_id(plan: &waypost_core::Plan) -> Result<TaskId, ToolError> {
-    let number = |task: &Task| task.spec.id.as_str().strip_prefix("step_")?.parse::<u64>().ok();
-    let last = plan.tasks().filter_map(|(task, _)| number(task)).max().unwrap_or(0);
-    let next = last.saturating_add(1).max(plan.len() as u64 + 1);
-    TaskId::new(format!("step_{next}")).map_err(|bad| error(bad.to_string()))
 }

@@ -1,17 +1,17 @@
-//! Steps that wait for steps of other agents: make them, and show what they wait for.
+//! Steps that depend on steps of other agents: add or link them, and show what blocks them.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{
-    Command, Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
+    Dependency, Elsewhere, Plan, PlanId, Standing, Status, Task, TaskChanges, TaskId, TaskSpec,
 };
 use waypost_formats::jaato::tool_output;
-use waypost_service::give_back_lost;
+use waypost_service::{EditOp, Guard, StatusChange};
 use waypost_store::Whereabouts;
 
-use super::active_plan::{NO_ACTIVE_PLAN, current, free_step_id, named, started, step};
+use super::active_plan::{NO_ACTIVE_PLAN, current, named, started, step};
 use super::arguments;
 use super::reply::{Reply, STEPS_MAX, error};
-use super::step::{add_step, added};
+use super::step::{add_step, added, new_step};
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
@@ -39,13 +39,10 @@ pub(super) fn add(call: &Call) -> Reply {
     let plan = started(call, NO_ACTIVE_PLAN)?;
     let (id, said) = match target {
         Target::New(description) => {
-            let make = |plan: &Plan| {
-                let mut spec = TaskSpec::new(free_step_id(plan)?, description.as_str());
-                spec.provides.clone_from(&provides);
-                depend(call, plan, &mut spec, &references)?;
-                Ok(spec)
-            };
-            let id = add_step(call, &plan, after.as_deref(), make)?;
+            let mut spec = new_step(&description)?;
+            spec.provides = provides;
+            call.read(&plan, |plan| depend(call, plan, &mut spec, &references))??;
+            let id = add_step(call, &plan, after.as_deref(), spec)?;
             (id, format!("Step added with {} dependencies", references.len()))
         }
         Target::Existing(step) => {
@@ -54,7 +51,7 @@ pub(super) fn add(call: &Call) -> Reply {
         }
     };
     let missing = missing(call, &plan, &id)?;
-    let mut answer = call.workspace.plans.look(&plan, |plan| linked(plan, &id, &said))?;
+    let mut answer = call.workspace.plans().look(&plan, |plan| linked(plan, &id, &said))?;
     if !missing.is_empty() {
         let warning = format!("{}. See that the names are right.", missing.join("; "));
         answer.insert("warning".to_owned(), warning.into());
@@ -88,7 +85,7 @@ fn depend(
 ) -> Result<Vec<Dependency>, ToolError> {
     let list = references.iter().map(|reference| {
         let mut reference = reference.clone();
-        let is_mine = reference["agent_id"] == *call.by.name
+        let is_mine = reference["agent_id"] == *call.by().name
             && reference["step_id"].as_str().is_some_and(|step| plan.task(step).is_some());
         // A step of one's own plan is told from one of another plan by the plan.
         if is_mine && reference.get("plan_id").is_none_or(Value::is_null) {
@@ -107,18 +104,18 @@ fn link(
     provides: Option<String>,
     references: &[Map<String, Value>],
 ) -> Result<TaskId, ToolError> {
-    let found = call.workspace.plans.look(plan, |plan| {
+    let found = call.workspace.plans().look(plan, |plan| {
         let task = plan.task(step)?;
         let mut spec = task.spec.clone();
         let added = depend(call, plan, &mut spec, references);
         Some(added.map(|added| (spec, added, task.state.status)))
     })?;
     let (spec, added, status) = found.ok_or_else(|| error(format!("Step '{step}' not found in plan.")))??;
-    let mut commands = Vec::new();
+    let mut ops = Vec::new();
     if status == Status::Running {
         // Nobody can work on what waits; who linked it takes it up again when it is unblocked.
-        let reason = "waits for other agents".to_owned();
-        commands.push(Command::ReleaseTask { task: spec.id.clone(), attempt: None, reason });
+        let status = StatusChange::Pending { reason: "waits for other agents".to_owned() };
+        ops.push(EditOp::SetStatus { task: spec.id.clone(), status });
     }
     let changes = TaskChanges {
         depends_also_on: added,
@@ -126,8 +123,8 @@ fn link(
         foreign: Some(spec.foreign),
         ..TaskChanges::default()
     };
-    commands.push(Command::ReviseTask { task: spec.id.clone(), changes: Box::new(changes) });
-    call.write(plan, commands)?;
+    ops.push(EditOp::ReviseTask { task: spec.id.clone(), changes: Box::new(changes) });
+    call.service().edit(&call.caller, plan, ops, Guard::NONE)?;
     Ok(spec.id)
 }
 
@@ -160,9 +157,9 @@ pub(super) fn blocked(call: &Call) -> Reply {
         Some(plan) => plan,
         None => current(call)?.ok_or_else(|| error("No plan found. Create a plan first with createPlan."))?,
     };
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     // Whoever was not heard of for too long works on nothing: that is a reason, too.
-    give_back_lost(plans, None)?;
+    call.service().reclaim_expired_leases(None)?;
     let found: Vec<(Map<String, Value>, Vec<Waits>)> = plans.look(&plan, |plan| {
         let all = plan.tasks().map(|(task, _)| task).zip(1..);
         let blocked = all.filter(|(task, _)| plan.standing(task.spec.id.as_str()) == Some(Standing::Blocked));
@@ -236,7 +233,7 @@ fn waits(plan: &Plan, task: &Task) -> Vec<Waits> {
 
 /// What is known of a step elsewhere, in a sentence.
 fn target_sentence(call: &Call, of: &PlanId, there: &Elsewhere) -> Result<String, ToolError> {
-    let found = call.workspace.plans.whereabouts(of, there)?;
+    let found = call.workspace.plans().whereabouts(of, there)?;
     Ok(sentence(there, &found))
 }
 
@@ -252,7 +249,7 @@ fn sentence(there: &Elsewhere, found: &Whereabouts) -> String {
 
 /// What a step waits for that is not there so far.
 fn missing(call: &Call, plan: &PlanId, step: &TaskId) -> Result<Vec<String>, ToolError> {
-    let waits = call.workspace.plans.waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
+    let waits = call.workspace.plans().waiting_elsewhere(plan, STEPS_MAX)?.into_iter();
     let missing = waits.filter(|(wait, found)| wait.task == *step && !found.is_there());
     Ok(missing.map(|(wait, found)| sentence(&wait.on, &found)).collect())
 }

@@ -1,9 +1,10 @@
-//! Events in the plugin's words: its twelve types, and what each of them carries. Knows no subscription.
+//! Maps events to the plugin's twelve event types and their payloads. Knows no subscription.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Consequence, Event, Phase, Plan, PlanId, TaskId};
 use waypost_formats::jaato::tool_output;
-use waypost_store::{EventFilter, Happening, Occurrence, WriteError};
+use waypost_service::ServiceError;
+use waypost_store::{EventFilter, Happening, Occurrence};
 
 use super::active_plan::step;
 use super::reply::error;
@@ -142,10 +143,10 @@ pub(super) fn translate(
             let number = |at: usize| if many { format!("/{at}") } else { String::new() };
             events.iter().zip(1..).map(|(events, at)| record(plan, occurrence, events, &number(at))).collect()
         };
-        match call.workspace.plans.look(&occurrence.plan, tell) {
+        match call.read(&occurrence.plan, tell) {
             Ok(records) => told.extend(records),
             // Of a plan that is gone there is nothing to tell.
-            Err(WriteError::NotFound(_)) => {}
+            Err(ServiceError::NoSuchPlan(_)) => {}
             Err(other) => return Err(other.into()),
         }
     }

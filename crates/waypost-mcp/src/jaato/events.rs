@@ -1,4 +1,4 @@
-//! Hearing of what other agents do: subscriptions, which outlive the process, and the events themselves.
+//! Subscriptions to events of other agents, which outlive the process, and the events themselves.
 
 use std::time::{Duration, Instant};
 
@@ -41,8 +41,8 @@ pub(super) fn subscribe(call: &Call) -> Reply {
     let wanted_filter = filter(agent.as_deref(), &wanted, plan_id, step_id);
     let made = call
         .workspace
-        .plans
-        .subscribe(&call.by.to_string(), wanted_filter, since(call)?)
+        .plans()
+        .subscribe(&call.by().to_string(), wanted_filter, since(call)?)
         .map_err(subscription_error)?;
     let message = format!("Subscribed to {} event type(s). Events will be delivered inline.", words.len());
     Ok(Map::from_iter([
@@ -58,7 +58,7 @@ pub(super) fn subscribe(call: &Call) -> Reply {
 /// Who subscribes late misses nothing that happened since its plan was made.
 fn since(call: &Call) -> Result<Since, ToolError> {
     let Some(plan) = current(call)? else { return Ok(Since::Now) };
-    let made = call.workspace.plans.history(&plan, 0, 1)?;
+    let made = call.workspace.plans().history(&plan, 0, 1)?;
     Ok(made.first().map_or(Since::Now, |made| Since::After(Cursor::after(made.sequence))))
 }
 
@@ -71,7 +71,7 @@ fn listed(call: &Call, found: &Subscription) -> Value {
     let EventFilter { agents, plans, tasks, .. } = &found.filter;
     json!({
         "subscription_id": found.id,
-        "subscriber_agent": call.by.name,
+        "subscriber_agent": call.by().name,
         "filter": {
             "agent_id": agents.first().map_or("*", String::as_str),
             "plan_id": plans.first(),
@@ -84,7 +84,7 @@ fn listed(call: &Call, found: &Subscription) -> Value {
 
 pub(super) fn unsubscribe(call: &Call) -> Reply {
     let id = arguments::needed(call, "subscription_id")?;
-    let (success, message) = match call.workspace.plans.unsubscribe(&call.by.to_string(), Some(&id)) {
+    let (success, message) = match call.workspace.plans().unsubscribe(&call.by().to_string(), Some(&id)) {
         Ok(_) => (true, "Subscription removed"),
         Err(SubscriptionError::NotFound { .. }) => (false, "Subscription not found"),
         Err(other) => return Err(subscription_error(other)),
@@ -118,7 +118,7 @@ pub(super) fn recent(call: &Call) -> Reply {
         limit,
         wait: Duration::from_secs_f64(seconds),
     };
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let found = match after {
         Some(after) => {
             // Events that were one in the log have a number behind the place.

@@ -1,5 +1,5 @@
-//! Events that an agent has subscribed to come along with the answers of its calls: a client cannot be made to listen, but
-//! it reads what it asked for. What was told once is not told again; all of it stays in the log.
+//! Piggybacks subscribed events on the results of an agent's calls: a client cannot be made to listen, but it reads what it asked
+//! for. An event is delivered once; all of them stay in the log.
 
 use serde_json::{Map, Value};
 use waypost_store::{Occurrence, Subscription, SubscriptionError};
@@ -17,14 +17,14 @@ pub(super) fn subscription_error(error: SubscriptionError) -> ToolError {
 
 /// The caller's subscriptions to what this set of tools tells.
 pub(super) fn subscriptions(call: &Call) -> Result<Vec<Subscription>, ToolError> {
-    let mut found = call.workspace.plans.subscriptions(&call.by.to_string())?;
+    let mut found = call.workspace.plans().subscriptions(&call.by().to_string())?;
     found.retain(|subscription| !types_of(&subscription.filter).is_empty());
     Ok(found)
 }
 
 /// Puts what the caller has not heard yet into its answer.
 pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<(), ToolError> {
-    let (owner, plans) = (call.by.to_string(), &call.workspace.plans);
+    let (owner, plans) = (call.by().to_string(), call.workspace.plans());
     let (mut told, mut more) = (Vec::new(), false);
     for subscription in subscriptions(call)? {
         let page = match plans.unread(&owner, &subscription.id, INLINE_EVENTS_MAX) {
@@ -56,12 +56,12 @@ pub(super) fn deliver(call: &Call, answer: &mut Map<String, Value>) -> Result<()
 
 /// Nobody is told of its own deeds; of what others did to its plan it is.
 fn of_others(call: &Call, events: Vec<Occurrence>) -> Vec<Occurrence> {
-    events.into_iter().filter(|event| event.actor != call.by).collect()
+    events.into_iter().filter(|event| event.actor != *call.by()).collect()
 }
 
 /// What the caller has been shown otherwise counts as told, where that is all there was.
 pub(super) fn shown(call: &Call, events: &[Value]) -> Result<(), ToolError> {
-    let (owner, plans) = (call.by.to_string(), &call.workspace.plans);
+    let (owner, plans) = (call.by().to_string(), call.workspace.plans());
     for subscription in subscriptions(call)? {
         let page = match plans.unread(&owner, &subscription.id, events.len().max(1)) {
             Ok(page) if page.events.is_empty() || page.more => continue,

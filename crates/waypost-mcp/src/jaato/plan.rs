@@ -1,8 +1,9 @@
 //! Plans as a whole: create, start with a person's approval, complete.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Command, Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
+use waypost_core::{Draft, Phase, Plan, PlanId, Status, Task, TaskId, TaskSpec};
 use waypost_formats::jaato::tool_output;
+use waypost_service::{ApprovalRule, CreateOptions, Guard};
 
 use super::active_plan::{NO_ACTIVE_PLAN, current};
 use super::arguments;
@@ -23,7 +24,7 @@ pub(super) fn create(call: &Call) -> Reply {
         _ => return Err(error("steps must be a non-empty array")),
     };
     let mut draft = Draft::new(title);
-    draft.spec.owner.clone_from(&call.by.name);
+    draft.spec.owner.clone_from(&call.by().name);
     for (step, number) in steps.iter().zip(1..) {
         let Value::String(description) = step else { return Err(error("all steps must be strings")) };
         if description.trim().is_empty() {
@@ -33,12 +34,13 @@ pub(super) fn create(call: &Call) -> Reply {
         draft.tasks.push(Task::new(TaskSpec::new(id, description.as_str())));
     }
     let replaced = replaceable(call)?;
-    let made = call.workspace.create_for_approval(&call.by, draft)?.plan;
-    let mut answer = call.workspace.plans.look(&made, outline)?;
+    let options = CreateOptions { approval: ApprovalRule::Always, ..CreateOptions::default() };
+    let made = call.service().create(&call.caller, draft, options)?.plan;
+    let mut answer = call.workspace.plans().look(&made, outline)?;
     answer.insert("message".to_owned(), "Plan created. Call startPlan to request approval.".into());
     if let Some(old) = replaced {
         let summary = format!("replaced by {made} before it was started");
-        call.write(&old, vec![Command::FinishPlan { phase: Phase::Cancelled, summary }])?;
+        call.service().finish(&call.caller, &old, Phase::Cancelled, &summary, Guard::NONE)?;
         answer.insert("replaced".to_owned(), old.as_str().into());
     }
     Ok(answer)
@@ -47,10 +49,10 @@ pub(super) fn create(call: &Call) -> Reply {
 /// The caller's plan that a new one takes the place of: one of its own that was never started.
 fn replaceable(call: &Call) -> Result<Option<PlanId>, ToolError> {
     let Some(id) = current(call)? else { return Ok(None) };
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let (phase, begun, own, title, counts) = plans.look(&id, |plan| {
         let (spec, state) = (plan.spec(), plan.state());
-        let own = state.created_by.as_ref() == Some(&call.by);
+        let own = state.created_by.as_ref() == Some(call.by());
         (state.phase, state.started_at.is_some(), own, spec.title.clone(), plan.counts())
     })?;
     match phase {
@@ -96,7 +98,7 @@ pub(super) fn start(call: &Call) -> Reply {
     let message = arguments::text(call, "message")?;
     let seconds = arguments::seconds(call, "timeout", START_SECONDS, APPROVAL_SECONDS_MAX as f64)?;
     let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let (phase, waived, title) = plans.look(&id, |plan| {
         let state = plan.state();
         (state.phase, state.approval_waived && !state.approval_required, plan.spec().title.clone())
@@ -111,7 +113,7 @@ pub(super) fn start(call: &Call) -> Reply {
         // The operator's configuration says that nobody need be asked.
         ApprovalOutcome::Approved
     } else {
-        let asks = message.clone().unwrap_or_else(|| format!("{} asks to start '{title}'.", call.by.name));
+        let asks = message.clone().unwrap_or_else(|| format!("{} asks to start '{title}'.", call.by().name));
         approval::ask(call, &id, &asks, seconds as u64)?
     };
     match asked {
@@ -138,9 +140,9 @@ pub(super) fn start(call: &Call) -> Reply {
 
 fn confirmed(call: &Call, id: &PlanId, message: Option<String>) -> Reply {
     // An approved plan runs already, and one that nobody need approve begins here.
-    call.write(id, vec![Command::Activate])?;
+    call.service().activate(&call.caller, id, Guard::NONE)?;
     let message = message.unwrap_or_else(|| "Plan confirmed. You may proceed with execution.".to_owned());
-    let answer = call.workspace.plans.look(id, |plan| {
+    let answer = call.workspace.plans().look(id, |plan| {
         let mut answer = head(plan);
         let steps = plan.tasks().zip(1..).map(|((task, _), sequence)| {
             json!({ "id": task.spec.id, "sequence": sequence, "description": task.spec.description })
@@ -169,7 +171,7 @@ pub(super) fn complete(call: &Call) -> Reply {
     };
     let summary = arguments::text(call, "summary")?;
     let id = current(call)?.ok_or_else(|| error(NO_ACTIVE_PLAN))?;
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let open = plans.look(&id, |plan| {
         may_end_as(plan, phase, &word)?;
         let open = plan.tasks().map(|(task, _)| task).filter(|task| !task.state.status.is_finished());
@@ -177,7 +179,7 @@ pub(super) fn complete(call: &Call) -> Reply {
             open.map(|task| task.spec.id.to_string()).take(STEPS_NAMED_MAX).collect::<Vec<_>>(),
         )
     })??;
-    call.write(&id, vec![Command::FinishPlan { phase, summary: summary.clone().unwrap_or_default() }])?;
+    call.service().finish(&call.caller, &id, phase, summary.as_deref().unwrap_or_default(), Guard::NONE)?;
     plans
         .look(&id, |plan| {
             let mut answer = head(plan);

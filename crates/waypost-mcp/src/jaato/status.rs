@@ -1,4 +1,4 @@
-//! How a plan stands: its steps, its progress, and what came from other agents.
+//! `getPlanStatus`: the steps of a plan, its progress, and the outputs received from other agents.
 
 use serde_json::{Map, Value, json};
 use waypost_core::{Dependency, Plan};
@@ -25,14 +25,14 @@ pub(super) fn show(call: &Call) -> Reply {
     let plan = match named(call)? {
         Some(plan) => plan,
         None => current_or_recent(call)?.ok_or_else(|| {
-            let agent = match call.by.name.as_str() {
+            let agent = match call.by().name.as_str() {
                 "main" => String::new(),
                 name => format!(" (agent: {name})"),
             };
             error(format!("No plan found for this agent{agent}. Create a plan first with createPlan."))
         })?,
     };
-    let shown = call.workspace.plans.look(&plan, |plan| shown(plan, after.as_deref()))?;
+    let shown = call.workspace.plans().look(&plan, |plan| shown(plan, after.as_deref()))?;
     shown.ok_or_else(|| error(format!("Step not found: {}", after.unwrap_or_default())))
 }
 

@@ -1,57 +1,46 @@
 //! Single steps: report, complete with an output, add.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{
-    Command, Json, Outcome, Plan, PlanId, Refusal, Standing, Status, Task, TaskId, TaskSpec, Where, Wrong,
-    nearest,
-};
+use waypost_core::{Json, Plan, PlanId, Standing, Status, Task, TaskId, TaskSpec, Where, nearest};
 use waypost_formats::jaato::tool_output;
-use waypost_store::{WriteError, WriteRequest};
+use waypost_service::{Caller, ClaimOptions, EditOp, Guard, NewTask, StatusChange};
 
-use super::active_plan::{NO_ACTIVE_PLAN, free_step_id, started, step};
+use super::active_plan::{NO_ACTIVE_PLAN, started, step};
 use super::arguments;
 use super::reply::{Reply, error};
 use crate::false_done;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace::Write;
 
 /// How long an agent is believed to work on a step without a word; then others see it as open again.
 pub(super) const STEP_LEASE_SECONDS: u32 = 1_800;
-/// How often a new step is given another id because a call at the same time took it.
-const ADD_TRIES_MAX: usize = 50;
-
-/// What an agent says of a step.
-enum Report {
-    InProgress,
-    Ended(Outcome),
-}
+/// What ids of steps begin with; a number follows.
+const STEP_PREFIX: &str = "step_";
 
 pub(super) fn set_status(call: &Call) -> Reply {
     let id = arguments::needed(call, "step_id")?;
     let word = arguments::needed(call, "status")?;
     let (result, why) = (arguments::text(call, "result")?, arguments::text(call, "error")?);
     let report = match word.as_str() {
-        "in_progress" => Report::InProgress,
-        "completed" => Report::Ended(Outcome::Done { result: result.clone(), output: None, evidence: None }),
+        "in_progress" => StatusChange::Running,
+        "completed" => StatusChange::Done { result: result.clone(), output: None },
         "failed" => {
-            let error = why.clone().or_else(|| result.clone()).unwrap_or_default();
-            Report::Ended(Outcome::Failed { error, evidence: None })
+            StatusChange::Failed { error: why.clone().or_else(|| result.clone()).unwrap_or_default() }
         }
-        "skipped" => Report::Ended(Outcome::Skipped { reason: result.clone().or_else(|| why.clone()) }),
+        "skipped" => StatusChange::Skipped { reason: result.clone().or_else(|| why.clone()) },
         _ => {
             return Err(error(format!(
                 "Invalid status: {word}. Must be one of: in_progress, completed, failed, skipped"
             )));
         }
     };
-    let none = format!("{NO_ACTIVE_PLAN} (agent={})", call.by.name);
+    let none = format!("{NO_ACTIVE_PLAN} (agent={})", call.by().name);
     let plan = started(call, &none)?;
     let wanted = if word == "completed" { result.as_deref().or(why.as_deref()) } else { None };
     let warning = wanted.and_then(false_done::find_failure_phrase).map(warning);
     let id = write_report(call, &plan, &id, report)?;
-    let mut answer = call.workspace.plans.look(&plan, |plan| reported(plan, &id))?;
-    let instruction = call.workspace.plans.look(&plan, |plan| instruction(plan, &id))?;
+    let mut answer = call.workspace.plans().look(&plan, |plan| reported(plan, &id))?;
+    let instruction = call.workspace.plans().look(&plan, |plan| instruction(plan, &id))?;
     match (warning, instruction) {
         // First things first: the next step can wait.
         (Some(warning), _) => answer.insert("warning".to_owned(), warning.into()),
@@ -71,9 +60,9 @@ pub(super) fn complete_with_output(call: &Call) -> Reply {
     let result = arguments::text(call, "result")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
     let warning = result.as_deref().and_then(false_done::find_failure_phrase).map(warning);
-    let outcome = Outcome::Done { result, output: Some(output), evidence: None };
-    let id = write_report(call, &plan, &id, Report::Ended(outcome))?;
-    let mut answer = call.workspace.plans.look(&plan, |plan| reported(plan, &id))?;
+    let report = StatusChange::Done { result, output: Some(output) };
+    let id = write_report(call, &plan, &id, report)?;
+    let mut answer = call.workspace.plans().look(&plan, |plan| reported(plan, &id))?;
     answer.remove("error");
     let message = "Step completed with output. Dependent steps will be notified.";
     answer.insert("message".to_owned(), message.into());
@@ -92,36 +81,24 @@ fn warning(words: &str) -> String {
 }
 
 /// Writes what an agent says of a step. What has ended can be reported anew: who sees that it was mistaken may say so.
-fn write_report(call: &Call, plan: &PlanId, id: &str, report: Report) -> Result<TaskId, ToolError> {
-    let found = call.workspace.plans.look(plan, |plan| {
-        let task = plan.task(id)?;
-        let state = &task.state;
-        let mine = state.worker.as_ref().is_some_and(|worker| call.by.is_worker(worker));
-        Some((task.spec.id.clone(), state.status, state.attempt, mine))
+fn write_report(call: &Call, plan: &PlanId, id: &str, report: StatusChange) -> Result<TaskId, ToolError> {
+    let found = call.read(plan, |plan| {
+        let task = plan.task(id).ok_or_else(|| no_step(plan, id))?;
+        Ok::<_, ToolError>((task.spec.id.clone(), task.state.status.is_finished()))
     })?;
-    let Some((task, status, attempt, mine)) = found else {
-        return Err(call.workspace.plans.look(plan, |plan| no_step(plan, id))?);
-    };
-    let mut commands = Vec::new();
-    if status.is_finished() {
-        commands.push(Command::RetryTask { task: task.clone() });
+    let (task, is_finished) = found?;
+    // The plugin knows no sessions: steps are held under the agent's own name.
+    let agent = Caller::new(call.by().clone());
+    if report == StatusChange::Running {
+        let lease_seconds = Some(STEP_LEASE_SECONDS);
+        let options = ClaimOptions { lease_seconds, take_over: true, reopen: true };
+        call.service().claim(&agent, plan, &task, options, Guard::NONE)?;
+        return Ok(task);
     }
-    match report {
-        Report::InProgress if status == Status::Running && mine => {
-            renew(call, plan, &task, attempt)?;
-            return Ok(task);
-        }
-        Report::InProgress => {
-            commands.push(Command::StartTask { task: task.clone(), worker: call.by.to_string() });
-        }
-        Report::Ended(outcome) => {
-            let task = task.clone();
-            commands.push(Command::FinishTask { task, attempt: None, outcome, retry: None });
-        }
-    }
-    let (plan, by) = (plan.clone(), call.by.clone());
-    let lease_seconds = Some(STEP_LEASE_SECONDS);
-    call.workspace.write(Write { plan, by, commands, known_version: None, lease_seconds })?;
+    let pending = StatusChange::Pending { reason: String::new() };
+    let changes = is_finished.then_some(pending).into_iter().chain([report]);
+    let ops = changes.map(|status| EditOp::SetStatus { task: task.clone(), status }).collect();
+    call.service().edit(&agent, plan, ops, Guard::NONE)?;
     Ok(task)
 }
 
@@ -130,14 +107,6 @@ pub(super) fn no_step(plan: &Plan, id: &str) -> ToolError {
     let near = nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
     let near = near.map(|near| format!(". Did you mean {near}?")).unwrap_or_default();
     error(format!("Step not found: {id}{near}"))
-}
-
-fn renew(call: &Call, plan: &PlanId, task: &TaskId, attempt: u32) -> Result<(), ToolError> {
-    call.workspace.plans.store().write(&mut |transaction| {
-        let until = transaction.now().plus_seconds(u64::from(STEP_LEASE_SECONDS));
-        transaction.renew_lease(plan, task.as_str(), attempt, until).map(drop)
-    })?;
-    Ok(())
 }
 
 /// A step after a report, and how far the plan is.
@@ -190,10 +159,8 @@ pub(super) fn add(call: &Call) -> Reply {
     let description = arguments::needed(call, "description")?;
     let after = arguments::text(call, "after_step_id")?;
     let plan = started(call, NO_ACTIVE_PLAN)?;
-    let id = add_step(call, &plan, after.as_deref(), |plan| {
-        Ok(TaskSpec::new(free_step_id(plan)?, description.as_str()))
-    })?;
-    Ok(call.workspace.plans.look(&plan, |plan| added(plan, &id))?)
+    let id = add_step(call, &plan, after.as_deref(), new_step(&description)?)?;
+    Ok(call.read(&plan, |plan| added(plan, &id))?)
 }
 
 /// A step that was added, and how far the plan is.
@@ -206,38 +173,28 @@ pub(super) fn added(plan: &Plan, id: &TaskId) -> Map<String, Value> {
     answer
 }
 
-/// Adds the step that `make` makes, at the end or after another.
+/// A step that gets its id when it is written.
+pub(super) fn new_step(description: &str) -> Result<TaskSpec, ToolError> {
+    let id = TaskId::new(STEP_PREFIX).map_err(|bad| error(bad.to_string()))?;
+    Ok(TaskSpec::new(id, description))
+}
+
+/// Adds a step, at the end or after another.
 pub(super) fn add_step(
     call: &Call,
     plan: &PlanId,
     after: Option<&str>,
-    make: impl Fn(&Plan) -> Result<TaskSpec, ToolError>,
+    spec: TaskSpec,
 ) -> Result<TaskId, ToolError> {
-    let plans = &call.workspace.plans;
-    for _ in 0..ADD_TRIES_MAX {
-        let (spec, place) = plans.look(plan, |plan| {
-            let mut spec = make(plan)?;
-            let place = match after {
-                None => Where::Last,
-                Some(after) => {
-                    let sibling = plan.task(after).ok_or_else(|| no_step(plan, after))?;
-                    spec.parent.clone_from(&sibling.spec.parent);
-                    Where::After(sibling.spec.id.clone())
-                }
-            };
-            Ok::<_, ToolError>((spec, place))
-        })??;
-        let id = spec.id.clone();
-        let commands = vec![Command::AddTasks { tasks: vec![spec], place }];
-        let (plan, by) = (plan.clone(), call.by.clone());
-        let request = WriteRequest { plan, by, commands, known_version: None, lease_seconds: None };
-        match plans.write(request) {
-            Ok(_) => return Ok(id),
-            // Another call took the same id a moment ago.
-            Err(WriteError::Refused(Refusal::Invalid { problems }))
-                if problems.iter().all(|problem| problem.wrong == Wrong::DuplicateId) => {}
-            Err(other) => return Err(other.into()),
-        }
-    }
-    Err(error("Too many steps are being added at the same time. Try again."))
+    let position = match after {
+        None => Where::Last,
+        Some(after) => call.read(plan, |plan| {
+            let sibling = plan.task(after).ok_or_else(|| no_step(plan, after))?;
+            Ok::<_, ToolError>(Where::After(sibling.spec.id.clone()))
+        })??,
+    };
+    let tasks = vec![NewTask::numbered(STEP_PREFIX, spec)];
+    let ops = vec![EditOp::AddTasks { tasks, position }];
+    let reply = call.service().edit(&call.caller, plan, ops, Guard::NONE)?;
+    reply.added.into_iter().next().ok_or_else(|| error("The step was not added. Try again."))
 }

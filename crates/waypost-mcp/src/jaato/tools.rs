@@ -11,16 +11,17 @@ use crate::tool_error::ToolError;
 pub(crate) const HINTS: HintPhrases = HintPhrases {
     look: "getPlanStatus lists the steps",
     list: "getPlanStatus without plan_id shows yours",
-    retry: "setStepStatus with in_progress begins it anew",
-    stop: "wait for its end, or report it with setStepStatus",
-    begin: "setStepStatus with in_progress begins it",
-    another: "getPlanStatus shows the steps that are pending",
+    retry: "setStepStatus with in_progress restarts it",
+    stop: "wait until it ends, or report it with setStepStatus",
+    begin: "setStepStatus with in_progress starts it",
+    another: "getPlanStatus shows the pending steps",
     start: "startPlan asks for approval",
+    take_over: "wait until that session reports it",
     wait: "getTaskEvents waits for it",
     resume: "a person runs `waypost resume`",
-    reopen: "createPlan makes a new one",
+    reopen: "createPlan creates a new one",
     unarchive: "a person runs `waypost unarchive`",
-    detach: "set what depends on it to skipped with setStepStatus",
+    detach: "skip the steps that depend on it (setStepStatus)",
 };
 
 /// The schema of an answer whose fields depend on what happened.
@@ -48,13 +49,13 @@ fn plan_tools() -> Vec<Tool> {
             description: "Ask the user to approve your plan, and wait for the answer up to `timeout` seconds (50 if not given). Start no step before it says confirmed. If it is rejected, call completePlan with status cancelled.",
             arguments: r#"{"type":"object","properties":{"message":{"type":"string"},"timeout":{"type":"number","minimum":0,"maximum":600}}}"#,
             answer: OBJECT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: |call| answered(call, plan::start),
         },
         Tool {
             name: "getPlanStatus",
             description: "Show your plan, or the one with `plan_id`: steps, progress, and the outputs received from other agents.",
-            arguments: r#"{"type":"object","properties":{"plan_id":{"type":"string"},"after_step_id":{"type":"string","description":"go on after this step of a long plan"}}}"#,
+            arguments: r#"{"type":"object","properties":{"plan_id":{"type":"string"},"after_step_id":{"type":"string","description":"continue after this step of a long plan"}}}"#,
             answer: OBJECT,
             effect: Effect::Reads,
             run: |call| answered(call, status::show),
@@ -64,7 +65,7 @@ fn plan_tools() -> Vec<Tool> {
             description: "Finish the plan: completed, failed, or cancelled (when it was rejected). Be honest: a plan with a failed step is not completed.",
             arguments: r#"{"type":"object","properties":{"status":{"type":"string","enum":["completed","failed","cancelled"]},"summary":{"type":"string"}},"required":["status"]}"#,
             answer: OBJECT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: |call| answered(call, plan::complete),
         },
     ]
@@ -77,7 +78,7 @@ fn step_tools() -> Vec<Tool> {
             description: "Report progress on a step. in_progress: you work on it now. completed: it was FULLY accomplished with the expected outcome. failed: you could NOT achieve its goal for ANY reason. skipped: it became unnecessary or was intentionally bypassed. If you say 'could not', 'unable to' or similar in the result, the status MUST be failed: being honest about failures is more valuable than false completion reports.",
             arguments: r#"{"type":"object","properties":{"step_id":{"type":"string"},"status":{"type":"string","enum":["in_progress","completed","failed","skipped"]},"result":{"type":"string"},"error":{"type":"string"}},"required":["step_id","status"]}"#,
             answer: OBJECT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: |call| answered(call, step::set_status),
         },
         Tool {
@@ -101,7 +102,7 @@ fn step_tools() -> Vec<Tool> {
             description: "Complete a step AND pass structured data to the steps of other agents that wait for it. For the final step of a subagent. Only for what was FULLY accomplished.",
             arguments: r#"{"type":"object","properties":{"step_id":{"type":"string"},"output":{"type":"object"},"result":{"type":"string"}},"required":["step_id","output"]}"#,
             answer: OBJECT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: |call| answered(call, step::complete_with_output),
         },
         Tool {
@@ -119,7 +120,7 @@ fn event_tools() -> Vec<Tool> {
     vec![
         Tool {
             name: "subscribeToTasks",
-            description: "Hear of what other agents do: matching events come with the answers of your next calls, also after a restart. Call this BEFORE spawning subagents. agent_id `*` means any.",
+            description: "Subscribe to events of other agents: matching events come with the results of your next calls, also after a restart. Call this BEFORE spawning subagents. agent_id `*` means any.",
             arguments: r#"{"type":"object","properties":{"agent_id":{"type":"string"},"event_types":{"type":"array","items":{"type":"string","enum":["plan_created","plan_started","plan_completed","plan_failed","plan_cancelled","step_added","step_started","step_completed","step_failed","step_skipped","step_blocked","step_unblocked"]}},"plan_id":{"type":"string"},"step_id":{"type":"string"}},"required":["event_types"]}"#,
             answer: OBJECT,
             effect: Effect::Adds,
@@ -147,7 +148,7 @@ fn event_tools() -> Vec<Tool> {
             description: "End one of your subscriptions.",
             arguments: r#"{"type":"object","properties":{"subscription_id":{"type":"string"}},"required":["subscription_id"]}"#,
             answer: OBJECT,
-            effect: Effect::Settles,
+            effect: Effect::Idempotent,
             run: |call| answered(call, events::unsubscribe),
         },
     ]

@@ -1,5 +1,5 @@
-//! The arguments of a call, one by one: what nobody knows and what has the wrong type is an error that names it, so that
-//! a model can put it right in one go. Knows nothing of what they mean.
+//! Parses the arguments of a call: an unknown name or a wrong type is an error that names it, so that a model can fix it at
+//! once. Does not know what they mean.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -31,10 +31,10 @@ impl<'a> Arguments<'a> {
         };
         let hint = match nearest(unknown, known.iter().copied()) {
             Some(near) => format!("did you mean {near}?"),
-            None => format!("known are {}", known.join(", ")),
+            None => format!("known arguments: {}", known.join(", ")),
         };
         let unknown = reply_text::cut(unknown, NAME_BYTES);
-        Err(ToolError::new(format!("there is no argument {within}{unknown}"), hint))
+        Err(ToolError::new(format!("unknown argument {within}{unknown}"), hint))
     }
 
     /// A value, if it is there and is not `null`.
@@ -125,7 +125,7 @@ impl<'a> Arguments<'a> {
         let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         let message = format!("{}{name} cannot be {:?}", self.within, reply_text::cut(said, NAME_BYTES));
         let near = nearest(said, known.iter().copied()).map(|near| format!("did you mean {near}? "));
-        Err(ToolError::new(message, format!("{}write one of {}", near.unwrap_or_default(), known.join(", "))))
+        Err(ToolError::new(message, format!("{}use one of {}", near.unwrap_or_default(), known.join(", "))))
     }
 
     /// Something that has to be there is not.

@@ -2,11 +2,13 @@
 
 use serde_json::{Value, json};
 use waypost_core::{Draft, Plan};
-use waypost_formats::{Dialect, Unreadable};
+use waypost_formats::Dialect;
+use waypost_service::CreateOptions;
 
 use super::arguments::Arguments;
-use super::{plan_facts, plan_ref, task_args};
+use super::{plan_facts, task_args};
 use crate::approval;
+use crate::plan_text;
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
@@ -42,17 +44,16 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     }
     if new.draft.tasks.is_empty() && spec.title.is_empty() && spec.goal.is_empty() && spec.body.is_empty() {
         return Err(ToolError::new(
-            "there is nothing to make a plan of",
-            "give tasks, file or text, and a title",
+            "there is nothing to create a plan from",
+            "pass tasks, file or text, and a title",
         ));
     }
     // Whoever makes it finds it again as its own, whatever the text says.
-    spec.owner.clone_from(&call.by.name);
-    new.notes.extend(call.workspace.cannot_run(&new.draft));
-    let committed = call.workspace.create(&call.by, None, new.draft)?;
-    new.notes.extend(committed.warnings());
-    call.remember(&committed.plan)?;
-    plan_ref::read(call, &committed.plan, |plan| answer(plan, &new.made, &new.notes))
+    spec.owner.clone_from(&call.by().name);
+    let created = call.service().create(&call.caller, new.draft, CreateOptions::default())?;
+    new.notes.extend(created.notes());
+    call.remember(&created.plan)?;
+    Ok(call.read(&created.plan, |plan| answer(plan, &new.made, &new.notes))?)
 }
 
 fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
@@ -62,10 +63,8 @@ fn new(call: &Call, arguments: &Arguments<'_>) -> Result<New, ToolError> {
         (Some(inline), None, None) => {
             let named: Vec<(String, Value)> =
                 inline.iter().enumerate().map(|(at, task)| (format!("tasks[{at}]"), task.clone())).collect();
-            let read = task_args::read(&named, &task_args::Taken::nothing())?;
-            let mut draft = Draft::new("");
-            draft.tasks = read.tasks;
-            Ok(New { draft, made: read.made, notes: Vec::new() })
+            let (tasks, made) = task_args::read_draft(&named)?;
+            Ok(New { draft: Draft { tasks, ..Draft::new("") }, made, notes: Vec::new() })
         }
         (None, Some(file), None) => {
             let text = workspace_files::read(&call.workspace, file)?;
@@ -84,31 +83,8 @@ pub(super) fn format(arguments: &Arguments<'_>) -> Result<Option<Dialect>, ToolE
 }
 
 fn from_text(text: &str, file: Option<&str>, format: Option<Dialect>) -> Result<New, ToolError> {
-    let name = file.unwrap_or("the text");
-    let reading = waypost_formats::read(text, format, file).map_err(|error| unreadable(name, &error))?;
-    let problems = reading.all_problems();
-    if !problems.is_empty() {
-        return Err(ToolError::invalid(&problems));
-    }
-    let count = reading.drafts.len();
-    let mut drafts = reading.drafts.into_iter();
-    let (Some(draft), None) = (drafts.next(), drafts.next()) else {
-        let message = format!("{name} holds {count} plans, and one is needed");
-        return Err(ToolError::new(message, "give one plan at a time"));
-    };
-    Ok(New { draft, made: Vec::new(), notes: reading.notes })
-}
-
-/// A text that is no plan.
-pub(super) fn unreadable(name: &str, error: &Unreadable) -> ToolError {
-    let hint = match error {
-        Unreadable::UnknownFormat => "name its format, or give tasks",
-        Unreadable::Syntax { .. } => "correct it there",
-        Unreadable::NoPlan(_) => "see that it is the right text",
-        Unreadable::WriteOnly(_) => "choose a format that can be read",
-        Unreadable::ReadOnly(_) => "choose a format that can be written",
-    };
-    ToolError::new(format!("{name}: {error}"), hint)
+    let (draft, notes) = plan_text::read(text, file, format)?;
+    Ok(New { draft, made: Vec::new(), notes })
 }
 
 pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
@@ -126,7 +102,7 @@ pub(super) fn answer(plan: &Plan, made: &[String], notes: &[String]) -> Answer {
         value["ready"] = json!(next);
     }
     if approval::needs_approval(plan) {
-        text.push_str("; a person must approve: plan_start asks");
+        text.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
     let notes = reply_text::notes(notes);

@@ -1,10 +1,10 @@
 //! `plan_edit`: small operations on a plan, all of them in one version or none.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value, json};
-use waypost_core::{
-    Command, Dependency, Json, Outcome, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where,
-};
-use waypost_store::Committed;
+use waypost_core::{Dependency, Json, Phase, Plan, PlanChanges, Status, TaskChanges, TaskId, Where};
+use waypost_service::{EditOp, Guard, StatusChange, WriteReply};
 
 use super::arguments::{Arguments, kind};
 use super::{plan_facts, plan_ref, task_args};
@@ -14,7 +14,6 @@ use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace::Write;
 
 /// Operations in one call.
 pub(super) const OPS_MAX: usize = 1_000;
@@ -72,28 +71,24 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let plan = plan_ref::plan(call, &arguments)?;
     let ops = arguments.list("ops")?.filter(|ops| !ops.is_empty()).ok_or_else(|| arguments.missing("ops"))?;
     if ops.len() > OPS_MAX {
-        let message = format!("{} operations are more than {OPS_MAX}", ops.len());
+        let message = format!("{} operations exceed the limit of {OPS_MAX}", ops.len());
         return Err(ToolError::new(
             message,
             "send them in several calls, or use plan_export and plan_update",
         ));
     }
-    let known_version = arguments.number("known_version")?;
-    let edit = plan_ref::read(call, &plan, |plan| Edit::of(call, plan, ops))??;
-    let ends = edit.commands.iter().any(|command| matches!(command, Command::FinishPlan { .. }));
-    let open = if ends { plan_ref::read(call, &plan, open_tasks)? } else { Vec::new() };
-    let committed = call.workspace.write(Write {
-        plan: plan.clone(),
-        by: call.by.clone(),
-        commands: edit.commands,
-        known_version,
-        lease_seconds: Some(plan_facts::LEASE_SECONDS),
-    })?;
-    plan_ref::read(call, &plan, |plan| {
-        let mut answer = answer(plan, &edit.made, &committed);
+    let guard = Guard::from(arguments.number("known_version")?);
+    let edit = call.read(&plan, |plan| Edit::of(plan, ops))??;
+    let ends = edit.ops.iter().any(|op| matches!(op, EditOp::SetPhase { phase, .. } if phase.is_finished()));
+    let open = if ends { call.read(&plan, open_tasks)? } else { Vec::new() };
+    let reply = call.service().edit(&call.caller, &plan, edit.ops, guard)?;
+    let added = reply.added.iter().zip(&edit.unnamed);
+    let made: Vec<String> = added.filter(|(_, unnamed)| **unnamed).map(|(id, _)| id.to_string()).collect();
+    Ok(call.read(&plan, |plan| {
+        let mut answer = answer(plan, &made, &reply);
         say_cancelled(plan, &open, &mut answer);
         answer
-    })
+    })?)
 }
 
 fn open_tasks(plan: &Plan) -> Vec<TaskId> {
@@ -114,12 +109,12 @@ fn say_cancelled(plan: &Plan, open: &[TaskId], answer: &mut Answer) {
     answer.value["cancelled"] = json!({ "count": names.len(), "tasks": ids });
 }
 
-fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
-    let (version, changed) = (committed.version, committed.changed);
+fn answer(plan: &Plan, made: &[String], reply: &WriteReply) -> Answer {
+    let (version, changed) = (reply.version, reply.changed);
     let mut value = json!({ "version": version });
     let mut text = format!("v{version}");
     if !changed {
-        text.push_str(", as it was");
+        text.push_str(", unchanged");
         value["changed"] = json!(false);
     }
     if !made.is_empty() {
@@ -133,10 +128,10 @@ fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
         value["next"] = json!(next);
     }
     if approval::needs_approval(plan) {
-        text.push_str("; needs approval: plan_start asks");
+        text.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
-    let notes = reply_text::notes(&committed.warnings());
+    let notes = reply_text::notes(&reply.notes());
     if !notes.is_empty() {
         text.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);
@@ -144,20 +139,20 @@ fn answer(plan: &Plan, made: &[String], committed: &Committed) -> Answer {
     Answer { value, text }
 }
 
-/// The commands of a list of operations.
+/// The operations of a call, as they are read.
 #[derive(Default)]
 struct Edit {
-    commands: Vec<Command>,
+    ops: Vec<EditOp>,
     /// Tasks that are added without a place of their own, until something else comes.
     adding: Vec<(String, Value)>,
-    /// Ids that were made.
-    made: Vec<String>,
-    /// Ids of all tasks that are added.
-    added: std::collections::HashSet<String>,
+    /// Ids of the tasks that are added under their own.
+    named: HashSet<String>,
+    /// Of each task that is added, whether it has no id of its own.
+    unnamed: Vec<bool>,
 }
 
 impl Edit {
-    fn of(call: &Call, plan: &Plan, ops: &[Value]) -> Result<Self, ToolError> {
+    fn of(plan: &Plan, ops: &[Value]) -> Result<Self, ToolError> {
         let mut edit = Self::default();
         for (at, op) in ops.iter().enumerate() {
             let within = format!("ops[{at}].");
@@ -176,14 +171,14 @@ impl Edit {
             }
             match op {
                 Op::Add => edit.add(plan, &fields, &arguments, at)?,
-                Op::Revise => edit.commands.push(revise(plan, &arguments)?),
+                Op::Revise => edit.ops.push(revise(plan, &arguments)?),
                 Op::Remove => {
-                    let (task, detach) = (task(&arguments, "task")?, arguments.flag("detach")?);
-                    edit.commands.push(Command::RemoveTask { task, detach });
+                    let (task, drop_dependencies) = (task(&arguments, "task")?, arguments.flag("detach")?);
+                    edit.ops.push(EditOp::RemoveTask { task, drop_dependencies });
                 }
-                Op::Move => edit.commands.push(relocate(&arguments)?),
-                Op::Status => edit.commands.push(status(call, plan, &arguments)?),
-                Op::Plan => edit.commands.extend(of_plan(plan, &arguments)?),
+                Op::Move => edit.ops.push(relocate(&arguments)?),
+                Op::Status => edit.ops.push(status(&arguments)?),
+                Op::Plan => edit.ops.extend(of_plan(plan, &arguments)?),
             }
         }
         edit.settle(plan)?;
@@ -215,19 +210,12 @@ impl Edit {
         if adding.is_empty() { Ok(()) } else { self.put(plan, &adding, Where::Last) }
     }
 
-    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], place: Where) -> Result<(), ToolError> {
-        let is_taken = |id: &str| plan.task(id).is_some() || self.added.contains(id);
-        let taken = task_args::Taken { is_taken: &is_taken, count: plan.len() + self.added.len() };
-        let read = task_args::read(entries, &taken)?;
-        self.added.extend(read.tasks.iter().map(|task| task.spec.id.to_string()));
-        self.made.extend(read.made);
-        let finished = read.tasks.iter().filter(|task| task.state.status != Status::Pending);
-        if let Some(task) = finished.map(|task| &task.spec.id).next() {
-            let message = format!("task {task} is to be added, and has a status already");
-            return Err(ToolError::new(message, "add it, then set its status with an operation of its own"));
-        }
-        let tasks = read.tasks.into_iter().map(|task| task.spec).collect();
-        self.commands.push(Command::AddTasks { tasks, place });
+    fn put(&mut self, plan: &Plan, entries: &[(String, Value)], position: Where) -> Result<(), ToolError> {
+        let is_here = |id: &str| plan.task(id).is_some() || self.named.contains(id);
+        let tasks = task_args::read_added(entries, &is_here)?;
+        self.named.extend(tasks.iter().filter_map(|task| task.id.as_ref()).map(ToString::to_string));
+        self.unnamed.extend(tasks.iter().map(|task| task.id.is_none()));
+        self.ops.push(EditOp::AddTasks { tasks, position });
         Ok(())
     }
 }
@@ -247,17 +235,16 @@ fn place(arguments: &Arguments<'_>) -> Result<Where, ToolError> {
     }
 }
 
-fn relocate(arguments: &Arguments<'_>) -> Result<Command, ToolError> {
+fn relocate(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     let parent = match (arguments.names("parent"), arguments.value("parent")) {
         (false, _) => None,
         (true, None) => Some(None),
         (true, Some(_)) => Some(Some(task(arguments, "parent")?)),
     };
-    let (task, place) = (task(arguments, "task")?, place(arguments)?);
-    Ok(Command::MoveTask { task, parent, place })
+    Ok(EditOp::MoveTask { task: task(arguments, "task")?, parent, position: place(arguments)? })
 }
 
-fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, ToolError> {
+fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     let depends = |name: &str| dependencies(plan, arguments, name);
     let changes = TaskChanges {
         description: arguments.text("description")?.map(str::to_owned),
@@ -280,9 +267,9 @@ fn revise(plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, ToolError> 
     };
     let task = task(arguments, "task")?;
     if changes == TaskChanges::default() {
-        return Err(arguments.bad("task", format!("nothing of {task} is to change")));
+        return Err(arguments.bad("task", format!("no changes to {task} are given")));
     }
-    Ok(Command::ReviseTask { task, changes: Box::new(changes) })
+    Ok(EditOp::ReviseTask { task, changes: Box::new(changes) })
 }
 
 fn owned(text: Option<&str>) -> String {
@@ -306,34 +293,24 @@ fn dependencies(
     Ok(Some(found))
 }
 
-fn status(call: &Call, plan: &Plan, arguments: &Arguments<'_>) -> Result<Command, ToolError> {
+fn status(arguments: &Arguments<'_>) -> Result<EditOp, ToolError> {
     let words: Vec<(&str, Status)> = Status::ALL.into_iter().map(|status| (status.word(), status)).collect();
     let wanted = arguments.one_of("status", &words)?.ok_or_else(|| arguments.missing("status"))?;
     let task = task(arguments, "task")?;
     let text = |name: &str| arguments.text(name).map(|text| text.map(str::to_owned));
-    let finish =
-        |outcome: Outcome| Command::FinishTask { task: task.clone(), attempt: None, outcome, retry: None };
     let (result, reason) = (text("result")?, text("reason")?);
-    Ok(match wanted {
-        Status::Pending
-            if plan.task(task.as_str()).is_some_and(|task| task.state.status == Status::Running) =>
-        {
-            Command::ReleaseTask { task, attempt: None, reason: reason.unwrap_or_default() }
-        }
-        Status::Pending => Command::RetryTask { task },
-        Status::Running => Command::StartTask { task, worker: call.worker.clone() },
+    let status = match wanted {
+        Status::Pending => StatusChange::Pending { reason: reason.unwrap_or_default() },
+        Status::Running => StatusChange::Running,
         Status::Done => {
             check_false_done(result.as_deref(), arguments)?;
-            let output = arguments.value("output").map(Json::of);
-            finish(Outcome::Done { result, output, evidence: None })
+            StatusChange::Done { result, output: arguments.value("output").map(Json::of) }
         }
-        Status::Failed => {
-            let error = arguments.needed("error")?.to_owned();
-            finish(Outcome::Failed { error, evidence: None })
-        }
-        Status::Skipped => finish(Outcome::Skipped { reason }),
-        Status::Cancelled => Command::CancelTask { task, reason: reason.unwrap_or_default() },
-    })
+        Status::Failed => StatusChange::Failed { error: arguments.needed("error")?.to_owned() },
+        Status::Skipped => StatusChange::Skipped { reason },
+        Status::Cancelled => StatusChange::Cancelled { reason: reason.unwrap_or_default() },
+    };
+    Ok(EditOp::SetStatus { task, status })
 }
 
 /// Nothing is done whose result says otherwise, unless the caller is sure.
@@ -341,14 +318,14 @@ pub(super) fn check_false_done(result: Option<&str>, arguments: &Arguments<'_>) 
     let sure = arguments.flag("sure")?;
     match result.and_then(find_failure_phrase).filter(|_| !sure) {
         Some(words) => {
-            let message = format!("nothing was written because of {words:?}: {NUDGE}");
+            let message = format!("nothing was written: the result says {words:?}; {NUDGE}");
             Err(ToolError::new(message, "if it is done, send sure: true"))
         }
         None => Ok(()),
     }
 }
 
-fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<Command>, ToolError> {
+fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<EditOp>, ToolError> {
     let text = |name: &str| {
         let named = arguments.names(name).then(|| arguments.text(name)).transpose();
         named.map(|text| text.map(owned))
@@ -363,29 +340,26 @@ fn of_plan(plan: &Plan, arguments: &Arguments<'_>) -> Result<Vec<Command>, ToolE
         body: text("body")?,
         foreign: None,
     };
-    let mut commands = Vec::new();
+    let mut ops = Vec::new();
     if changes != PlanChanges::default() {
-        commands.push(Command::RevisePlan(Box::new(changes)));
+        ops.push(EditOp::RevisePlan(Box::new(changes)));
     }
     let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
     if let Some(phase) = arguments.one_of("phase", &phases)? {
         let summary = arguments.text("summary")?.unwrap_or_default().to_owned();
-        commands.push(match phase {
-            Phase::Paused => Command::Pause { reason: summary },
-            Phase::Active if plan.state().phase == Phase::Paused => Command::Resume,
-            Phase::Completed | Phase::Failed | Phase::Cancelled => Command::FinishPlan { phase, summary },
-            Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-                return Err(arguments.bad("phase", "plan_start is the way there"));
-            }
-        });
+        let is_paused = plan.state().phase == Phase::Paused;
+        if matches!(phase, Phase::Draft | Phase::AwaitingApproval) || phase == Phase::Active && !is_paused {
+            return Err(arguments.bad("phase", "use plan_start"));
+        }
+        ops.push(EditOp::SetPhase { phase, summary });
     }
     if let Some(archived) = arguments.value("archived") {
         let archived =
             archived.as_bool().ok_or_else(|| arguments.bad("archived", "must be true or false"))?;
-        commands.push(if archived { Command::Archive } else { Command::Unarchive });
+        ops.push(EditOp::SetArchived(archived));
     }
-    if commands.is_empty() {
-        return Err(arguments.bad("op", "nothing of the plan is to change"));
+    if ops.is_empty() {
+        return Err(arguments.bad("op", "no changes to the plan are given"));
     }
-    Ok(commands)
+    Ok(ops)
 }

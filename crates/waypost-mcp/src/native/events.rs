@@ -1,4 +1,4 @@
-//! `events`: what happened, as it is subscribed to, waited for, or read from a place in the log.
+//! `events`: subscribe to events, wait for them, or read them from a cursor.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,6 @@ use waypost_store::{
 };
 
 use super::arguments::Arguments;
-use super::plan_ref;
 use crate::hints;
 use crate::reply_text;
 use crate::tool::Answer;
@@ -64,7 +63,7 @@ impl From<SubscriptionError> for ToolError {
 
 pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &KNOWN, "")?;
-    let (plans, owner) = (&call.workspace.plans, call.by.to_string());
+    let (plans, owner) = (call.workspace.plans(), call.by().to_string());
     match arguments.one_of("action", &ACTIONS)?.unwrap_or(Action::Read) {
         Action::Subscribe => {
             let since = cursor(&arguments)?.map_or(Since::Now, Since::After);
@@ -76,7 +75,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
             let named = arguments.name("subscription")?;
             let count = plans.subscriptions(&owner)?.len();
             if named.is_none() && count != 1 {
-                let message = format!("you have {count} subscriptions, and none was named");
+                let message = format!("you have {count} subscriptions; name one");
                 return Err(ToolError::new(message, "events with action list shows yours"));
             }
             let ended = plans.unsubscribe(&owner, named)?;
@@ -106,7 +105,7 @@ fn cursor(arguments: &Arguments<'_>) -> Result<Option<Cursor>, ToolError> {
 
 fn filter(call: &Call, arguments: &Arguments<'_>) -> Result<EventFilter, ToolError> {
     let plans: Result<Vec<PlanId>, ToolError> =
-        arguments.texts("plans")?.iter().map(|plan| plan_ref::named(call, plan)).collect();
+        arguments.texts("plans")?.iter().map(|plan| Ok(call.plan(plan)?)).collect();
     let tasks: Result<Vec<TaskId>, ToolError> = arguments
         .texts("tasks")?
         .into_iter()
@@ -135,7 +134,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
     let (subscription, place) = (arguments.name("subscription")?, cursor(arguments)?);
     let (from, filter) = match subscription {
         Some(id) => {
-            let found = call.workspace.plans.subscriptions(owner)?.into_iter().find(|found| found.id == id);
+            let found = call.workspace.plans().subscriptions(owner)?.into_iter().find(|found| found.id == id);
             let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
             let found = found.ok_or_else(missing)?;
             (place.unwrap_or(found.cursor), found.filter)
@@ -144,7 +143,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
             let place = match place {
                 Some(place) => place,
                 // What comes from now on; whoever wants the past says from where.
-                None => Cursor::after(call.workspace.plans.latest()?),
+                None => Cursor::after(call.workspace.plans().latest()?),
             };
             (place, filter(call, arguments)?)
         }
@@ -152,7 +151,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
     let page = wait_for(call, from, &filter, limit as usize, Duration::from_secs(wait))?;
     // Told is read: whoever lost the answer reads again from a cursor.
     if let Some(id) = subscription.filter(|_| place.is_none()) {
-        call.workspace.plans.acknowledge(owner, id, page.cursor)?;
+        call.workspace.plans().acknowledge(owner, id, page.cursor)?;
     }
     let unread = match (subscription, page.events.is_empty()) {
         (None, true) => unread(call, owner)?,
@@ -163,7 +162,7 @@ fn read(call: &Call, arguments: &Arguments<'_>, owner: &str) -> Result<Answer, T
 
 /// Subscriptions of the caller in which there is something new.
 fn unread(call: &Call, owner: &str) -> Result<Vec<String>, ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let mut unread = Vec::new();
     for subscription in plans.subscriptions(owner)?.into_iter().take(UNREAD_LOOKED_AT_MAX) {
         let page = plans.wait_for_events(subscription.cursor, &subscription.filter, 1, Duration::ZERO)?;
@@ -189,7 +188,7 @@ fn wait_for(
     let mut from = from;
     loop {
         let left = until.saturating_duration_since(Instant::now());
-        let page = call.workspace.plans.wait_for_events(from, filter, limit, left.min(LOOK))?;
+        let page = call.workspace.plans().wait_for_events(from, filter, limit, left.min(LOOK))?;
         if !page.events.is_empty() || left.is_zero() || (call.client.gone)() {
             return Ok(page);
         }
@@ -228,8 +227,7 @@ fn answer(page: &EventPage, unread: &[String]) -> Answer {
         lines.push("nothing new".to_owned());
     }
     if !unread.is_empty() {
-        let words =
-            format!("not read yet: subscription {}; events with subscription reads it", unread.join(", "));
+        let words = format!("unread: subscription {}; events with subscription reads it", unread.join(", "));
         lines.push(words);
     }
     lines.push(format!("cursor {}{}", page.cursor, if page.more { ", more" } else { "" }));

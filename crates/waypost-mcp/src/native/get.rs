@@ -1,11 +1,11 @@
-//! `plan_get`: how a plan stands, one task of it, all of it page by page, or what changed since a version.
+//! `plan_get`: the overview of a plan, one task, all tasks by page, or the changes since a version.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{Plan, PlanId, Refusal, Standing, Task, TaskId, differences};
-use waypost_store::{Wait, Whereabouts, WriteError};
+use waypost_core::{Plan, PlanId, Standing, Task, TaskId, differences};
+use waypost_service::{Holder, ServiceError};
+use waypost_store::{Wait, Whereabouts};
 
 use super::arguments::Arguments;
-use super::lease_owner::{self, LeaseOwner};
 use super::{plan_facts, plan_ref};
 use crate::approval;
 use crate::reply_text;
@@ -47,15 +47,15 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     match (task, full, since) {
         (None, false, None) => {
             let elsewhere = plan_facts::external_waits(call, &plan, 1)?;
-            plan_ref::read(call, &plan, |plan| overview(call, plan, &elsewhere))
+            Ok(call.read(&plan, |plan| overview(call, plan, &elsewhere))?)
         }
         (Some(task), false, None) => {
             let waits = waits_for(call, &plan, task)?;
-            plan_ref::read(call, &plan, |plan| one(plan, task, &waits))?
+            call.read(&plan, |plan| one(plan, task, &waits))?
         }
         (None, true, None) => {
-            let waits = call.workspace.plans.waiting_elsewhere(&plan, WAITS_MAX)?;
-            plan_ref::read(call, &plan, |plan| page(plan, cursor, &waits))?
+            let waits = call.workspace.plans().waiting_elsewhere(&plan, WAITS_MAX)?;
+            call.read(&plan, |plan| page(plan, cursor, &waits))?
         }
         (None, false, Some(since)) => changes(call, &plan, since),
         _ => Err(ToolError::new("task, full and since exclude each other", "give one of them")),
@@ -90,17 +90,17 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
             value[word] = json!(count);
         }
     }
-    let of = |wanted: LeaseOwner| {
+    let of = |wanted: Holder| {
         plan.running().filter(move |task| {
-            task.state.worker.as_ref().is_some_and(|worker| lease_owner::lease_owner(call, worker) == wanted)
+            task.state.worker.as_ref().is_some_and(|worker| call.caller.relation_to(worker) == wanted)
         })
     };
     let few = |names: &mut dyn Iterator<Item = &'_ str>| -> Vec<String> {
         let found = reply_text::few(names, plan_facts::REPORT_NEXT_MAX, plan_facts::REPORT_NEXT_BYTES);
         found.into_iter().map(str::to_owned).collect()
     };
-    let mine = few(&mut of(LeaseOwner::Mine).map(|task| task.spec.id.as_str()));
-    let others = few(&mut of(LeaseOwner::OtherSession).map(|task| task.spec.id.as_str()));
+    let mine = few(&mut of(Holder::Caller).map(|task| task.spec.id.as_str()));
+    let others = few(&mut of(Holder::OtherSession).map(|task| task.spec.id.as_str()));
     let next = few(&mut plan_facts::next_of(plan));
     for (names, word) in [(mine, "yours"), (others, "other_session"), (next, "next")] {
         if !names.is_empty() {
@@ -127,7 +127,7 @@ fn overview(call: &Call, plan: &Plan, elsewhere: &[String]) -> Answer {
 /// What a task that has not begun waits for, holders of locks included.
 fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, ToolError> {
     let Ok(task) = TaskId::new(task) else { return Ok(Vec::new()) };
-    let why = waypost_service::why(&call.workspace.plans, plan, &task)?;
+    let why = waypost_service::why(call.workspace.plans(), plan, &task)?;
     let waits = match why.standing {
         Some(Standing::Blocked | Standing::Ready | Standing::Reported | Standing::Asking) => why.reasons,
         Some(
@@ -145,11 +145,7 @@ fn waits_for(call: &Call, plan: &PlanId, task: &str) -> Result<Vec<String>, Tool
 
 /// One task with all that is known of it.
 fn one(plan: &Plan, id: &str, waits: &[String]) -> Result<Answer, ToolError> {
-    let Some(task) = plan.task(id) else {
-        let near = waypost_core::nearest(id, plan.tasks().map(|(task, _)| task.spec.id.as_str()));
-        let refusal = Refusal::NoSuchTask { task: id.to_owned(), nearest: near };
-        return Err(WriteError::Refused(refusal).into());
-    };
+    let task = plan.task(id).ok_or_else(|| ServiceError::from(plan.no_such_task(id)))?;
     let mut value = task_value(plan, task);
     if !waits.is_empty() {
         value["waits_for"] = json!(waits);
@@ -199,8 +195,8 @@ fn page(plan: &Plan, cursor: Option<&str>, waits: &[(Wait, Whereabouts)]) -> Res
     if let Some(cursor) = cursor
         && !tasks.by_ref().any(|(task, _)| task.spec.id.as_str() == cursor)
     {
-        let message = format!("cursor: task {cursor} is not there any more");
-        return Err(ToolError::new(message, "begin again with full: true"));
+        let message = format!("cursor: task {cursor} no longer exists");
+        return Err(ToolError::new(message, "start again with full: true"));
     }
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let mut last = None;
@@ -244,13 +240,13 @@ fn row(plan: &Plan, task: &Task) -> Value {
 
 /// What changed since a version.
 fn changes(call: &Call, plan: &PlanId, since: u64) -> Result<Answer, ToolError> {
-    let plans = &call.workspace.plans;
-    let version = plan_ref::read(call, plan, Plan::version)?;
+    let plans = call.workspace.plans();
+    let version = call.read(plan, Plan::version)?;
     let found = if since == version {
         Vec::new()
     } else {
         let before = plans.at_version(plan, since)?.to_draft();
-        plan_ref::read(call, plan, |plan| differences(&before, &plan.to_draft()))?
+        call.read(plan, |plan| differences(&before, &plan.to_draft()))?
     };
     let lines = reply_text::changes(&found);
     let total = lines.len();

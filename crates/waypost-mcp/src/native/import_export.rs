@@ -1,22 +1,20 @@
-//! `plan_export` and `plan_update`: a plan to a file and back. The body never comes through the model: whoever edits the
-//! file pays for the difference.
+//! `plan_export` and `plan_update`: export a plan to a file and update it from there. The body never passes through the model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::json;
-use waypost_core::{DiffStat, differences, set_back};
-use waypost_formats::{Dialect, Form, Loss, NoUpdate, Written};
+use waypost_formats::{Dialect, Form, Loss};
+use waypost_service::{Guard, ServiceError, SourceText};
 
 use super::arguments::Arguments;
-use super::create::{format, unreadable};
+use super::create::format;
 use super::plan_ref;
 use crate::approval;
 use crate::reply_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
-use crate::workspace::Write;
 use crate::workspace_files;
 
 /// Bytes of the names of tasks that are to be done again.
@@ -29,9 +27,9 @@ pub(super) fn export(call: &Call) -> Result<Answer, ToolError> {
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
     let dialect = format(&arguments)?.unwrap_or_else(|| by_name(file));
-    let draft = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
+    let draft = call.read(&plan, |plan| plan.to_draft())?;
     let writing = waypost_formats::write(&draft, dialect, Form::AsRead)
-        .map_err(|error| unreadable("plan_export", &error))?;
+        .map_err(|error| ServiceError::Unreadable { name: "plan_export".to_owned(), error })?;
     let write =
         if arguments.flag("overwrite")? { workspace_files::write } else { workspace_files::write_new };
     let bytes = write(&call.workspace, file, &writing.text)?;
@@ -79,47 +77,28 @@ pub(super) fn update(call: &Call) -> Result<Answer, ToolError> {
     let arguments = Arguments::of(&call.arguments, &["plan", "file", "format", "known_version"], "")?;
     let file = arguments.needed("file")?;
     let plan = plan_ref::plan(call, &arguments)?;
-    let dialect = format(&arguments)?;
-    let known_version = arguments.number("known_version")?;
+    let (format, guard) = (format(&arguments)?, Guard::from(arguments.number("known_version")?));
     let text = workspace_files::read(&call.workspace, file)?;
-    let before = plan_ref::read(call, &plan, |plan| plan.to_draft())?;
-    let written = Written { text: &text, dialect, file_name: Some(file), name: file };
-    let update = waypost_formats::update(written, &before).map_err(|error| no_update(file, &error))?;
-    let committed = call.workspace.write(Write {
-        plan: plan.clone(),
-        by: call.by.clone(),
-        commands: vec![update.command],
-        known_version,
-        lease_seconds: None,
-    })?;
-    let (after, needs_approval) =
-        plan_ref::read(call, &plan, |plan| (plan.to_draft(), approval::needs_approval(plan)))?;
-    let stat = DiffStat::of(&differences(&before, &after)).words();
-    let (version, bytes) = (committed.version, text.len());
+    let bytes = text.len();
+    let source = SourceText { text, format, file_name: Some(file.to_owned()), name: file.to_owned() };
+    let updated = call.service().update(&call.caller, &plan, source, guard)?;
+    let (version, stat) = (updated.written.version, updated.changes.words());
     let mut value = json!({ "version": version, "bytes": bytes, "changes": stat });
     let mut said = format!("v{version} from {bytes} bytes: {stat}");
-    if needs_approval {
-        said.push_str("; needs approval: plan_start asks");
+    if call.read(&plan, approval::needs_approval)? {
+        said.push_str("; needs approval: plan_start requests it");
         value["approval"] = json!("needed");
     }
-    let again: Vec<String> = set_back(&before, &after).iter().map(ToString::to_string).collect();
+    let again: Vec<String> = updated.again.iter().map(ToString::to_string).collect();
     if !again.is_empty() {
         let named = reply_text::ranges(&again, AGAIN_BYTES);
         said.push_str(&format!("; to be done again: {named}"));
         value["again"] = json!(named);
     }
-    let notes = reply_text::notes(&[committed.warnings(), update.notes].concat());
+    let notes = reply_text::notes(&[updated.written.notes(), updated.notes].concat());
     if !notes.is_empty() {
         said.push_str(&format!("; note: {}", notes.join("; ")));
         value["notes"] = json!(notes);
     }
     Ok(Answer { value, text: said })
-}
-
-fn no_update(file: &str, error: &NoUpdate) -> ToolError {
-    match error {
-        NoUpdate::Unreadable(error) => unreadable(file, error),
-        NoUpdate::Invalid(problems) => ToolError::invalid(problems),
-        NoUpdate::NotOne(_) => ToolError::new(format!("{file}: {error}"), "name a file with one plan"),
-    }
 }

@@ -20,7 +20,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let phases: Vec<(&str, Phase)> = Phase::ALL.into_iter().map(|phase| (phase.word(), phase)).collect();
     let all = arguments.flag("all")?;
     let query = Query {
-        owner: (!all).then(|| call.by.name.clone()),
+        owner: (!all).then(|| call.by().name.clone()),
         phases: arguments.one_of("phase", &phases)?.into_iter().collect(),
         text: arguments.name("text")?.map(str::to_owned),
         after: arguments.name("cursor")?.map(str::to_owned),

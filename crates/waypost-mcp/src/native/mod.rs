@@ -7,7 +7,6 @@ mod edit;
 mod events;
 mod get;
 mod import_export;
-mod lease_owner;
 mod list;
 mod plan_facts;
 mod plan_ref;

@@ -1,4 +1,4 @@
-//! Facts about a plan that several tools tell: what it is called, which tasks are ready, what waits for tasks elsewhere.
+//! Facts about a plan that several tools return: its title, its ready tasks, its waits for tasks of other plans.
 
 use waypost_core::{Phase, Plan, PlanId};
 use waypost_store::{Wait, Whereabouts};
@@ -7,8 +7,6 @@ use crate::reply_text;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
 
-/// Seconds that whoever took a task is believed to work on it without a word.
-pub(super) const LEASE_SECONDS: u32 = 15 * 60;
 /// Names of tasks that an answer says are ready.
 pub(super) const NEXT_MAX: usize = 3;
 /// Bytes of them in all.
@@ -44,7 +42,7 @@ pub(super) fn next_ids(plan: &Plan) -> Vec<&str> {
 
 /// What tasks of a plan wait for elsewhere, in words: what is not there so far comes first. At most `limit`.
 pub(super) fn external_waits(call: &Call, plan: &PlanId, limit: usize) -> Result<Vec<String>, ToolError> {
-    let mut waits = call.workspace.plans.waiting_elsewhere(plan, ELSEWHERE_MAX)?;
+    let mut waits = call.workspace.plans().waiting_elsewhere(plan, ELSEWHERE_MAX)?;
     waits.sort_by_key(|(_, found)| found.is_there());
     let words = |(wait, found): &(Wait, Whereabouts)| {
         let said = format!("{} waits for {}", wait.task, found.named(&wait.on));

@@ -1,7 +1,8 @@
-//! `plan_start`: lets a plan run, or asks a person whether it may. Never decides that itself.
+//! `plan_start`: starts a plan, or requests approval for it. Never approves.
 
 use serde_json::json;
-use waypost_core::{Command, Phase, PlanId};
+use waypost_core::{Phase, PlanId};
+use waypost_service::Guard;
 
 use super::arguments::Arguments;
 use super::{plan_facts, plan_ref};
@@ -20,7 +21,7 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
     let message = arguments.text("message")?.unwrap_or_default();
     let wait = arguments.number("wait")?.unwrap_or(WAIT_SECONDS_DEFAULT);
     let (phase, needs_approval) =
-        plan_ref::read(call, &plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
+        call.read(&plan, |plan| (plan.state().phase, approval::needs_approval(plan)))?;
     if phase == Phase::Paused {
         let hint = "plan_edit with {\"op\": \"plan\", \"phase\": \"active\"} goes on";
         return Err(ToolError::new(format!("plan {plan} is paused"), hint));
@@ -46,16 +47,16 @@ pub(super) fn run(call: &Call) -> Result<Answer, ToolError> {
 }
 
 fn started(call: &Call, plan: &PlanId) -> Result<Answer, ToolError> {
-    let phase = plan_ref::read(call, plan, |plan| plan.state().phase)?;
+    let phase = call.read(plan, |plan| plan.state().phase)?;
     if phase != Phase::Completed {
-        call.write(plan, vec![Command::Activate])?;
+        call.service().activate(&call.caller, plan, Guard::NONE)?;
     }
-    plan_ref::read(call, plan, |plan| {
+    Ok(call.read(plan, |plan| {
         let (phase, next) = (plan.state().phase.word(), plan_facts::next_ids(plan));
         let mut text = phase.to_owned();
         if !next.is_empty() {
             text.push_str(&format!("; next {}", next.join(", ")));
         }
         Answer { value: json!({ "phase": phase, "next": next }), text }
-    })
+    })?)
 }

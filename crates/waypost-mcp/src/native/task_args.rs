@@ -1,11 +1,11 @@
-//! Tasks as a model writes them, made into tasks of the native format: ids that are not given are made, and what nobody
-//! knows is an error.
+//! Parses tasks as a model writes them into tasks of the native format. Unknown fields are errors.
 
 use std::collections::HashSet;
 
 use serde_json::{Map, Value, json};
-use waypost_core::{FORMAT, Task};
+use waypost_core::{FORMAT, Status, Task};
 use waypost_formats::Dialect;
+use waypost_service::NewTask;
 
 use super::arguments::{Arguments, kind};
 use crate::tool_error::ToolError;
@@ -33,52 +33,70 @@ pub(super) const TASK_FIELDS: [&str; 19] = [
     "status",
 ];
 
-/// Tasks that were read.
-pub(super) struct Tasks {
-    pub(super) tasks: Vec<Task>,
-    /// Ids that were made, in their order.
-    pub(super) made: Vec<String>,
+/// Reads the tasks of a new plan. Those without an id are named by their place, `t1`, `t2`…, so that whoever writes them can
+/// know it beforehand. Returns the names, too.
+pub(super) fn read_draft(values: &[(String, Value)]) -> Result<(Vec<Task>, Vec<String>), ToolError> {
+    let mut fields = fields(values)?;
+    let made = name_by_position(&mut fields);
+    Ok((parse(fields, &|_| false)?, made))
 }
 
-/// What is there already.
-pub(super) struct Taken<'a> {
-    /// Whether a task of the plan has this id.
-    pub(super) is_taken: &'a dyn Fn(&str) -> bool,
-    /// How many tasks there are: made ids count on from there.
-    pub(super) count: usize,
-}
-
-impl Taken<'_> {
-    /// Nothing is.
-    pub(super) fn nothing() -> Self {
-        Self { is_taken: &|_| false, count: 0 }
+/// Reads tasks that are added to a plan. Those without an id get one when they are written.
+pub(super) fn read_added(
+    values: &[(String, Value)],
+    is_here: &dyn Fn(&str) -> bool,
+) -> Result<Vec<NewTask>, ToolError> {
+    let mut fields = fields(values)?;
+    let mut unnamed = Vec::with_capacity(fields.len());
+    for ((place, _), task) in values.iter().zip(&mut fields) {
+        unnamed.push(!has_id(task));
+        if !has_id(task) {
+            // The format wants an id: until it has one, messages call it by its place.
+            task.insert("id".to_owned(), json!(place));
+        }
     }
+    let tasks = parse(fields, is_here)?;
+    if let Some(task) = tasks.iter().find(|task| task.state.status != Status::Pending) {
+        let message = format!("task {} cannot be added with a status", task.spec.id);
+        return Err(ToolError::new(message, "add it, then set its status with a separate op"));
+    }
+    let new = |(task, unnamed): (Task, bool)| match unnamed {
+        true => NewTask::unnamed(task.spec),
+        false => NewTask::named(task.spec),
+    };
+    Ok(tasks.into_iter().zip(unnamed).map(new).collect())
 }
 
-/// Reads tasks: objects, or texts that are descriptions. `name` says where they stand.
-pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Tasks, ToolError> {
+/// The fields of tasks: objects, or texts that are descriptions. Each value comes with its place.
+fn fields(values: &[(String, Value)]) -> Result<Vec<Map<String, Value>>, ToolError> {
     let mut fields: Vec<Map<String, Value>> = Vec::with_capacity(values.len());
-    for (name, value) in values {
+    for (place, value) in values {
         fields.push(match value {
             Value::String(description) => Map::from_iter([("description".to_owned(), json!(description))]),
             Value::Object(task) => {
-                Arguments::of(task, &TASK_FIELDS, format!("{name}."))?;
+                Arguments::of(task, &TASK_FIELDS, format!("{place}."))?;
                 task.clone()
             }
             other => {
-                let message = format!("{name}: must be an object or text, not {}", kind(other));
+                let message = format!("{place}: must be an object or text, not {}", kind(other));
                 return Err(ToolError::new(message, "write a task as {\"description\": \"…\"}"));
             }
         });
     }
     if let Some(at) = fields.iter().position(says_nothing) {
-        let message = format!("{}: a task says in its description what is to be done", values[at].0);
-        return Err(ToolError::new(message, "give it a description"));
+        let message = format!("{}: a task needs a description", values[at].0);
+        return Err(ToolError::new(message, "describe what is to be done"));
     }
-    let made = name_all(&mut fields, taken);
-    let here: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
+    Ok(fields)
+}
+
+fn parse(
+    mut fields: Vec<Map<String, Value>>,
+    is_here: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Task>, ToolError> {
+    let given: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
     for task in &mut fields {
-        resolve_external(task, &|id| here.contains(id) || (taken.is_taken)(id));
+        resolve_external(task, &|id| given.contains(id) || is_here(id));
     }
     let text = json!({ "format": FORMAT, "tasks": fields }).to_string();
     let reading = waypost_formats::read(&text, Some(Dialect::Native), None)
@@ -86,8 +104,7 @@ pub(super) fn read(values: &[(String, Value)], taken: &Taken<'_>) -> Result<Task
     if !reading.problems.is_empty() {
         return Err(ToolError::invalid(&reading.problems));
     }
-    let tasks = reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect();
-    Ok(Tasks { tasks, made })
+    Ok(reading.drafts.into_iter().flat_map(|draft| draft.tasks).collect())
 }
 
 /// Whether nobody could know what to do: it has no words and no name.
@@ -103,18 +120,17 @@ fn id_of(task: &Map<String, Value>) -> Option<&str> {
     task.get("id").and_then(Value::as_str)
 }
 
-/// Gives an id to each task that has none: `t` and its place, so that whoever writes them can know it beforehand.
-fn name_all(fields: &mut [Map<String, Value>], taken: &Taken<'_>) -> Vec<String> {
+fn has_id(task: &Map<String, Value>) -> bool {
+    task.get("id").is_some_and(|id| !id.is_null())
+}
+
+fn name_by_position(fields: &mut [Map<String, Value>]) -> Vec<String> {
     let given: HashSet<String> = fields.iter().filter_map(id_of).map(str::to_owned).collect();
-    let is_free = |id: &str| !given.contains(id) && !(taken.is_taken)(id);
     let mut made = Vec::new();
-    let mut beyond = taken.count + fields.len();
-    for (at, task) in fields.iter_mut().enumerate() {
-        if task.get("id").is_some_and(|id| !id.is_null()) {
-            continue;
-        }
-        let mut id = format!("t{}", taken.count + at + 1);
-        while !is_free(&id) {
+    let mut beyond = fields.len();
+    for (task, number) in fields.iter_mut().zip(1..).filter(|(task, _)| !has_id(task)) {
+        let mut id = format!("t{number}");
+        while given.contains(&id) {
             beyond += 1;
             id = format!("t{beyond}");
         }

@@ -1,15 +1,14 @@
-//! `task_next` and `task_report`: taking a task, leased to the caller, and saying what came of it.
+//! `task_next` and `task_report`: claim a task, leased to the caller, and report on it.
 
 use serde_json::{Map, Value, json};
-use waypost_core::{
-    Ask, Command, Json, Outcome, Phase, Plan, PlanId, Refusal, Status, Task, TaskId, TaskState, Timestamp,
+use waypost_core::{Ask, Json, Phase, Plan, PlanId, Status, Task, TaskId, TaskState, Timestamp};
+use waypost_service::{
+    ClaimFilter, ClaimOptions, Claimed, Guard, Holder, LEASE_SECONDS_DEFAULT, ServiceError, TaskRef,
+    TaskReport,
 };
-use waypost_service::{Claim, Claimed, claim};
-use waypost_store::WriteError;
 
 use super::arguments::Arguments;
 use super::edit::check_false_done;
-use super::lease_owner::{self, LeaseOwner, attempt_of};
 use super::{plan_facts, plan_ref};
 use crate::approval;
 use crate::reply_text;
@@ -39,24 +38,23 @@ pub(super) fn next(call: &Call) -> Result<Answer, ToolError> {
         (false, _) => Some(plan_ref::plan(call, &arguments)?),
     };
     if let Some(plan) = &plan
-        && let Some(why) = plan_ref::read(call, plan, stopped)?
+        && let Some(why) = call.read(plan, stopped)?
     {
         return Ok(nothing(&why));
     }
-    let lease_seconds = Some(plan_facts::LEASE_SECONDS);
-    let wanted = Claim { by: &call.by, worker: &call.worker, plan: plan.as_ref(), queue, lease_seconds };
-    match claim(&call.workspace.plans, &wanted)? {
+    let filter = ClaimFilter { plan: plan.as_ref(), queue };
+    match call.service().claim_next(&call.caller, filter, Some(LEASE_SECONDS_DEFAULT))? {
         Claimed::Taken { committed, task } => {
             call.remember(&committed.plan)?;
-            plan_ref::read(call, &committed.plan, |plan| taken(plan, &task))?
+            call.read(&committed.plan, |plan| taken(plan, &task))?
         }
         Claimed::Nothing { reasons } => {
             let mut why = match &plan {
                 Some(plan) => {
                     let elsewhere = plan_facts::external_waits(call, plan, plan_facts::NEXT_MAX)?;
-                    plan_ref::read(call, plan, |plan| standstill(call, plan, &elsewhere))?
+                    call.read(plan, |plan| standstill(call, plan, &elsewhere))?
                 }
-                None => "nothing is ready in any plan that runs".to_owned(),
+                None => "no task is ready in any active plan".to_owned(),
             };
             for reason in reasons {
                 why.push_str(&format!("; {}", reply_text::cut(&reason, REASON_BYTES)));
@@ -73,20 +71,13 @@ fn this_one(call: &Call, arguments: &Arguments<'_>, elsewhere: bool) -> Result<A
     }
     let task = task_named(arguments)?;
     let plan = plan_of(call, arguments, &task)?;
-    if let Some(why) = plan_ref::read(call, &plan, stopped)? {
+    if let Some(why) = call.read(&plan, stopped)? {
         return Ok(nothing(&why));
     }
-    lease_owner::from_other_session(call, &plan, &task, arguments.flag("take_over")?)?;
-    let (worker, attempt) =
-        plan_ref::read(call, &plan, |plan| (lease_owner::worker_of(plan, &task), attempt_of(plan, &task)))?;
-    match worker.map(|worker| lease_owner::lease_owner(call, &worker)) {
-        Some(LeaseOwner::Mine) => call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?,
-        Some(LeaseOwner::OtherSession | LeaseOwner::Theirs) | None => {
-            lease_owner::start(call, &plan, &task, Vec::new())?
-        }
-    }
+    let options = ClaimOptions { take_over: arguments.flag("take_over")?, ..ClaimOptions::default() };
+    call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     call.remember(&plan)?;
-    plan_ref::read(call, &plan, |plan| taken(plan, &task))?
+    call.read(&plan, |plan| taken(plan, &task))?
 }
 
 fn task_named(arguments: &Arguments<'_>) -> Result<TaskId, ToolError> {
@@ -100,7 +91,7 @@ fn stopped(plan: &Plan) -> Option<String> {
         return Some(format!("plan {}, {} of {} done", phase.word(), counts.done, counts.total));
     }
     if approval::needs_approval(plan) {
-        return Some("a person has to approve first: plan_start asks".to_owned());
+        return Some("needs approval: plan_start requests it".to_owned());
     }
     (phase == Phase::Paused).then(|| "the plan is paused".to_owned())
 }
@@ -111,7 +102,7 @@ fn nothing(why: &str) -> Answer {
 
 /// A task that is the caller's now.
 fn taken(plan: &Plan, id: &TaskId) -> Result<Answer, ToolError> {
-    let missing = || WriteError::Refused(Refusal::NoSuchTask { task: id.to_string(), nearest: None });
+    let missing = || ServiceError::from(plan.no_such_task(id.as_str()));
     let Task { spec, state } = plan.task(id.as_str()).ok_or_else(missing)?;
     let mut value = json!({ "plan": plan.id(), "task": id, "attempt": state.attempt });
     let mut text = format!("{id} (plan {}, attempt {}): ", plan.id(), state.attempt);
@@ -190,12 +181,12 @@ fn standstill(call: &Call, plan: &Plan, elsewhere: &[String]) -> String {
         .take(plan_facts::NEXT_MAX)
         .map(|task| {
             let worker = task.state.worker.as_deref().unwrap_or_default();
-            let lease_owner = lease_owner::lease_owner(call, worker);
-            is_elsewhere |= lease_owner == LeaseOwner::OtherSession;
-            let who = match lease_owner {
-                LeaseOwner::Mine => "you",
-                LeaseOwner::OtherSession => "you in another session",
-                LeaseOwner::Theirs => worker.split('#').next().unwrap_or_default(),
+            let holder = call.caller.relation_to(worker);
+            is_elsewhere |= holder == Holder::OtherSession;
+            let who = match holder {
+                Holder::Caller => "you",
+                Holder::OtherSession => "you in another session",
+                Holder::Other => worker.split('#').next().unwrap_or_default(),
             };
             format!("{} by {}", task.spec.id, reply_text::cut(who, 40))
         })
@@ -265,51 +256,61 @@ pub(super) fn report(call: &Call) -> Result<Answer, ToolError> {
     let status = arguments.one_of("status", &WORDS)?.ok_or_else(|| arguments.missing("status"))?;
     let attempt = arguments.small("attempt")?;
     let plan = plan_of(call, &arguments, &task)?;
-    let take_over = arguments.flag("take_over")?;
-    // Whoever names the attempt has been told of it when the task was taken.
-    if attempt.is_none() {
-        lease_owner::from_other_session(call, &plan, &task, take_over)?;
-    }
-    let skipped_before = plan_ref::read(call, &plan, |plan| plan.counts().skipped)?;
-    let command = match status {
-        ReportStatus::Progress => progress(call, &plan, &task, attempt, &arguments)?,
-        ReportStatus::Done | ReportStatus::Failed | ReportStatus::Skipped => {
-            let outcome = outcome(status, &arguments)?;
-            Command::FinishTask { task: task.clone(), attempt, outcome, retry: None }
+    let report = match status {
+        ReportStatus::Progress => TaskReport::Progress(required_text(&arguments)?),
+        ReportStatus::Done => {
+            let result = text_or(&arguments, "result")?;
+            check_false_done(result.as_deref(), &arguments)?;
+            TaskReport::Done { result, output: arguments.value("output").map(Json::of) }
         }
+        ReportStatus::Failed => {
+            let error = text_or(&arguments, "error")?.filter(|error| !error.is_empty());
+            let error = error.ok_or_else(|| {
+                ToolError::new("a task that failed needs a reason", "give text: what went wrong")
+            })?;
+            TaskReport::Failed { error }
+        }
+        ReportStatus::Skipped => TaskReport::Skipped { reason: text_or(&arguments, "reason")? },
         ReportStatus::Release => {
-            let reason = text_or(&arguments, "reason")?.unwrap_or_default();
-            Command::ReleaseTask { task: task.clone(), attempt, reason }
+            TaskReport::Released { reason: text_or(&arguments, "reason")?.unwrap_or_default() }
         }
         ReportStatus::Question => {
-            let text = text_or(&arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
-            let ask = Ask { text, choices: arguments.texts("choices")?, state: None };
-            Command::AskQuestion { task: task.clone(), attempt, ask: Box::new(ask) }
+            let (text, choices) = (required_text(&arguments)?, arguments.texts("choices")?);
+            TaskReport::Question(Box::new(Ask { text, choices, state: None }))
         }
     };
-    call.write(&plan, vec![command])?;
-    if status == ReportStatus::Progress {
-        let attempt = plan_ref::read(call, &plan, |plan| attempt_of(plan, &task))?;
-        call.workspace.renew(&plan, &task, attempt, plan_facts::LEASE_SECONDS)?;
+    let take_over = arguments.flag("take_over")? && attempt.is_none();
+    if take_over && call.read(&plan, |plan| is_in_other_session(call, plan, &task))? {
+        let options = ClaimOptions { take_over, ..ClaimOptions::default() };
+        call.service().claim(&call.caller, &plan, &task, options, Guard::NONE)?;
     }
-    plan_ref::read(call, &plan, |plan| reported(plan, &task, status, skipped_before))
+    let skipped_before = call.read(&plan, |plan| plan.counts().skipped)?;
+    let reference = TaskRef { plan: &plan, task: &task, attempt };
+    call.service().report(&call.caller, reference, report, Guard::NONE)?;
+    Ok(call.read(&plan, |plan| reported(plan, &task, status, skipped_before))?)
+}
+
+fn is_in_other_session(call: &Call, plan: &Plan, task: &TaskId) -> bool {
+    let running = plan.task(task.as_str()).filter(|task| task.state.status == Status::Running);
+    let worker = running.and_then(|task| task.state.worker.as_deref());
+    worker.is_some_and(|worker| call.caller.relation_to(worker) == Holder::OtherSession)
 }
 
 /// The plan that a report is about: the one that it names, or the one in which the caller works on such a task, or the
 /// caller's own.
 fn plan_of(call: &Call, arguments: &Arguments<'_>, task: &TaskId) -> Result<PlanId, ToolError> {
     if arguments.name("plan")?.is_none() {
-        let mut leases = call.workspace.leases_of(&call.by)?;
+        let mut leases = call.service().leases_of(&call.caller)?;
         leases.retain(|lease| lease.task == *task);
-        if leases.iter().any(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine) {
-            leases.retain(|lease| lease_owner::lease_owner(call, &lease.worker) == LeaseOwner::Mine);
+        if leases.iter().any(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller) {
+            leases.retain(|lease| call.caller.relation_to(&lease.worker) == Holder::Caller);
         }
         match leases.as_slice() {
             [one] => return Ok(one.plan.clone()),
             [] => {}
             several => {
                 let plans: Vec<&str> = several.iter().map(|lease| lease.plan.as_str()).collect();
-                let message = format!("you work on a task {task} in several plans");
+                let message = format!("you hold a task {task} in several plans");
                 return Err(ToolError::new(message, format!("name the plan: {}", plans.join(", "))));
             }
         }
@@ -323,40 +324,8 @@ fn text_or(arguments: &Arguments<'_>, name: &str) -> Result<Option<String>, Tool
     Ok(if named.is_some() { named } else { arguments.text("text")? }.map(str::to_owned))
 }
 
-fn progress(
-    call: &Call,
-    plan: &PlanId,
-    task: &TaskId,
-    attempt: Option<u32>,
-    arguments: &Arguments<'_>,
-) -> Result<Command, ToolError> {
-    let progress = text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))?;
-    let (current, worker) =
-        plan_ref::read(call, plan, |plan| (attempt_of(plan, task), lease_owner::worker_of(plan, task)))?;
-    // Whoever names no attempt speaks only for what it works on itself.
-    if let (None, Some(worker)) = (attempt, worker.filter(|worker| !call.by.is_worker(worker))) {
-        let refusal = Refusal::AlreadyRunning { task: task.to_string(), worker };
-        return Err(WriteError::Refused(refusal).into());
-    }
-    Ok(Command::ReportProgress { task: task.clone(), attempt: Some(attempt.unwrap_or(current)), progress })
-}
-
-fn outcome(status: ReportStatus, arguments: &Arguments<'_>) -> Result<Outcome, ToolError> {
-    Ok(match status {
-        ReportStatus::Failed => {
-            let error = text_or(arguments, "error")?.filter(|error| !error.is_empty());
-            let error = error.ok_or_else(|| {
-                ToolError::new("a task that failed needs a reason", "give text: what went wrong")
-            })?;
-            Outcome::Failed { error, evidence: None }
-        }
-        ReportStatus::Skipped => Outcome::Skipped { reason: text_or(arguments, "reason")? },
-        ReportStatus::Done | ReportStatus::Progress | ReportStatus::Release | ReportStatus::Question => {
-            let result = text_or(arguments, "result")?;
-            check_false_done(result.as_deref(), arguments)?;
-            Outcome::Done { result, output: arguments.value("output").map(Json::of), evidence: None }
-        }
-    })
+fn required_text(arguments: &Arguments<'_>) -> Result<String, ToolError> {
+    text_or(arguments, "text")?.ok_or_else(|| arguments.missing("text"))
 }
 
 /// What came of a report, and what is ready next.
@@ -366,7 +335,7 @@ fn reported(plan: &Plan, task: &TaskId, status: ReportStatus, skipped_before: u3
     let mut text = match status {
         ReportStatus::Progress => return short_answer(task, "lease renewed"),
         ReportStatus::Question => {
-            return short_answer(task, "asks; it is ready again when a person has answered");
+            return short_answer(task, "question asked; ready again once a person answers");
         }
         ReportStatus::Release => format!("{task} released"),
         ReportStatus::Skipped => format!("{task} skipped"),
@@ -408,7 +377,7 @@ fn failed(task: &TaskId, again: Option<Timestamp>, skipped: u32, value: &mut Val
     match again {
         Some(again) => {
             value["again_at"] = json!(again);
-            format!("{task} failed; it can be tried again at {again}")
+            format!("{task} failed; retry at {again}")
         }
         None if skipped > 0 => {
             value["skipped"] = json!(skipped);

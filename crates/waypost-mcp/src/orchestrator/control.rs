@@ -1,8 +1,9 @@
-//! Stopping a run, and looking into it: why a task waits, what an attempt wrote.
+//! `run_cancel`, `run_why` and `run_log`: cancel a run, explain why a task waits, show the log of an attempt.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use waypost_core::{Command, Phase, PlanId, Standing, TaskId};
+use waypost_core::{Phase, PlanId, Standing, TaskId};
+use waypost_service::Guard;
 use waypost_store::{FoundLog, find_log};
 
 use super::lookup;
@@ -44,13 +45,13 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
     let Cancel { plan, task, reason } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = task.map(|task| lookup::task(call, &id, &task)).transpose()?;
-    let (phase, version) = call.workspace.plans.look(&id, |plan| (plan.state().phase, plan.version()))?;
+    let (phase, version) = call.workspace.plans().look(&id, |plan| (plan.state().phase, plan.version()))?;
     match phase {
         Phase::Cancelled if task.is_none() => return Ok(stopped(&id, version, phase, None)),
         // What came of it stays what it was.
         Phase::Completed | Phase::Failed if task.is_none() => {
             let message = format!("plan {id} has ended as {} already", phase.word());
-            return Err(ToolError::new(message, "there is nothing left to stop"));
+            return Err(ToolError::new(message, "nothing is left to cancel"));
         }
         Phase::Draft
         | Phase::AwaitingApproval
@@ -60,13 +61,13 @@ pub(super) fn cancel(call: &Call) -> Result<Answer, ToolError> {
         | Phase::Failed
         | Phase::Cancelled => {}
     }
-    let command = match &task {
-        Some(task) => Command::CancelTask { task: task.clone(), reason },
-        None => Command::FinishPlan { phase: Phase::Cancelled, summary: reason },
+    let service = call.service();
+    let written = match &task {
+        Some(task) => service.cancel_task(&call.caller, &id, task, &reason, Guard::NONE)?,
+        None => service.finish(&call.caller, &id, Phase::Cancelled, &reason, Guard::NONE)?,
     };
-    let committed = call.write(&id, vec![command])?;
-    let phase = call.workspace.plans.look(&id, |plan| plan.state().phase)?;
-    Ok(stopped(&id, committed.version, phase, task.as_ref()))
+    let phase = call.workspace.plans().look(&id, |plan| plan.state().phase)?;
+    Ok(stopped(&id, written.version, phase, task.as_ref()))
 }
 
 fn stopped(id: &PlanId, version: u64, phase: Phase, task: Option<&TaskId>) -> Answer {
@@ -81,7 +82,7 @@ pub(super) fn why(call: &Call) -> Result<Answer, ToolError> {
     let TaskArgs { plan, task } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
-    let why = waypost_service::why(&call.workspace.plans, &id, &task)?;
+    let why = waypost_service::why(call.workspace.plans(), &id, &task)?;
     // The facts say nothing that the words do not: they are left out, so that the answer stays small.
     let waits: Vec<Value> =
         why.reasons.iter().map(|reason| json!({ "kind": reason.kind, "message": reason.words })).collect();
@@ -93,7 +94,7 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let Log { plan, task, attempt, bytes } = call.arguments()?;
     let id = call.plan(&plan)?;
     let task = lookup::task(call, &id, &task)?;
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let (latest, worker) = plans.look(&id, |plan| {
         let state = plan.task(task.as_str()).map(|task| &task.state);
         (state.map_or(0, |state| state.attempt), state.and_then(|state| state.worker.clone()))
@@ -101,10 +102,10 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
     let attempt = attempt.unwrap_or(latest);
     if attempt == 0 || attempt > latest {
         let message = match latest {
-            0 => format!("task {task} has never been started"),
+            0 => format!("task {task} has not started"),
             latest => format!("task {task} has no attempt {attempt}: the latest is {latest}"),
         };
-        return Err(ToolError::new(message, "run_why tells what it waits for"));
+        return Err(ToolError::new(message, "run_why shows what it waits for"));
     }
     let worker = worker.filter(|_| attempt == latest);
     let bytes_max = bytes.unwrap_or(LOG_BYTES).min(LOG_BYTES_MAX);
@@ -118,11 +119,9 @@ pub(super) fn log(call: &Call) -> Result<Answer, ToolError> {
             copy.bytes,
             Some(format!("a copy of its end; the file is with worker {}", copy.worker)),
         ),
-        FoundLog::Nothing { elsewhere: None } => {
-            (String::new(), 0, Some("it has written nothing".to_owned()))
-        }
+        FoundLog::Nothing { elsewhere: None } => (String::new(), 0, Some("no output".to_owned())),
         FoundLog::Nothing { elsewhere: Some(worker) } => {
-            let note = format!("it has written nothing yet, or only on the machine of its worker {worker}");
+            let note = format!("no output yet, or only on the machine of its worker {worker}");
             (String::new(), 0, Some(note))
         }
     };

@@ -1,9 +1,8 @@
-//! The plans and tasks that arguments name, and who is there to run them.
+//! Lookup of tasks by id prefix, of the workers of a queue, and of what a run waits for.
 
 use waypost_config::Config;
-use waypost_core::{Phase, Plan, PlanId, Refusal, TaskId};
-use waypost_service::no_worker;
-use waypost_store::WriteError;
+use waypost_core::{Phase, Plan, PlanId, TaskId};
+use waypost_service::{no_worker, resolve_task};
 
 use crate::reply_text;
 use crate::tool_call::Call;
@@ -14,25 +13,12 @@ const EXCERPT_BYTES: usize = 200;
 
 /// The task that an id or its beginning names.
 pub(super) fn task(call: &Call, plan: &PlanId, word: &str) -> Result<TaskId, ToolError> {
-    let candidates = match call.workspace.plans.look(plan, |plan| plan.resolve(word))? {
-        Ok(task) => return Ok(task),
-        Err(candidates) => candidates,
-    };
-    if candidates.is_empty() {
-        let near = call.workspace.plans.look(plan, |plan| {
-            waypost_core::nearest(word, plan.tasks().map(|(task, _)| task.spec.id.as_str()))
-        })?;
-        let refusal = Refusal::NoSuchTask { task: word.to_owned(), nearest: near };
-        return Err(WriteError::Refused(refusal).into());
-    }
-    let names: Vec<&str> = candidates.iter().map(TaskId::as_str).collect();
-    let message = format!("{word} could be any of the tasks {}", names.join(", "));
-    Err(ToolError::new(message, "write more of the id"))
+    Ok(call.read(plan, |plan| resolve_task(plan, word))??)
 }
 
 /// How many workers that are alive, on whatever machine, take up tasks of the queue that a plan is on.
 pub(super) fn workers_of(call: &Call, plan: &PlanId) -> Result<usize, ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     let queue = plans.look(plan, |plan| Config::queue_name(&plan.spec().queue).to_owned())?;
     Ok(waypost_service::workers_of(plans, &queue)?.len())
 }
@@ -45,17 +31,14 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
         Phase::Draft if state.approval_required && state.approval.is_none() => {
             let why =
                 if state.reason.is_empty() { String::new() } else { format!(": {}", excerpt(&state.reason)) };
-            Some(format!(
-                "a person did not approve it{why}; change what they object to, then submit it again"
-            ))
+            Some(format!("a person rejected it{why}; change it, then submit it again"))
         }
-        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => Some(format!(
-            "a person has to approve it before anything runs, for example a person runs `waypost approve {id}` in a terminal of theirs; run_watch waits for that"
-        )),
-        Phase::Active if !has_machine_work(plan) => Some(
-            "none of the tasks that are left is work for machines: agents and people do them, and nothing runs by itself"
-                .to_owned(),
-        ),
+        Phase::AwaitingApproval if state.approval_required && state.approval.is_none() => {
+            Some(format!("it needs approval: a person runs `waypost approve {id}`; run_watch waits for it"))
+        }
+        Phase::Active if !has_machine_work(plan) => {
+            Some("no remaining task is work for machines: agents or people have to do them".to_owned())
+        }
         Phase::Active if workers == 0 && !has_worker(plan) => {
             let queue = Config::queue_name(&plan.spec().queue);
             Some(format!(
@@ -63,9 +46,9 @@ pub(super) fn next(plan: &Plan, workers: usize) -> Option<String> {
                 no_worker(queue)
             ))
         }
-        Phase::Paused => Some(format!("it is paused; to let it go on a person runs `waypost resume {id}`")),
+        Phase::Paused => Some(format!("it is paused; to resume it a person runs `waypost resume {id}`")),
         Phase::Failed | Phase::Cancelled => {
-            Some(format!("it has ended; to set back what did not succeed a person runs `waypost retry {id}`"))
+            Some(format!("it has ended; to retry what failed a person runs `waypost retry {id}`"))
         }
         Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Completed => None,
     }

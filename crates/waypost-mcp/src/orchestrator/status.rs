@@ -1,4 +1,4 @@
-//! `run_status`: how a run stands, in a few lines whatever its size.
+//! `run_status`: a run in a few lines, whatever its size.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -29,7 +29,7 @@ pub(super) fn status(call: &Call) -> Result<Answer, ToolError> {
     let id = call.plan(&plan)?;
     let now = call.workspace.now()?;
     let workers = lookup::workers_of(call, &id)?;
-    let answer = call.workspace.plans.look(&id, |plan| {
+    let answer = call.workspace.plans().look(&id, |plan| {
         let mut answer = run_summary(plan);
         put_some(&mut answer, "running", running(plan, now));
         put_some(&mut answer, "failed", failed(plan));

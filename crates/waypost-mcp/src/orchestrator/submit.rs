@@ -1,16 +1,16 @@
-//! `run_submit`: brings a plan into the store for machines to run, as `waypost submit` does, and does not wait for it.
+//! `run_submit`: submits a plan for workers to run, as `waypost submit` does, without waiting for it.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use waypost_config::Config;
-use waypost_core::{Command, DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Wrong, validate};
+use waypost_core::{DiffStat, Draft, Phase, Plan, PlanChanges, PlanId, Wrong};
 use waypost_formats::Dialect;
-use waypost_service::admission as admit;
-use waypost_service::submit;
 use waypost_service::submit::{Entered, NotEntered, Start};
+use waypost_service::{EditOp, Guard, ServiceError, submit};
 
 use super::lookup;
 use crate::approval;
+use crate::plan_text;
 use crate::tool::Answer;
 use crate::tool_call::Call;
 use crate::tool_error::ToolError;
@@ -50,21 +50,20 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
     if let Some(executor) = executor {
         submit::assign_in_draft(&mut draft, executor);
     }
-    is_allowed(config, &draft)?;
+    check_runnable(call, &draft)?;
     let entered = match known {
         Some(plan) => {
             if let Some(queue) = queue {
                 let changes = PlanChanges { queue: Some(queue), ..PlanChanges::default() };
-                call.write(&plan, vec![Command::RevisePlan(Box::new(changes))])?;
+                let ops = vec![EditOp::RevisePlan(Box::new(changes))];
+                call.service().edit(&call.caller, &plan, ops, Guard::NONE)?;
             }
             Entered { plan, made: false }
         }
-        None => {
-            submit::enter(&call.workspace.plans, config, &call.by, draft, executor).map_err(not_entered)?
-        }
+        None => call.service().submit(&call.caller, draft, executor).map_err(not_entered)?,
     };
     if let Some(executor) = executor {
-        let assigned = submit::assign(&call.workspace.plans, &entered.plan, executor, &call.by, false);
+        let assigned = call.service().assign(&call.caller, &entered.plan, executor, false);
         assigned.map_err(not_entered)?;
     }
     begin(call, &entered.plan)?;
@@ -73,11 +72,11 @@ pub(super) fn submit(call: &Call) -> Result<Answer, ToolError> {
 
 /// Lets it run, or asks a person whether it may.
 fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
-    let phase = call.workspace.plans.look(plan, |plan| plan.state().phase)?;
+    let phase = call.workspace.plans().look(plan, |plan| plan.state().phase)?;
     match phase {
         Phase::Completed | Phase::Failed | Phase::Cancelled | Phase::Paused => Ok(()),
         Phase::Draft | Phase::AwaitingApproval | Phase::Active => {
-            match submit::start(&call.workspace.plans, plan, &call.by)? {
+            match call.service().start(&call.caller, plan)? {
                 Start::Runs => Ok(()),
                 Start::NeedsApproval { .. } => approval::ask(call, plan, "", 0).map(drop),
             }
@@ -87,7 +86,7 @@ fn begin(call: &Call, plan: &PlanId) -> Result<(), ToolError> {
 
 fn answer(call: &Call, entered: &Entered, mut notes: Vec<String>) -> Result<Answer, ToolError> {
     let workers = lookup::workers_of(call, &entered.plan)?;
-    let answer = call.workspace.plans.look(&entered.plan, |plan: &Plan| {
+    let answer = call.workspace.plans().look(&entered.plan, |plan: &Plan| {
         let mut answer = Map::new();
         answer.insert("id".to_owned(), entered.plan.as_str().into());
         answer.insert("version".to_owned(), plan.version().into());
@@ -122,7 +121,7 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
         )),
         (None, None, Some(plan)) => {
             let id = call.plan(&plan)?;
-            let draft = call.workspace.plans.look(&id, Plan::to_draft)?;
+            let draft = call.workspace.plans().look(&id, Plan::to_draft)?;
             Ok(Submission { draft, known: Some(id), notes: Vec::new() })
         }
         (text, file, plan) => {
@@ -130,7 +129,7 @@ fn find_plan(call: &Call, asked: Submit) -> Result<Submission, ToolError> {
                 [text.is_some(), file.is_some(), plan.is_some()].iter().filter(|given| **given).count();
             Err(ToolError::new(
                 format!("one of `text`, `file` and `plan` is needed, and {given} were given"),
-                "say what to submit in exactly one of them",
+                "pass exactly one of them",
             ))
         }
     }
@@ -143,60 +142,38 @@ fn read(
     format: Option<&str>,
     id: Option<String>,
 ) -> Result<Submission, ToolError> {
-    let dialect = format.map(dialect).transpose()?;
-    let name = file.unwrap_or("the text");
-    let reading = waypost_formats::read(text, dialect, file)
-        .map_err(|error| ToolError::new(format!("{name}: {error}"), formats()))?;
-    let mut problems = reading.problems;
-    for problem in reading.drafts.iter().flat_map(validate) {
-        if !problems.contains(&problem) {
-            problems.push(problem);
-        }
-    }
-    if !problems.is_empty() {
-        return Err(ToolError::invalid(&problems));
-    }
-    let count = reading.drafts.len();
-    let mut drafts = reading.drafts.into_iter();
-    let (Some(mut draft), None) = (drafts.next(), drafts.next()) else {
-        return Err(ToolError::new(
-            format!("{name} holds {count} plans, and one is needed"),
-            "submit them one by one",
-        ));
-    };
+    let (mut draft, notes) = plan_text::read(text, file, format.map(dialect).transpose()?)?;
     if let Some(id) = id {
         let id = PlanId::new(id).map_err(|error| ToolError::new(error.to_string(), "choose another id"))?;
         draft.id = Some(id);
     }
     if draft.spec.owner.is_empty() {
-        draft.spec.owner.clone_from(&call.by.name);
+        draft.spec.owner.clone_from(&call.by().name);
     }
-    Ok(Submission { draft, known: None, notes: reading.notes })
+    Ok(Submission { draft, known: None, notes })
 }
 
 fn dialect(name: &str) -> Result<Dialect, ToolError> {
-    let unknown = || ToolError::new(format!("there is no format {name:?}"), formats());
+    let unknown = || ToolError::new(format!("unknown format {name:?}"), formats());
     Dialect::ALL.into_iter().find(|dialect| dialect.name() == name).ok_or_else(unknown)
 }
 
 fn formats() -> String {
-    format!("say which format it is: {}", Dialect::ALL.map(Dialect::name).join(", "))
+    format!("name the format: {}", Dialect::ALL.map(Dialect::name).join(", "))
 }
 
-/// Whatever the configuration does not know cannot run here, so it is not submitted.
-fn is_allowed(config: &Config, draft: &Draft) -> Result<(), ToolError> {
-    let problems = admit::problems(config, draft);
-    if problems.is_empty() {
-        return Ok(());
-    }
+/// Nothing is submitted that cannot run here.
+fn check_runnable(call: &Call, draft: &Draft) -> Result<(), ToolError> {
+    let problems = match call.service().check_runnable(draft) {
+        Err(ServiceError::Invalid { problems, .. }) => problems,
+        checked => return Ok(checked?),
+    };
     let mut refused = ToolError::invalid(&problems);
-    let what = refused.message.trim_start_matches("the plan is not valid: ");
-    refused.message =
-        format!("the configuration does not allow this plan, and nothing was submitted: {what}");
+    let what = refused.message.trim_start_matches("invalid plan: ");
+    refused.message = format!("not runnable with this configuration, nothing was submitted: {what}");
     if problems.iter().any(|problem| matches!(problem.wrong, Wrong::UnknownExecutor { .. })) {
-        let names: Vec<&str> = config.executors.keys().map(String::as_str).collect();
-        refused.hint =
-            format!("executors here are {}; a person can add others to the configuration", names.join(", "));
+        let names: Vec<&str> = call.workspace.config.executors.keys().map(String::as_str).collect();
+        refused.hint = format!("known executors: {}; a person can configure others", names.join(", "));
     }
     Err(refused)
 }

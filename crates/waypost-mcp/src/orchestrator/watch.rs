@@ -1,4 +1,4 @@
-//! `run_watch`: waits for the next change of a run, or for its end, and says what happened since a version.
+//! `run_watch`: waits for the next change of a run, or for its end, and returns what happened since a version.
 
 use std::time::{Duration, Instant};
 
@@ -44,12 +44,11 @@ enum Until {
 pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
     let asked: Watch = call.arguments()?;
     let id = call.plan(&asked.plan)?;
-    let current = call.workspace.plans.look(&id, |plan| plan.version())?;
+    let current = call.workspace.plans().look(&id, |plan| plan.version())?;
     let since = asked.since.unwrap_or(current);
     if since > current {
-        let message =
-            format!("plan {id} is at version {current}, so that nothing is known of version {since}");
-        return Err(ToolError::new(message, "give the version of an earlier answer, or leave `since` out"));
+        let message = format!("plan {id} is at version {current}; there is no version {since}");
+        return Err(ToolError::new(message, "use a version from an earlier result, or omit `since`"));
     }
     let seconds = asked.seconds.unwrap_or(SECONDS).min(SECONDS_MAX);
     wait(call, &id, since, asked.until, Duration::from_secs(seconds))?;
@@ -57,7 +56,7 @@ pub(super) fn watch(call: &Call) -> Result<Answer, ToolError> {
 }
 
 fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -> Result<(), ToolError> {
-    let plans = &call.workspace.plans;
+    let plans = call.workspace.plans();
     // Begun before the first look, so that nothing falls between the two.
     let mut watch = plans.watch()?;
     let end = Instant::now() + at_most;
@@ -77,9 +76,9 @@ fn wait(call: &Call, id: &PlanId, since: u64, until: Until, at_most: Duration) -
 }
 
 fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
-    let happened = happened_since(&call.workspace.plans, id, since)?;
+    let happened = happened_since(call.workspace.plans(), id, since)?;
     let workers = lookup::workers_of(call, id)?;
-    let mut answer = call.workspace.plans.look(id, |plan| {
+    let mut answer = call.workspace.plans().look(id, |plan| {
         let mut answer = status::run_summary(plan);
         if let Some(next) = lookup::next(plan, workers) {
             answer.insert("next".to_owned(), next.into());
@@ -103,13 +102,11 @@ fn answer(call: &Call, id: &PlanId, since: u64) -> Result<Answer, ToolError> {
 fn describe_news(news: &News) -> String {
     match news {
         News::Notice(notice) => describe_notice(notice),
-        News::ApprovalRequested => "a person was asked to approve it".to_owned(),
+        News::ApprovalRequested => "approval was requested".to_owned(),
         News::Approved { by, version } => format!("{by} approved version {version}"),
-        News::Rejected { by, reason } if reason.is_empty() => format!("{by} did not approve it"),
-        News::Rejected { by, reason } => format!("{by} did not approve it: {}", excerpt(reason)),
-        News::ApprovalVoided => {
-            "what machines will run has changed, so it has to be approved again".to_owned()
-        }
+        News::Rejected { by, reason } if reason.is_empty() => format!("{by} rejected it"),
+        News::Rejected { by, reason } => format!("{by} rejected it: {}", excerpt(reason)),
+        News::ApprovalVoided => "its work changed, so it needs approval again".to_owned(),
     }
 }
 
@@ -118,11 +115,11 @@ fn describe_notice(notice: &Notice) -> String {
         Notice::TaskStarted { task, attempt: 1, .. } => format!("{task} started"),
         Notice::TaskStarted { task, attempt, .. } => format!("{task} started (attempt {attempt})"),
         Notice::TaskWillRetry { task, error, .. } => {
-            format!("{task} failed and will be tried again: {}", excerpt(error))
+            format!("{task} failed and will be retried: {}", excerpt(error))
         }
         Notice::TaskProgressed { task, progress, .. } => format!("{task}: {}", excerpt(progress)),
         Notice::TaskReported { task, by, .. } => format!("{task} reported as done by {by}, to be checked"),
-        Notice::TaskReleased { task, reason, .. } => format!("{task} given back: {}", excerpt(reason)),
+        Notice::TaskReleased { task, reason, .. } => format!("{task} released: {}", excerpt(reason)),
         Notice::QuestionAsked { task, question, .. } => {
             format!("{task} asks a person: {}", excerpt(question))
         }

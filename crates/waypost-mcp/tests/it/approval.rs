@@ -363,7 +363,7 @@ fn an_answer_counts_for_the_call_that_asked_and_for_no_other() {
     let CallToolResponse::Complete(refused) = round(call(&other), Some(handle.clone())) else {
         panic!("another call gets no further")
     };
-    assert_eq!(text(&refused), "nothing waits for this answer any more; call the tool again without it");
+    assert_eq!(text(&refused), "no call waits for this answer; call the tool again without it");
     assert_eq!((phase(&world, &plan), phase(&world, &other)), (Phase::AwaitingApproval, Phase::Draft));
     let CallToolResponse::Complete(done) = round(call(&plan), Some(handle.clone())) else {
         panic!("it goes on")

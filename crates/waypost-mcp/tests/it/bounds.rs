@@ -38,7 +38,7 @@ fn an_argument_that_does_not_fit_is_named_by_every_set_of_tools() {
     let plans = Toolset::Plans;
     check(plans, "write_plan", json!({ "name": "p", "content": 5 }), "content: invalid type: integer `5`");
     check(plans, "write_plan", json!({ "name": "p", "contnt": "x" }), "contnt: unknown field `contnt`");
-    check(plans, "read_plan", json!({}), "the arguments do not fit: missing field `name`");
+    check(plans, "read_plan", json!({}), "invalid arguments: missing field `name`");
     let runs = Toolset::Orchestrator;
     check(runs, "run_watch", json!({ "plan": "p", "since": "x" }), "since: invalid type: string \"x\"");
     check(runs, "run_why", json!({ "plan": [], "task": "a" }), "plan: invalid type");
@@ -54,7 +54,7 @@ fn a_tool_that_is_not_there_is_answered_with_the_nearest_one() {
         let called = runtime.block_on(client.call_tool(CallToolRequestParams::new(name.to_owned())));
         called.unwrap_err().to_string()
     };
-    assert!(ask("plan_crate").contains("there is no tool plan_crate; did you mean plan_create?"));
+    assert!(ask("plan_crate").contains("unknown tool plan_crate; did you mean plan_create?"));
     let said = ask(&"z".repeat(10_000));
     assert!(said.contains("…; there are events, plan_create") && said.len() < 500, "{said}");
 }
@@ -81,7 +81,7 @@ fn a_task_that_says_nothing_is_refused() {
     let check = |tool: &str, arguments: Value, expected: &str| {
         assert_eq!(session.refused(tool, arguments), expected);
     };
-    let words = "a task says in its description what is to be done; give it a description";
+    let words = "a task needs a description; give it a description";
     check("plan_create", json!({ "tasks": ["a", {}] }), &format!("tasks[1]: {words}"));
     check("plan_create", json!({ "tasks": [" "] }), &format!("tasks[0]: {words}"));
     session.call("plan_create", json!({ "tasks": [{ "id": "build" }] }));
@@ -95,7 +95,7 @@ fn an_attempt_that_never_was_is_not_taken_for_work_that_was_lost() {
     session.call("task_next", json!({}));
     let said = session.refused("task_report", json!({ "task": "t1", "status": "done", "attempt": 7 }));
     let expected = "attempt 7 of task t1 is over: attempt 1 is the latest; \
-                    send the attempt that was told when the task was taken, or none";
+                    send the attempt returned when the task was claimed, or none";
     assert_eq!(said, expected);
 }
 

@@ -70,7 +70,7 @@ fn check(line: &[u8], code: i64, id: &Value, words: &str) {
 
 #[test]
 fn a_line_that_is_no_message_is_answered_and_the_server_goes_on() {
-    check(b"hello?", -32700, &Value::Null, "cannot be read as JSON");
+    check(b"hello?", -32700, &Value::Null, "is not valid JSON");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":"\ud800"}}"#, -32700, &json!(7), "JSON");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"ping","params":{"x":1e999}}"#, -32700, &json!(7), "range");
     check(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"\xff\"}", -32700, &Value::Null, "UTF-8");

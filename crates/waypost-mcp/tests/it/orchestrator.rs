@@ -283,7 +283,7 @@ fn a_watch_tells_what_persons_said() {
         told["happened"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     let said: Vec<&str> = happened.iter().copied().filter(|line| !line.starts_with("the plan is")).collect();
     assert_eq!(said[0], "person:ada did not approve it: not tonight", "{happened:?}");
-    assert_eq!(said[1], "a person was asked to approve it");
+    assert_eq!(said[1], "approval was requested");
     assert!(said[2].starts_with("person:ada approved version "), "{happened:?}");
 }
 

@@ -7,7 +7,6 @@ use rmcp::model::{ClientCapabilities, ClientConfig, ErrorData, Implementation};
 use rmcp::service::RequestContext;
 use rmcp::{ClientHandler, RoleClient};
 use serde_json::json;
-use waypost_config::Config;
 use waypost_mcp::{Opener, Options, Roots, Server, Toolset, Workspace};
 use waypost_store::{MemoryStore, Plans};
 
@@ -42,13 +41,9 @@ fn noting() -> (Opener, Arc<Mutex<Vec<Option<PathBuf>>>>) {
     let notes = Arc::clone(&opened);
     let open = move |folder: Option<&Path>| {
         notes.lock().unwrap().push(folder.map(Path::to_owned));
-        let plans = Plans::new(Arc::new(MemoryStore::new()));
-        Ok(Workspace {
-            plans,
-            config: Config::default(),
-            folder: folder.unwrap_or(Path::new("/")).to_owned(),
-            own: std::env::temp_dir(),
-        })
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+        let folder = folder.unwrap_or(Path::new("/")).to_owned();
+        Ok(Workspace::new(plans, Arc::default(), folder, std::env::temp_dir()))
     };
     (Arc::new(open), opened)
 }
@@ -135,7 +130,7 @@ fn a_root_that_is_not_there_is_refused_and_nothing_is_opened_elsewhere() {
         let said = line.call("plan_list", json!({}));
         assert!(said.is_error.unwrap_or_default());
         let expected = format!(
-            "the client's root {} does not exist, or is no folder; open an existing folder in the host, or start the server \
+            "the client's root {} does not exist or is not a folder; open an existing folder in the host, or start the server \
              with -C DIR",
             missing.display()
         );

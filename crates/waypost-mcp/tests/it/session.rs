@@ -62,11 +62,12 @@ impl World {
 
     /// Finds this world, as the command line would find a workspace. Each session has its own `Plans`, as processes have.
     pub(crate) fn opener(&self) -> Opener {
-        let (store, config, folder) = (Arc::clone(&self.store), self.config.clone(), self.folder.clone());
+        let (store, config) = (Arc::clone(&self.store), Arc::new(self.config.clone()));
+        let folder = self.folder.clone();
         Arc::new(move |_| {
-            let plans = Plans::new(Arc::clone(&store));
+            let plans = Arc::new(Plans::new(Arc::clone(&store)));
             let own = folder.join(".waypost");
-            Ok(Workspace { plans, config: config.clone(), folder: folder.clone(), own })
+            Ok(Workspace::new(plans, Arc::clone(&config), folder.clone(), own))
         })
     }
 

@@ -5,12 +5,10 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
-
-use super::{REPORTS_WAITING_MAX, Way};
 
 /// Between two looks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(10);
@@ -23,9 +21,18 @@ pub(super) struct Program {
     pub(super) timeout: Duration,
 }
 
+/// The ends of a program's channels that are ours.
+pub(super) struct Line {
+    /// Takes events; nothing once it is over.
+    pub(super) events: Option<SyncSender<String>>,
+    pub(super) failures: Receiver<String>,
+    pub(super) stop: Sender<()>,
+}
+
 impl Program {
-    pub(super) fn listen(self) -> io::Result<Way> {
-        let (sender, events) = sync_channel::<String>(REPORTS_WAITING_MAX);
+    /// Hands each event to the program, on a thread of its own; `waiting_max` of them wait.
+    pub(super) fn listen(self, waiting_max: usize) -> io::Result<Line> {
+        let (sender, events) = sync_channel::<String>(waiting_max);
         let (said, failures) = channel();
         let (stop, stopped) = channel();
         let work = move || {
@@ -44,7 +51,7 @@ impl Program {
             }
         };
         std::thread::Builder::new().name("reporter".to_owned()).spawn(work)?;
-        Ok(Way::Program(Some(sender), failures, stop))
+        Ok(Line { events: Some(sender), failures, stop })
     }
 
     fn tell(&self, event: &str, stopped: &Receiver<()>) -> Result<(), Untold> {

@@ -4,54 +4,20 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use waypost_core::{PlanId, TaskId, Timestamp};
-use waypost_store::{Plans, Reach, StoreError, Worker, WorkerKind};
+use waypost_core::{PlanId, TaskId};
+use waypost_store::{Plans, Reach, StoreError};
 
-use super::store_outage::Remark;
-use super::{Follow, Message, Options, RunError, Runner, Watcher, runs};
+use super::message::Message;
+use super::remark::Remark;
+use super::{RunError, Runner, Watcher, runs};
 use crate::orphans::end_orphans;
 use crate::scheduler::{Control, Input, Loss};
-use waypost_config::Config;
 use waypost_exec::engines;
 use waypost_exec::{AttemptKey, Force};
 use waypost_store as identity;
 
 /// Leases that are read at a time.
 const LEASES_MAX: usize = 1_000;
-
-/// What a run says of itself.
-pub(super) fn row(plans: &Plans, config: &Config, name: &str, options: &Options) -> Worker {
-    let (kind, queues, told) = match &options.follow {
-        Follow::Plans(ids) => {
-            let queue =
-                |id: &PlanId| plans.look(id, |plan| Config::queue_name(&plan.spec().queue).to_owned()).ok();
-            let mut queues: Vec<String> = ids.iter().filter_map(queue).collect();
-            queues.dedup();
-            (WorkerKind::Run, queues, ids.clone())
-        }
-        Follow::Queues(queues) => (WorkerKind::Worker, queues.clone(), Vec::new()),
-    };
-    let executors = match &options.takes.executors {
-        Some(executors) => executors.iter().cloned().collect(),
-        None => config.executors.keys().cloned().collect(),
-    };
-    let nowhen = Timestamp::from_micros(0);
-    Worker {
-        name: name.to_owned(),
-        host: identity::host(),
-        kind,
-        queues,
-        plans: told,
-        executors,
-        capacity: options.jobs,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        began: nowhen,
-        seen: nowhen,
-        until: nowhen,
-        draining: false,
-        waits_for: Vec::new(),
-    }
-}
 
 impl Runner {
     fn lease(&self) -> Duration {

@@ -5,91 +5,14 @@ use std::time::{Duration, Instant};
 
 use waypost_store::{Reach, StoreError};
 
+use super::outage::STORE_FAILURES_MAX;
+use super::remark::Remark;
 use super::{RunError, Runner};
-use waypost_exec::AttemptKey;
 
-/// How often in a row the store may fail before a run gives up.
-pub(super) const STORE_FAILURES_MAX: u32 = 10;
 /// The wait after a failure of the store, for each failure in a row.
 const STORE_PAUSE: Duration = Duration::from_millis(100);
 /// The longest wait after a failure of the store.
 const STORE_PAUSE_MAX: Duration = Duration::from_secs(3);
-
-/// What whoever runs a worker should know, beside what happens to tasks.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Remark {
-    /// The store does not answer.
-    StoreAway {
-        /// What it said.
-        error: String,
-    },
-    /// It answers again.
-    StoreBack {
-        /// Seconds since it was last heard.
-        seconds: u64,
-    },
-    /// An attempt has lost its lease: its task is somebody else's.
-    LeaseLost {
-        /// Which.
-        key: AttemptKey,
-    },
-    /// A report came too late.
-    ReportRefused {
-        /// Why, in words.
-        why: String,
-    },
-    /// Somebody has asked this worker to drain.
-    DrainAsked,
-}
-
-impl Remark {
-    /// One word for programs.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::StoreAway { .. } => "store_away",
-            Self::StoreBack { .. } => "store_back",
-            Self::LeaseLost { .. } => "lease_lost",
-            Self::ReportRefused { .. } => "report_refused",
-            Self::DrainAsked => "drain_asked",
-        }
-    }
-}
-
-impl std::fmt::Display for Remark {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::StoreAway { error } => {
-                write!(
-                    f,
-                    "the store does not answer: {error}; what runs goes on, and its results are kept until it does"
-                )
-            }
-            Self::StoreBack { seconds } => write!(f, "the store answers again after {seconds} s"),
-            Self::LeaseLost { key } => write!(
-                f,
-                "the lease of {}/{} (attempt {}) is over, and its task went to others: what still runs of it is killed, and \
-                 nothing of it is reported",
-                key.plan, key.task, key.attempt
-            ),
-            Self::ReportRefused { why } => write!(f, "a report came too late and was refused: {why}"),
-            Self::DrainAsked => write!(f, "somebody asked this worker to drain (`waypost workers drain`)"),
-        }
-    }
-}
-
-/// How long the store has been away.
-#[derive(Debug, Default)]
-pub(super) struct Outage {
-    failures: u32,
-    since: Option<Instant>,
-}
-
-impl Outage {
-    /// Whether it is one that may last.
-    pub(super) fn lasts(&self) -> bool {
-        self.since.is_some()
-    }
-}
 
 impl Runner {
     /// The store has done what it was asked.

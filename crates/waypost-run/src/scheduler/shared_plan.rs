@@ -2,13 +2,13 @@
 //! decides and writes those commands that are still possible, and the copy follows by the versions that it has not seen. So nobody
 //! reads a whole plan again because another was faster.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use waypost_core::{ActorKind, Plan, PlanId, Refusal, Task, TaskId, Timestamp};
 use waypost_store::Entry;
 
 use super::attempts as live;
+use super::mates::{Part, SHARED_SECONDS};
 use super::{
     Action, AfterFailure, Followed, INSTANT_COMMANDS_MAX, PARKED_MICROS, Scheduler, holder, is_failure,
     run_event as notice,
@@ -16,62 +16,12 @@ use super::{
 use waypost_config::Config;
 use waypost_exec::AttemptKey;
 
-/// Seconds for which a plan counts as shared after another worker has written it.
-const SHARED_SECONDS: u64 = 10;
 /// Ready tasks of its own part, and of the parts of others, that a worker takes into account for one write.
 const SHARED_READY_MAX: usize = 512;
 /// Ready tasks of a shared plan that are looked at for one write.
 const SHARED_LOOKED_MAX: usize = 16 * SHARED_READY_MAX;
 /// Tasks that end at once which a worker tries even if they are of the parts of others.
 const SHARED_INSTANTS_MIN: usize = 32;
-
-/// Other workers that have written lately, and when that was seen.
-#[derive(Debug, Default)]
-pub(super) struct Mates(BTreeMap<String, Timestamp>);
-
-impl Mates {
-    fn see(&mut self, now: Timestamp, name: &str) {
-        match self.0.get_mut(name) {
-            Some(seen) => *seen = now,
-            None => drop(self.0.insert(name.to_owned(), now)),
-        }
-    }
-
-    /// Forgets those who have not written for a while.
-    fn forget_old(&mut self, now: Timestamp) {
-        self.0.retain(|_, seen| now < seen.plus_seconds(SHARED_SECONDS));
-    }
-
-    pub(super) fn are_there(&mut self, now: Timestamp) -> bool {
-        self.forget_old(now);
-        !self.0.is_empty()
-    }
-
-    /// The part of the ready tasks that `worker` begins with. All who know each other come to parts that do not overlap, and
-    /// who does not know all of the others is refused now and then.
-    pub(super) fn part_of(&mut self, now: Timestamp, worker: &str) -> Part {
-        self.forget_old(now);
-        let place = self.0.keys().take_while(|name| name.as_str() < worker).count();
-        Part { place: place as u64, of: self.0.len() as u64 + 1 }
-    }
-}
-
-/// One of several equal parts of all tasks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
-    place: u64,
-    of: u64,
-}
-
-impl Part {
-    fn has(self, task: &TaskId) -> bool {
-        // The same on all machines and in all builds.
-        let hash = task.as_str().bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        (hash >> 32) % self.of == self.place
-    }
-}
 
 /// The ready tasks of a plan in the order in which a worker tries them.
 pub(super) struct Offer<'a> {
@@ -244,42 +194,5 @@ impl Scheduler {
         if let Some(followed) = self.plans.get_mut(id) {
             followed.in_progress = in_progress;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workers_that_know_each_other_begin_with_parts_that_do_not_overlap() {
-        let now = Timestamp::from_micros(1);
-        let names = ["a-1", "b-2", "c-3"];
-        let parts = names.map(|worker| {
-            let mut mates = Mates::default();
-            for name in names.iter().filter(|name| **name != worker) {
-                mates.see(now, name);
-            }
-            mates.part_of(now, worker)
-        });
-        let mut counts = [0; 3];
-        for number in 0..3_000 {
-            let task = TaskId::new(format!("t{number}")).unwrap();
-            let owners: Vec<usize> = (0..3).filter(|place| parts[*place].has(&task)).collect();
-            assert_eq!(owners.len(), 1, "{task} is somebody's, and only one's");
-            counts[owners[0]] += 1;
-        }
-        assert!(counts.iter().all(|count| (800..1_200).contains(count)), "about equal: {counts:?}");
-    }
-
-    #[test]
-    fn who_has_not_written_for_a_while_leaves_its_part_to_the_others() {
-        let mut mates = Mates::default();
-        mates.see(Timestamp::from_micros(0), "b-2");
-        assert!(mates.are_there(Timestamp::from_micros(0)));
-        let later = Timestamp::from_micros(0).plus_seconds(SHARED_SECONDS);
-        let part = mates.part_of(later, "a-1");
-        assert!((0..100).all(|number| part.has(&TaskId::new(format!("t{number}")).unwrap())));
-        assert!(!mates.are_there(later));
     }
 }

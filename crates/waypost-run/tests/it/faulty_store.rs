@@ -193,7 +193,7 @@ fn a_run_whose_store_stays_broken_gives_up_and_ends_its_programs() {
     }
     // Nothing was lost: the plan says that they run, and another run will take them over.
     let plan = Plans::new(inner).look(&id, Plan::clone).unwrap();
-    assert_eq!(plan.counts().running, 2);
+    assert_eq!(plan.counts().in_progress(), 2);
 }
 
 #[test]

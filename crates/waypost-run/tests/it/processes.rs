@@ -455,7 +455,7 @@ fn no_version_says_of_a_short_task_that_it_started_before_its_program_did() {
         for event in &entry.events {
             match event {
                 waypost_core::Event::TaskQueued { task, .. } => {
-                    drop(queued_at.insert(task.clone(), entry.at))
+                    queued_at.insert(task.clone(), entry.at);
                 }
                 waypost_core::Event::TaskStarted { task, started_at, .. } => {
                     let started_at = started_at.unwrap();

@@ -4,142 +4,52 @@
 //! store.json            the format of the folder, and the number of the latest version in the log
 //! plans/ID.json         a plan as it is now, in the native format: to be read, searched and compared
 //! history/ID.jsonl      its versions, one a line: the truth
-//! pruned/ID.json        the plan as the last of its forgotten versions left it: its history goes on from there
+//! pruned/ID.json        the plan after the last of its pruned versions: its history continues from there
 //! leases.json           until when running tasks are believed to be worked on
 //! subscriptions.json    who wants to hear of what, and how far each has read
 //! workers.json          who runs plans of the folder, and when each was last heard of
+//! damaged/              copies of damaged files, made before they were repaired
 //! edited/ID@N.json      what somebody had written into plans/ID.json by hand before version N replaced it
 //! .relay-NAME           held by the process that sends a reporter its events
 //! .bell                 opened and closed by writers, so that those who watch the folder hear of it
 //! .lock                 held by writers alone, by readers together
-//! .journal.json         a commit that is being carried out; whoever finds one completes it
+//! .journal.json         a commit in progress; the next process completes it
 //! .pending/             files that a commit will put into their places
 //! .snapshots/ID         a plan at some version, in a form that loads fast; never needed
 //! ```
 //!
-//! A write costs as much as the plan is large, and whatever looks at all plans (lists, locks, ready tasks) costs as much as
-//! there are plans: one look at two files each, and a reading of those that have changed. For many or large plans SQLite
-//! is the better place.
+//! The cost of a write grows with the size of the plan, and that of lists, locks and ready tasks with the number of plans:
+//! two files of each are checked, and read again if they have changed. For many or large plans SQLite is the better choice.
 
 mod check;
 mod fs;
 mod history_file;
 mod journal;
+mod layout;
 mod plan_cache;
 mod pruned;
+mod repair;
 mod snapshot;
 mod transaction;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Mutex;
 
-use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
+use crate::backends::in_memory_query;
+use crate::error::StoreError;
 use crate::log::change_watch::{Bell, Watch};
-use crate::store::{Look, Store, StoreError, Work};
+use crate::named_lock::{self, Held};
+use crate::rows::Totals;
+use crate::store::{Look, Maintenance, Store, Work};
 use fs::{Guard, corrupt};
+use layout::{Layout, StoreFile};
 use plan_cache::Cache;
 use transaction::Session;
 
-/// The name of the folder's format, and its version.
-const FORMAT: &str = "waypost-file-store";
-/// The version of the format that this build writes.
-const KNOWN: u32 = 1;
 /// What version control should not keep: it belongs to one machine and one moment.
 const IGNORED: &str = ".bell\n.lock\n.journal.json\n.pending/\n.snapshots/\nleases.json\nsubscriptions.json\nworkers.json\n.relay-*\n";
-
-/// The places of everything in the folder.
-#[derive(Clone, Debug)]
-struct Layout {
-    root: PathBuf,
-}
-
-impl Layout {
-    fn store(&self) -> PathBuf {
-        self.root.join("store.json")
-    }
-    fn leases(&self) -> PathBuf {
-        self.root.join("leases.json")
-    }
-    fn subscriptions(&self) -> PathBuf {
-        self.root.join("subscriptions.json")
-    }
-    fn workers(&self) -> PathBuf {
-        self.root.join("workers.json")
-    }
-    fn lock(&self) -> PathBuf {
-        self.root.join(".lock")
-    }
-    fn bell(&self) -> PathBuf {
-        self.root.join(".bell")
-    }
-    fn journal(&self) -> PathBuf {
-        self.root.join(".journal.json")
-    }
-    fn pending(&self) -> PathBuf {
-        self.root.join(".pending")
-    }
-    fn snapshots(&self) -> PathBuf {
-        self.root.join(".snapshots")
-    }
-    fn plans(&self) -> PathBuf {
-        self.root.join("plans")
-    }
-    fn histories(&self) -> PathBuf {
-        self.root.join("history")
-    }
-    fn pruned(&self) -> PathBuf {
-        self.root.join("pruned")
-    }
-    fn edited(&self) -> PathBuf {
-        self.root.join("edited")
-    }
-    fn plan(&self, id: &PlanId) -> PathBuf {
-        self.plans().join(format!("{id}.json"))
-    }
-    fn history(&self, id: &PlanId) -> PathBuf {
-        self.histories().join(format!("{id}.jsonl"))
-    }
-    fn snapshot(&self, id: &PlanId) -> PathBuf {
-        self.snapshots().join(id.as_str())
-    }
-    fn pruned_plan(&self, id: &PlanId) -> PathBuf {
-        self.pruned().join(format!("{id}.json"))
-    }
-    fn edited_plan(&self, id: &PlanId, version: u64) -> PathBuf {
-        self.edited().join(format!("{id}@{version}.json"))
-    }
-}
-
-/// What `store.json` says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct StoreFile {
-    format: String,
-    /// The number of the latest version in the log.
-    sequence: u64,
-}
-
-impl StoreFile {
-    fn at(sequence: u64) -> Self {
-        Self { format: format!("{FORMAT}/{KNOWN}"), sequence }
-    }
-
-    fn read(layout: &Layout) -> Result<Self, StoreError> {
-        let path = layout.store();
-        let bytes =
-            fs::read(&path)?.ok_or_else(|| corrupt(&path, "it is missing, though the folder is a store"))?;
-        let file: Self = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
-        let version = file.format.strip_prefix(FORMAT).and_then(|rest| rest.strip_prefix('/'));
-        match version.and_then(|version| version.parse::<u32>().ok()) {
-            Some(found) if found > KNOWN => {
-                Err(StoreError::TooNew { what: path.display().to_string(), found, known: KNOWN })
-            }
-            Some(KNOWN) => Ok(file),
-            Some(_) | None => Err(corrupt(&path, format!("its format is {:?}", file.format))),
-        }
-    }
-}
 
 /// A store in a folder of JSON files.
 pub struct FileStore {
@@ -237,14 +147,16 @@ impl Store for FileStore {
         look(&mut Session::new(&self.layout, &self.cache))
     }
 
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        Ok(named_lock::by_file(&self.layout.root.join(format!(".{name}"))))
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
     }
+}
 
-    fn beside(&self, name: &str) -> Option<PathBuf> {
-        Some(self.layout.root.join(format!(".{name}")))
-    }
-
+impl Maintenance for FileStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
         let _guard = self.shared()?;
         Ok(vec![("format", StoreFile::read(&self.layout)?.format), ("synchronous", "full".to_owned())])
@@ -253,5 +165,14 @@ impl Store for FileStore {
     fn check(&self) -> Result<Vec<String>, StoreError> {
         let _guard = self.shared()?;
         check::check(&self.layout)
+    }
+
+    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+        let _guard = self.alone()?;
+        repair::repair(&self.layout)
+    }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        (self as &dyn Store).query(in_memory_query::totals)
     }
 }

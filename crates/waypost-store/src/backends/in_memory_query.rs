@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 
 use waypost_core::{PlanId, Timestamp};
 
-use crate::log::subscriptions::Subscription;
-use crate::rows::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
+use crate::error::StoreError;
+use crate::log::subscription::Subscription;
+use crate::rows::{Head, HeldLock, Lease, Page, Query, Shelf, Sort, Totals, Wait};
+use crate::store::Read;
 use crate::workers::Worker;
 
 /// Where a plan stands in a list. The id makes it unique, so that a page can go on exactly there even when plans before
@@ -83,7 +85,8 @@ pub(crate) fn page<'a>(heads: impl Iterator<Item = &'a Head>, query: &Query) -> 
     let shown = &rest[..rest.len().min(query.limit)];
     let more = shown.len() < rest.len();
     let next = shown.last().filter(|_| more).map(|(value, head)| cursor(value, head.id.as_str()));
-    Page { items: shown.iter().map(|&(_, head)| head.clone()).collect(), total, next }
+    let items = shown.iter().map(|&(_, head)| head.clone()).collect();
+    Page { items, total, next, ..Page::default() }
 }
 
 /// Ids that begin with `prefix`. They come in their order.
@@ -103,32 +106,49 @@ pub(crate) fn leases<'a>(
     found.into_iter().take(limit).cloned().collect()
 }
 
-/// Who holds any of `keys`.
+/// The holders of `keys`.
 pub(crate) fn locks<'a>(locks: impl Iterator<Item = &'a HeldLock>, keys: &[&str]) -> Vec<HeldLock> {
     locks.filter(|held| keys.contains(&held.lock.key.as_str())).cloned().collect()
 }
 
-/// Who waits for a task called `task`, be it of `plan` or of `agent`'s plans.
+/// The tasks that wait for a task of `plan` or of `agent`'s plans, or only for the one called `task`.
 pub(crate) fn waits<'a>(
     waits: impl Iterator<Item = &'a Wait>,
     plan: &PlanId,
     agent: &str,
-    task: &str,
+    task: Option<&str>,
 ) -> Vec<Wait> {
-    let mut found: Vec<&Wait> = waits
-        .filter(|wait| wait.on.task.as_str() == task)
-        .filter(|wait| wait.on.plan.as_ref().is_none_or(|on| on == plan))
-        .filter(|wait| wait.on.agent.as_deref().is_none_or(|on| on == agent))
-        .collect();
-    found.sort();
-    found.into_iter().cloned().collect()
-}
-
-/// Who waits for any task of `plan`, or of whatever plan `agent` owns.
-pub(crate) fn waits_on<'a>(waits: impl Iterator<Item = &'a Wait>, plan: &PlanId, agent: &str) -> Vec<Wait> {
-    let mut found: Vec<Wait> = waits.filter(|wait| wait.is_on(plan, agent)).cloned().collect();
+    let is_meant = |wait: &&Wait| match task {
+        None => wait.is_on(plan, agent),
+        Some(task) => {
+            wait.on.task.as_str() == task
+                && wait.on.plan.as_ref().is_none_or(|on| on == plan)
+                && wait.on.agent.as_deref().is_none_or(|on| on == agent)
+        }
+    };
+    let mut found: Vec<Wait> = waits.filter(is_meant).cloned().collect();
     found.sort();
     found
+}
+
+/// How much there is, counted plan by plan.
+pub(crate) fn totals(read: &mut dyn Read) -> Result<Totals, StoreError> {
+    const HEADS_READ_MAX: usize = 500;
+    let mut totals = Totals::default();
+    let (shelf, sort, limit) = (Shelf::All, Sort::Id, HEADS_READ_MAX);
+    let mut query = Query { shelf, sort, limit, ..Query::default() };
+    loop {
+        let page = read.heads(&query)?;
+        page.items.iter().for_each(|head| totals.add(head));
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => break,
+        }
+    }
+    let now = read.now();
+    totals.leases = read.leases(None, usize::MAX >> 1)?.len() as u64;
+    totals.leases_overdue = read.leases(Some(now), usize::MAX >> 1)?.len() as u64;
+    Ok(totals)
 }
 
 /// The subscriptions of an owner, or of all: the oldest first.
@@ -179,5 +199,5 @@ pub(crate) fn page_of_workers(mut items: Vec<Worker>, total: u64, limit: usize) 
     let more = items.len() > limit;
     items.truncate(limit);
     let next = items.last().filter(|_| more).map(|last| last.name.clone());
-    Page { items, total, next }
+    Page { items, total, next, ..Page::default() }
 }

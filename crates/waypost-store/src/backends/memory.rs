@@ -6,14 +6,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 
+use crate::error::StoreError;
 use crate::log::change_watch::{MemoryBell, Watch};
-use crate::log::subscriptions::Subscription;
+use crate::log::subscription::Subscription;
 use crate::named_lock::Held;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait,
+    Entry, Head, HeldLock, IndexChanges, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait,
+    WrittenSince,
 };
 use crate::store::{
-    Adopted, Append, Look, Pruning, Reach, Read, SNAPSHOT_MILESTONE, Store, StoreError, Transaction, Work,
+    Adopted, Append, Look, Maintenance, Pruning, Reach, Read, Rewrite, SNAPSHOT_MILESTONE, Store,
+    Transaction, Work,
 };
 use crate::workers::{AttemptLog, Worker};
 use crate::{backends::in_memory_query, clock};
@@ -103,9 +106,15 @@ impl Store for MemoryStore {
     fn reach(&self) -> Reach {
         Reach::Process
     }
+}
 
+impl Maintenance for MemoryStore {
     fn check(&self) -> Result<Vec<String>, StoreError> {
         Ok(Vec::new())
+    }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        (self as &dyn Store).query(in_memory_query::totals)
     }
 }
 
@@ -384,8 +393,8 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(self.tables.log.rows.last_key_value().map_or(0, |(last, _)| *last))
     }
 
-    fn has_waits(&mut self) -> Result<bool, StoreError> {
-        Ok(!self.tables.waits.rows.is_empty())
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
     }
 
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
@@ -396,12 +405,8 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
         Ok(in_memory_query::locks(self.tables.locks.rows.values().flatten(), keys))
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
         Ok(in_memory_query::waits(self.tables.waits.rows.values().flatten(), plan, agent, task))
-    }
-
-    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
-        Ok(in_memory_query::waits_on(self.tables.waits.rows.values().flatten(), plan, agent))
     }
 
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
@@ -436,16 +441,6 @@ impl<T: Deref<Target = Tables>> Read for Session<'_, T> {
 
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
         Ok(in_memory_query::slots(self.tables.leases.rows.values(), queue, (self.clock)()))
-    }
-
-    fn attempt_log(
-        &mut self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        let key = (plan.clone(), task.to_string(), attempt);
-        Ok(self.tables.attempt_logs.rows.get(&key).cloned())
     }
 
     fn attempt_logs(
@@ -506,34 +501,33 @@ impl Transaction for Session<'_, &mut Tables> {
         Ok(())
     }
 
-    fn renew_lease(
+    fn renew_leases(
         &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
+        attempts: &[(PlanId, TaskId, u32)],
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let place = (plan.clone(), task.to_owned());
-        let lease = self.tables.leases.rows.get(&place).filter(|lease| lease.attempt == attempt).cloned();
-        let Some(lease) = lease else { return Ok(false) };
-        self.tables.leases.put(place, Lease { until: Some(until), ..lease });
-        Ok(true)
+    ) -> Result<Vec<bool>, StoreError> {
+        let mut renewed = Vec::new();
+        for (plan, task, attempt) in attempts {
+            let place = (plan.clone(), task.to_string());
+            let lease =
+                self.tables.leases.rows.get(&place).filter(|lease| lease.attempt == *attempt).cloned();
+            renewed.push(lease.is_some());
+            if let Some(lease) = lease {
+                self.tables.leases.put(place, Lease { until: Some(until), ..lease });
+            }
+        }
+        Ok(renewed)
     }
 
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
-        let row = self.tables.known(plan)?;
-        self.tables.plans.put(plan.clone(), PlanRow { head: Some(head.clone()), ..row });
-        self.tables.replace_index(plan, rows);
-        Ok(())
-    }
-
-    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
-        self.tables.subscriptions.put(subscription.id.clone(), subscription.clone());
-        Ok(())
-    }
-
-    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
-        self.tables.subscriptions.take(&id.to_owned());
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+        match subscription {
+            Some(subscription) => {
+                self.tables.subscriptions.put(id.to_owned(), subscription.clone());
+            }
+            None => {
+                self.tables.subscriptions.take(&id.to_owned());
+            }
+        }
         Ok(())
     }
 
@@ -561,6 +555,15 @@ impl Transaction for Session<'_, &mut Tables> {
             let key = (log.plan.clone(), log.task.to_string(), log.attempt);
             self.tables.attempt_logs.put(key, log.clone());
         }
+        Ok(())
+    }
+}
+
+impl Rewrite for Session<'_, &mut Tables> {
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+        let row = self.tables.known(plan)?;
+        self.tables.plans.put(plan.clone(), PlanRow { head: Some(head.clone()), ..row });
+        self.tables.replace_index(plan, rows);
         Ok(())
     }
 

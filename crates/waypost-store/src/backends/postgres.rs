@@ -1,7 +1,7 @@
 //! Plans in a PostgreSQL database, shared by any number of processes on any number of machines.
 //!
-//! One writer at a time among all of them: whoever has the row of `waypost_control`. It holds the latest number of the log,
-//! so that numbers have no gaps and whoever sees a number sees all before it. A write takes two round trips however many
+//! One writer at a time among all of them: the one that has locked the row of `waypost_control`. The row holds the latest number of the log,
+//! so that numbers have no gaps and a reader that sees a number sees all before it. A write takes two round trips however many
 //! commands it holds (`transaction.rs`).
 
 mod connection;
@@ -30,9 +30,11 @@ use self::listen::Ears;
 use self::pool::{Patience, Pool};
 use self::transaction::{Doubt, Session, said};
 use crate::backends::sqlite::Durability;
+use crate::error::StoreError;
 use crate::log::change_watch::Watch;
 use crate::named_lock::Held;
-use crate::store::{Look, Reach, Store, StoreError, Work};
+use crate::rows::Totals;
+use crate::store::{Look, Maintenance, Reach, Store, Work};
 
 /// Numbers of the log, the latest ones, of which a check sees whether any is missing.
 const CHECKED_MAX: i64 = 100_000;
@@ -93,7 +95,7 @@ impl PostgresStore {
                 return Try::Done;
             }
             if begun.is_ok() {
-                // Whoever has the row knows that it never will be.
+                // The holder of the row knows that it never will be.
                 *doubt = None;
             }
         }
@@ -191,16 +193,18 @@ impl Store for PostgresStore {
         Reach::Machines
     }
 
-    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
-        diagnostics::ask(&self.pool)
-    }
-
     fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
         named_lock::take(&self.pool, name)
     }
 
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.ears.get_or_init(|| self.pool.listen()).watch())
+    }
+}
+
+impl Maintenance for PostgresStore {
+    fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
+        diagnostics::ask(&self.pool)
     }
 
     fn check(&self) -> Result<Vec<String>, StoreError> {
@@ -231,9 +235,14 @@ impl Store for PostgresStore {
         }
         Ok(wrong.into_iter().map(|what| format!("{}: {what}", self.location())).collect())
     }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        let ask = maintenance::ask_totals();
+        maintenance::totals(&self.pool.on_link(&mut Patience::to_work(), |link| link.run(&ask))?)
+    }
 }
 
-/// Says so when it is not known whether something was written.
+/// Adds to an error that it is unknown whether the commit happened.
 fn in_doubt(error: StoreError, doubt: Option<Doubt>) -> StoreError {
     match (error, doubt) {
         (error, None) => error,

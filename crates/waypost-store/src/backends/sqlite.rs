@@ -13,17 +13,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OptionalExtension, params};
-use waypost_core::{Elsewhere, LockMode, PlanId, TaskId, Timestamp};
+use waypost_core::{PlanId, TaskId, Timestamp};
 
 use self::write_buffer::Pending;
+use crate::backends::list_query;
+use crate::error::{BUSY_SECONDS_MAX, StoreError};
 use crate::log::change_watch::{Bell, Watch, beside, pause};
-use crate::log::subscriptions::Subscription;
+use crate::log::subscription::Subscription;
+use crate::named_lock::{self, Held};
 use crate::rows::{
     Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
 };
 use crate::store::{
-    Adopted, Append, BUSY_SECONDS_MAX, Look, Pruning, Read, SNAPSHOT_MILESTONE, Store, StoreError,
-    Transaction, Work,
+    Adopted, Append, Look, Maintenance, Pruning, Read, Rewrite, SNAPSHOT_MILESTONE, Store, Transaction, Work,
 };
 use crate::workers::{AttemptLog, Worker};
 
@@ -154,7 +156,7 @@ impl Store for SqliteStore {
         })();
         *slot = Some(connection);
         drop(slot);
-        // Whoever hears it reads what was committed.
+        // Watchers that wake up read what was committed.
         if outcome.as_ref().is_ok_and(|&wrote| wrote) {
             self.bell.ring();
         }
@@ -182,14 +184,16 @@ impl Store for SqliteStore {
         outcome
     }
 
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn Held>>, StoreError> {
+        Ok(named_lock::by_file(&beside(&self.path, name)))
+    }
+
     fn watch(&self) -> Result<Box<dyn Watch>, StoreError> {
         Ok(self.bell.watch())
     }
+}
 
-    fn beside(&self, name: &str) -> Option<PathBuf> {
-        Some(beside(&self.path, name))
-    }
-
+impl Maintenance for SqliteStore {
     fn about(&self) -> Result<Vec<(&'static str, String)>, StoreError> {
         let connection = self.connect()?;
         let pragma = |name: &str| -> Result<String, StoreError> {
@@ -235,6 +239,10 @@ impl Store for SqliteStore {
             .map(|line| format!("{}: {line}", self.location()))
             .collect())
     }
+
+    fn totals(&self) -> Result<Totals, StoreError> {
+        maintenance::totals(&self.connect()?, crate::clock::now())
+    }
 }
 
 /// Rows of one transaction.
@@ -260,6 +268,20 @@ impl<'a> Rows<'a> {
             self.has_waits = None;
         }
         self.pending.flush(self.connection)
+    }
+
+    /// Whether the table of waits has rows at all. In most stores it has none, and then nothing else is asked.
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        if self.pending.has_waits() {
+            return Ok(true);
+        }
+        if let Some(known) = self.has_waits {
+            return Ok(known);
+        }
+        let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
+        let found = statement.query_row([], |row| row.get(0))?;
+        self.has_waits = Some(found);
+        Ok(found)
     }
 
     /// The next number of the log. Not `last_insert_rowid`: a number must never be given twice, not even after a purge.
@@ -300,7 +322,7 @@ impl Read for Rows<'_> {
         if let Some(pending) = self.pending.get(plan) {
             return Ok(Some(pending.head.clone()));
         }
-        let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", rows::HEAD);
+        let sql = format!("SELECT {} FROM plans WHERE id = ?1 AND purged_at IS NULL", list_query::HEAD);
         let mut statement = self.connection.prepare_cached(&sql)?;
         statement.query_row([plan.as_str()], |row| Ok(rows::head(row))).optional()?.transpose()
     }
@@ -337,16 +359,10 @@ impl Read for Rows<'_> {
 
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
         let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
-        let mut statement = self.connection.prepare_cached(
-            "SELECT sequence, version, at, actor, command, events FROM log
-             WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3",
-        )?;
-        let mut found = statement.query(params![key, after as i64, limit as i64])?;
-        let mut entries = Vec::new();
-        while let Some(row) = found.next()? {
-            entries.push(rows::entry(row, plan.clone())?);
-        }
-        Ok(entries)
+        let sql = "SELECT sequence, version, at, actor, command, events FROM log
+             WHERE plan = ?1 AND version > ?2 ORDER BY version LIMIT ?3";
+        let params = params![key, after as i64, limit as i64];
+        rows::query(self.connection, sql, params, |row| rows::entry(row, plan.clone()))
     }
 
     fn snapshot(&mut self, plan: &PlanId, at_most: u64) -> Result<Option<(u64, Vec<u8>)>, StoreError> {
@@ -392,16 +408,10 @@ impl Read for Rows<'_> {
                  ORDER BY l.sequence LIMIT ?4"
             }
         };
-        let mut statement = self.connection.prepare_cached(sql)?;
         let plan = filter.plan.as_ref().map(PlanId::as_str);
         let actor = filter.actor.as_ref().map(ToString::to_string);
-        let mut found = statement.query(params![after as i64, plan, actor, limit as i64])?;
-        let mut entries = Vec::new();
-        while let Some(row) = found.next()? {
-            let plan = rows::plan_id(row.get(6)?)?;
-            entries.push(rows::entry(row, plan)?);
-        }
-        Ok(entries)
+        let params = params![after as i64, plan, actor, limit as i64];
+        rows::query(self.connection, sql, params, |row| rows::entry(row, rows::plan_id(row.get(6)?)?))
     }
 
     fn latest(&mut self) -> Result<u64, StoreError> {
@@ -429,19 +439,6 @@ impl Read for Rows<'_> {
         Ok(written)
     }
 
-    fn has_waits(&mut self) -> Result<bool, StoreError> {
-        if self.pending.has_waits() {
-            return Ok(true);
-        }
-        if let Some(known) = self.has_waits {
-            return Ok(known);
-        }
-        let mut statement = self.connection.prepare_cached("SELECT EXISTS (SELECT 1 FROM waits)")?;
-        let found = statement.query_row([], |row| row.get(0))?;
-        self.has_waits = Some(found);
-        Ok(found)
-    }
-
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         self.flush()?;
         let sql = format!(
@@ -449,56 +446,35 @@ impl Read for Rows<'_> {
              WHERE ?1 IS NULL OR l.until < ?1 ORDER BY l.until, p.id, l.task LIMIT ?2",
             rows::LEASE
         );
-        let mut statement = self.connection.prepare_cached(&sql)?;
-        let mut found = statement.query(params![micros(before), limit as i64])?;
-        let mut leases = Vec::new();
-        while let Some(row) = found.next()? {
-            leases.push(rows::lease(row)?);
-        }
-        Ok(leases)
+        rows::query(self.connection, &sql, params![micros(before), limit as i64], rows::lease)
     }
 
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
         self.flush()?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1",
-        )?;
+        let sql = "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.key = ?1";
         let mut held = Vec::new();
         for key in keys {
-            let mut found = statement.query([key])?;
-            while let Some(row) = found.next()? {
-                held.push(rows::held_lock(row)?);
-            }
+            held.extend(rows::query(self.connection, sql, [key], rows::held_lock)?);
         }
         Ok(held)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
-        self.flush()?;
-        let mut statement = self.connection.prepare_cached(
-            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
-             WHERE w.on_task = ?1 AND (w.on_plan = ?2 OR w.on_plan IS NULL) AND (w.on_agent = ?3 OR w.on_agent IS NULL)
-             ORDER BY p.id, w.task",
-        )?;
-        let mut found = statement.query(params![task, plan.as_str(), agent])?;
-        let mut waits = Vec::new();
-        while let Some(row) = found.next()? {
-            waits.push(rows::wait(row)?);
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
+        if !self.has_waits()? {
+            return Ok(Vec::new());
         }
-        Ok(waits)
-    }
-
-    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
         self.flush()?;
-        let mut statement = self.connection.prepare_cached(
+        let which = match task {
+            Some(_) => {
+                "w.on_task = ?3 AND (w.on_plan = ?1 OR w.on_plan IS NULL) AND (w.on_agent = ?2 OR w.on_agent IS NULL)"
+            }
+            None => "?3 IS NULL AND (w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2)",
+        };
+        let sql = format!(
             "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
-             WHERE w.on_plan = ?1 OR w.on_plan IS NULL AND w.on_agent = ?2",
-        )?;
-        let mut found = statement.query(params![plan.as_str(), agent])?;
-        let mut waits = Vec::new();
-        while let Some(row) = found.next()? {
-            waits.push(rows::wait(row)?);
-        }
+             WHERE {which}"
+        );
+        let mut waits = rows::query(self.connection, &sql, params![plan.as_str(), agent, task], rows::wait)?;
         waits.sort();
         Ok(waits)
     }
@@ -536,16 +512,6 @@ impl Read for Rows<'_> {
         workers::slots(self.connection, queue, now)
     }
 
-    fn attempt_log(
-        &mut self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        let Some(key) = self.key(plan)? else { return Ok(None) };
-        workers::log(self.connection, key, plan, task, attempt)
-    }
-
     fn attempt_logs(
         &mut self,
         plan: &PlanId,
@@ -554,12 +520,6 @@ impl Read for Rows<'_> {
     ) -> Result<Vec<AttemptLog>, StoreError> {
         let Some(key) = self.key(plan)? else { return Ok(Vec::new()) };
         workers::logs(self.connection, key, plan, after, limit)
-    }
-
-    fn totals(&mut self) -> Result<Totals, StoreError> {
-        self.flush()?;
-        let now = self.now();
-        maintenance::totals(self.connection, now)
     }
 
     fn now(&mut self) -> Timestamp {
@@ -618,37 +578,30 @@ impl Transaction for Rows<'_> {
         Ok(())
     }
 
-    fn renew_lease(
+    fn renew_leases(
         &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
+        attempts: &[(PlanId, TaskId, u32)],
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Vec<bool>, StoreError> {
         self.flush()?;
-        let Some(key) = self.key(plan)? else { return Ok(false) };
-        let mut statement = self
-            .connection
-            .prepare_cached("UPDATE leases SET until = ?4 WHERE plan = ?1 AND task = ?2 AND attempt = ?3")?;
-        Ok(statement.execute(params![key, task, attempt, until.as_micros()])? == 1)
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE leases SET until = ?4 WHERE task = ?2 AND attempt = ?3
+                 AND plan = (SELECT key FROM plans WHERE id = ?1 AND purged_at IS NULL)",
+        )?;
+        let mut renewed = Vec::new();
+        for (plan, task, attempt) in attempts {
+            let changed =
+                statement.execute(params![plan.as_str(), task.as_str(), attempt, until.as_micros()])?;
+            renewed.push(changed == 1);
+        }
+        Ok(renewed)
     }
 
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
-        self.flush()?;
-        let key = self.known_key(plan)?;
-        let replay_bytes = self.bytes_since_snapshot(plan)?;
-        rows::put_head(self.connection, head, replay_bytes)?;
-        self.has_waits = None;
-        rows::replace_index(self.connection, key, index)
-    }
-
-    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
-        subscriptions::put(self.connection, subscription)
-    }
-
-    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
-        self.connection.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute([id])?;
-        Ok(())
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+        match subscription {
+            Some(subscription) => subscriptions::put(self.connection, subscription),
+            None => subscriptions::remove(self.connection, id),
+        }
     }
 
     fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
@@ -668,6 +621,17 @@ impl Transaction for Rows<'_> {
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
         let Some(key) = self.key(&log.plan)? else { return Ok(()) };
         workers::put_log(self.connection, key, log)
+    }
+}
+
+impl Rewrite for Rows<'_> {
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+        self.flush()?;
+        let key = self.known_key(plan)?;
+        let replay_bytes = self.bytes_since_snapshot(plan)?;
+        rows::put_head(self.connection, head, replay_bytes)?;
+        self.has_waits = None;
+        rows::replace_index(self.connection, key, index)
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
@@ -706,14 +670,4 @@ impl Transaction for Rows<'_> {
             None => self.purge(plan),
         }
     }
-}
-
-/// A lock's mode as it is stored.
-fn mode(shared: bool) -> LockMode {
-    if shared { LockMode::Shared } else { LockMode::Exclusive }
-}
-
-/// A row that names a task elsewhere.
-fn elsewhere(agent: Option<String>, plan: Option<String>, task: TaskId) -> Result<Elsewhere, StoreError> {
-    Ok(Elsewhere { agent, plan: plan.map(rows::plan_id).transpose()?, task })
 }

@@ -8,10 +8,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 
 use waypost_core::{Actor, Command, Elsewhere, Plan, PlanId, Received, Status, TaskId};
 
-use crate::cross_plan::target_status::{Whereabouts, locate};
-use crate::plans::{Cache, News, Trouble, WriteRequest, catch_up, write_possible};
+use crate::cross_plan::locate::locate;
+use crate::cross_plan::target_status::Whereabouts;
+use crate::error::StoreError;
+use crate::plans::cache::{Cache, News, catch_up};
+use crate::plans::request::{Committed, Done, Trouble, WriteRequest};
+use crate::plans::transaction::write_possible;
 use crate::rows::Wait;
-use crate::store::{StoreError, Transaction};
+use crate::store::Transaction;
 
 /// How often one task is told of one other by what follows from one write. Nothing that is no ring needs more than a few.
 const TOLD_MAX: u32 = 8;
@@ -30,7 +34,7 @@ enum Truth {
     Absent,
 }
 
-/// How a task ended, for those who wait for it; nothing while it goes on.
+/// How a task ended, for the tasks that wait for it; nothing while it is open.
 fn ending(plan: &Plan, task: &TaskId) -> Option<Received> {
     let found = plan.task(task.as_str()).filter(|task| task.state.status.is_finished())?;
     Some(Received {
@@ -59,7 +63,7 @@ pub(crate) fn deliver(
             let request = WriteRequest { plan: plan.clone(), by, commands, known_version, lease_seconds };
             match write_possible(transaction, cache, &request, None) {
                 Ok(_) => {}
-                // A plan that hears nothing any more is no reason not to write what happened.
+                // A plan that accepts no more results does not stop the write.
                 Err(Trouble::OfTheJob(_)) => continue,
                 Err(error) => return Err(error),
             }
@@ -69,6 +73,23 @@ pub(crate) fn deliver(
         }
     }
     Ok(())
+}
+
+/// Delivers what was written to the plans that wait for it.
+pub(crate) fn and_tell(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    by: &Actor,
+    mut done: Committed,
+) -> Done {
+    if let Some(news) = cache.take_news(&done.plan) {
+        deliver(transaction, cache, by, &done.plan, news)?;
+        // It may have heard something itself.
+        if let Some(plan) = cache.get(&done.plan) {
+            done.version = plan.version();
+        }
+    }
+    Ok(done)
 }
 
 /// How often who was told.
@@ -83,7 +104,7 @@ fn letters(
 ) -> Result<BTreeMap<PlanId, Vec<Command>>, StoreError> {
     let mut letters: BTreeMap<PlanId, Vec<Command>> = BTreeMap::new();
     for (wait, from) in concerned(transaction, cache, plan, news)? {
-        // A plan that cannot be read is no reason not to write what happened elsewhere.
+        // A plan that cannot be read does not stop the write.
         let Some(version) = transaction.version(&wait.plan)? else { continue };
         if catch_up(transaction, cache, &wait.plan, version).is_err() {
             continue;
@@ -122,24 +143,21 @@ fn concerned<'a>(
         let wait = |on: &Elsewhere| Wait { plan: plan.clone(), task: task.clone(), on: on.clone() };
         found.extend(waits.iter().map(wait));
     }
-    if (news.whole || !news.outcomes.is_empty()) && transaction.has_waits()? {
-        if let Some(version) = transaction.version(plan)? {
-            catch_up(transaction, cache, plan, version)?;
-        }
+    if news.whole || !news.outcomes.is_empty() {
         let Some(owner) = cache.get(plan).map(|plan| plan.spec().owner.clone()) else {
             return Ok(BTreeMap::new());
         };
         if news.whole {
-            // While it was put away it heard nothing.
+            // While it was archived it received nothing.
             found.extend(transaction.index(plan)?.waits);
-            found.extend(transaction.waits_on(plan, &owner)?);
+            found.extend(transaction.waits(plan, &owner, None)?);
         } else if news.outcomes.len() > LOOKUPS_MAX {
             let tasks: HashSet<&TaskId> = news.outcomes.iter().collect();
-            let waits = transaction.waits_on(plan, &owner)?.into_iter();
+            let waits = transaction.waits(plan, &owner, None)?.into_iter();
             found.extend(waits.filter(|wait| tasks.contains(&wait.on.task)));
         } else {
             for task in &news.outcomes {
-                found.extend(transaction.waits(plan, &owner, task.as_str())?);
+                found.extend(transaction.waits(plan, &owner, Some(task.as_str()))?);
             }
         }
     }

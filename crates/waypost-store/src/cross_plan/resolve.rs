@@ -6,9 +6,11 @@ use waypost_core::{
     Dependency, Elsewhere, Event, Phase, Plan, PlanId, Problem, Refusal, Task, TaskId, Wrong,
 };
 
-use crate::plans::{Plans, WriteError, load};
+use crate::error::StoreError;
+use crate::plans::cache::load;
+use crate::plans::request::WriteError;
 use crate::rows::{Query, Shelf, Sort};
-use crate::store::{Read, StoreError};
+use crate::store::Read;
 
 /// Plans of an agent that are searched for a task.
 pub const AGENT_PLANS_MAX: usize = 20;
@@ -42,30 +44,11 @@ pub(crate) fn candidates(read: &mut dyn Read, there: &Elsewhere) -> Result<Vec<P
     Ok(found)
 }
 
-impl Plans {
-    /// The plan whose task a task of the plan `of` means by a name elsewhere, as things stand; nothing when nobody has one.
-    pub fn meant_by(&self, of: &PlanId, there: &Elsewhere) -> Result<Option<PlanId>, WriteError> {
-        let mut plans = Vec::new();
-        self.store().read(&mut |read| {
-            plans = candidates(read, there)?;
-            Ok(())
-        })?;
-        for plan in plans.into_iter().filter(|plan| plan != of) {
-            match self.look(&plan, |plan| plan.task(there.task.as_str()).is_some()) {
-                Ok(true) => return Ok(Some(plan)),
-                Ok(false) | Err(WriteError::NotFound(_)) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// Refuses what would make tasks of several plans wait for each other. `plan` is as `events` leave it.
 pub(crate) fn no_ring(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<(), WriteError> {
     let starts = starts(plan, events);
     // A ring goes through another plan that waits already, and leaves this one.
-    if starts.is_empty() || !plan.waits_elsewhere() || !read.has_waits()? {
+    if starts.is_empty() || !plan.waits_elsewhere() {
         return Ok(());
     }
     let mut search = Search { read, own: plan, others: HashMap::new() };

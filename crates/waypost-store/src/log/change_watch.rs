@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// The least time between two reports of a watch: a busy writer wakes nobody more than a hundred times a second.
 pub const WATCH_PAUSE: Duration = Duration::from_millis(10);
@@ -20,7 +20,7 @@ pub const WATCH_SLOWLY: Duration = Duration::from_secs(1);
 pub trait Watch: Send {
     /// Waits until something may have been written since the last report, or since the watch began; at most so long. Returns
     /// whether something may have been. What is written after a report and before the next call is reported by that call,
-    /// so that whoever reads after each report misses nothing.
+    /// so that a reader that reads after each report misses nothing.
     fn wait(&mut self, at_most: Duration) -> Result<bool, StoreError>;
 }
 
@@ -47,7 +47,7 @@ impl Bell {
         self.held.get_or_init(|| self.open().ok());
     }
 
-    /// Wakes whoever watches. Closing a file that could have been written is an event although nothing is written to the disk.
+    /// Wakes all watchers. Closing a file that could have been written is an event although nothing is written to the disk.
     /// Where it cannot be opened, those who watch find out more slowly.
     pub(crate) fn ring(&self) {
         drop(self.open());
@@ -176,7 +176,7 @@ mod system {
     pub(super) struct Ears {
         inotify: OwnedFd,
         name: OsString,
-        /// The folder is gone, and with it whatever could be heard: from then on it is looked slowly.
+        /// The folder was removed, so there are no more events: from then on it is polled.
         deaf: Option<Instant>,
     }
 

@@ -1,14 +1,14 @@
-//! Whoever wants to hear of each version that this process commits, once it is durable. Nobody does unless somebody asked,
-//! and then it costs one look at a flag.
+//! The commit hook: called for each version that this process commits, once it is durable. Without a hook a commit costs
+//! one check of a flag.
 
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use waypost_core::{Actor, Command, Plan, TaskId};
 
-use crate::plans::{Committed, WriteRequest};
+use crate::plans::request::{Committed, WriteRequest};
 
-/// Tasks that one version names to whoever hears of it.
+/// Maximum number of tasks that the hook is given for one version.
 const TASKS_NAMED_MAX: usize = 32;
 
 /// A version that was committed.

@@ -3,13 +3,14 @@
 
 use waypost_core::{Consequence, Event, Plan};
 
-use crate::plans::{load, replay};
+use crate::error::StoreError;
+use crate::plans::cache::{load, replay};
 use crate::rows::Entry;
-use crate::store::{Read, StoreError};
+use crate::store::Read;
 
 /// Plans that are followed at the same time.
 const PLANS_FOLLOWED_MAX: usize = 64;
-/// Tasks that they may have together; the plan that is read at the moment is kept whatever its size.
+/// Maximum number of tasks of all of them; the plan being read is kept at any size.
 const TASKS_FOLLOWED_MAX: usize = 250_000;
 
 /// Plans, the one that was read last behind all others.

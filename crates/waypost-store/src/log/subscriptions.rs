@@ -1,14 +1,17 @@
-//! Who wants to hear of what, and how far each has read. A subscription outlives the process that made it; it belongs to
-//! its owner, and nobody else reads by it or ends it.
+//! Subscriptions: stored filters with a cursor. A subscription outlives the process that made it; only its owner reads by it
+//! or ends it.
 
-use serde::{Deserialize, Serialize};
-use waypost_core::{Timestamp, limits};
+use waypost_core::limits;
 
-use crate::log::event_log::{BadFilter, Cursor, EventFilter, EventPage};
+use crate::error::StoreError;
+use crate::log::event::{BadFilter, Cursor, EventFilter};
+use crate::log::event_log::EventPage;
+use crate::log::subscription::{Subscription, Trouble};
 use crate::maintenance::copy::unfinished;
 use crate::maintenance::integrity::Finding;
-use crate::plans::{Plans, random_name};
-use crate::store::{Read, StoreError, Transaction};
+use crate::plans::Plans;
+use crate::plans::transaction::random_name;
+use crate::store::{Read, Transaction};
 
 /// Subscriptions that one owner may have.
 pub const SUBSCRIPTIONS_MAX: usize = 100;
@@ -16,58 +19,27 @@ pub const SUBSCRIPTIONS_MAX: usize = 100;
 /// Subscriptions of all owners that a check looks at.
 const CHECKED_MAX: usize = 100_000;
 
-/// A stored filter with a place in the log.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Subscription {
-    /// Its name: short, random, never the same as another's.
-    pub id: String,
-    /// Whose it is: `agent:planner`, `reporter:hook`.
-    pub owner: String,
-    /// What the owner wants to hear of.
-    pub filter: EventFilter,
-    /// How far the owner has read.
-    pub cursor: Cursor,
-    /// When it was made.
-    pub created_at: Timestamp,
-    /// What its owner could not make use of, if that happened.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<Trouble>,
-}
-
-/// Events that an owner gave up on. Kept until the doctor has told of it and was asked to put it right.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trouble {
-    /// How many.
-    pub lost: u64,
-    /// When the last of them was given up.
-    pub at: Timestamp,
-    /// What stood in its way.
-    pub why: String,
-}
-
-impl Subscription {
-    /// What a person should hear of, given the end of the log.
-    fn complaint(&self, latest: u64) -> Option<String> {
-        let (id, owner) = (&self.id, &self.owner);
-        if let Some(from) = unfinished(self) {
-            return Some(format!("this is an unfinished copy of {from}; copy it again, and it goes on"));
-        }
-        if self.cursor > Cursor::after(latest) {
-            let cursor = self.cursor;
-            return Some(format!(
-                "subscription {id} of {owner} has read up to {cursor}, and the log ends at {latest}"
-            ));
-        }
-        let Trouble { lost, at, why } = self.trouble.as_ref()?;
-        let events = if *lost == 1 { "event" } else { "events" };
-        Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
+/// What a person should hear of, given the end of the log.
+fn complaint(subscription: &Subscription, latest: u64) -> Option<String> {
+    let (id, owner) = (&subscription.id, &subscription.owner);
+    if let Some(from) = unfinished(subscription) {
+        return Some(format!("this is an unfinished copy of {from}; copy it again, and it goes on"));
     }
+    if subscription.cursor > Cursor::after(latest) {
+        let cursor = subscription.cursor;
+        return Some(format!(
+            "subscription {id} of {owner} has read up to {cursor}, and the log ends at {latest}"
+        ));
+    }
+    let Trouble { lost, at, why } = subscription.trouble.as_ref()?;
+    let events = if *lost == 1 { "event" } else { "events" };
+    Some(format!("{owner} gave up on {lost} {events}, the last one at {at}: {why}"))
 }
 
 /// From where on a new subscription hears.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Since {
-    /// Whatever is written after it was made.
+    /// Everything written after the subscription was made.
     #[default]
     Now,
     /// All that was ever written.
@@ -93,7 +65,7 @@ pub enum SubscriptionError {
     /// The name of an owner is empty or too long.
     #[error("a subscription needs an owner of 1 to {} bytes", limits::LINE_BYTES_MAX)]
     BadOwner,
-    /// The filter is none.
+    /// The filter is invalid.
     #[error("{0}")]
     Filter(#[from] BadFilter),
     /// The store failed.
@@ -146,19 +118,14 @@ impl Plans {
             let (id, created_at) = (free_id(transaction)?, transaction.now());
             let (owner, filter) = (owner.to_owned(), filter.clone());
             let made = Subscription { id, owner, filter, cursor, created_at, trouble: None };
-            transaction.put_subscription(&made)?;
+            transaction.set_subscription(&made.id, Some(&made))?;
             Ok(Ok(made))
         })
     }
 
     /// The subscriptions of an owner, the oldest first.
     pub fn subscriptions(&self, owner: &str) -> Result<Vec<Subscription>, StoreError> {
-        let mut found = Vec::new();
-        self.store().read(&mut |read| {
-            found = read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX)?;
-            Ok(())
-        })?;
-        Ok(found)
+        self.store().query(|read| read.subscriptions(Some(owner), SUBSCRIPTIONS_MAX))
     }
 
     /// Ends one subscription of an owner, or all of them. Returns how many were ended.
@@ -175,7 +142,7 @@ impl Plans {
                 }
             };
             for id in &ended {
-                transaction.drop_subscription(id)?;
+                transaction.set_subscription(id, None)?;
             }
             Ok(Ok(ended.len()))
         })
@@ -184,13 +151,7 @@ impl Plans {
     /// What an owner has not read yet, at most `limit` events. They stay unread until they are acknowledged with the
     /// cursor of the page.
     pub fn unread(&self, owner: &str, id: &str, limit: usize) -> Result<EventPage, SubscriptionError> {
-        let mut found = None;
-        self.store().read(&mut |read| {
-            found = Some(own(read, owner, id)?);
-            Ok(())
-        })?;
-        let missing = || SubscriptionError::NotFound { owner: owner.to_owned(), id: id.to_owned() };
-        let subscription = found.ok_or_else(missing)??;
+        let subscription = self.store().query(|read| own(read, owner, id))??;
         let page = self.events(subscription.cursor, &subscription.filter, limit)?;
         if page.events.is_empty() && page.more {
             // Nothing was wanted in a whole page: the next reader need not look through it again.
@@ -239,36 +200,33 @@ impl Plans {
                 let (lost, at, why) = (before + lost, transaction.now(), why.to_owned());
                 found.trouble = Some(Trouble { lost, at, why });
             }
-            transaction.put_subscription(&found)?;
+            transaction.set_subscription(&found.id, Some(&found))?;
             Ok(Ok(cursor))
         })
     }
 
     /// Subscriptions whose readers gave up on something, or that stand where the log has not come to yet.
     pub(crate) fn check_subscriptions(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
-        let (mut all, mut latest) = (Vec::new(), 0);
-        let read = self.store().read(&mut |read| {
-            (all, latest) = (read.subscriptions(None, CHECKED_MAX)?, read.latest()?);
-            Ok(())
-        });
-        match read {
-            Ok(()) => {}
+        let read = self.store().query(|read| Ok((read.subscriptions(None, CHECKED_MAX)?, read.latest()?)));
+        let (all, latest) = match read {
+            Ok(read) => read,
             Err(StoreError::Corrupt { what, detail }) => {
                 let what = format!("{what} is damaged: {detail}");
                 return Ok(vec![Finding { plan: None, what, repaired: false }]);
             }
             Err(error) => return Err(error),
-        }
+        };
         let mut findings = Vec::new();
         for subscription in all {
-            let Some(what) = subscription.complaint(latest) else { continue };
+            let Some(what) = complaint(&subscription, latest) else { continue };
             let repair = repair && unfinished(&subscription).is_none();
             if repair {
                 self.change_subscriptions(|transaction| {
                     // It may have moved on, or ended, since.
                     let Some(now) = transaction.subscription(&subscription.id)? else { return Ok(Ok(())) };
                     let cursor = now.cursor.min(Cursor::after(transaction.latest()?));
-                    transaction.put_subscription(&Subscription { cursor, trouble: None, ..now })?;
+                    let now = Subscription { cursor, trouble: None, ..now };
+                    transaction.set_subscription(&now.id, Some(&now))?;
                     Ok(Ok(()))
                 })
                 .map_err(SubscriptionError::of_the_store)?;

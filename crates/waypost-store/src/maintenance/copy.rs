@@ -2,18 +2,19 @@
 //! the copies of attempts' logs, and what was archived, pruned or purged. Reads one plan, or one page of the log, at a
 //! time, and changes nothing in the store that it reads. Workers are left out: they register where they work.
 //!
-//! A plan comes over in one transaction, so that none is ever there in half. A copy that was interrupted goes on where it
+//! A plan is copied in one transaction, so that it is there as a whole or not at all. An interrupted copy continues where it
 //! stopped: until it has been verified, a subscription in the target says from where it comes and how far it reaches.
 
 use ring::digest::{Context, SHA256};
 use waypost_core::{Plan, PlanId, TaskId};
 
-use crate::log::event_log::{Cursor, EventFilter};
-use crate::log::subscriptions::Subscription;
+use crate::error::StoreError;
+use crate::log::event::{Cursor, EventFilter};
+use crate::log::subscription::Subscription;
 use crate::maintenance::integrity::keep_leases;
-use crate::plans::load;
-use crate::rows::{Entry, Head, IndexRows, Lease, LogFilter, Page, Pruned, Query, Shelf, Sort};
-use crate::store::{Adopted, Pruning, Read, Store, StoreError, Transaction};
+use crate::plans::cache::load;
+use crate::rows::{Entry, Head, IndexRows, Lease, LogFilter, Pruned, Query, Shelf, Sort};
+use crate::store::{Adopted, Pruning, Read, Store, Transaction};
 
 /// The subscription by which an unfinished copy is known. Random names are longer.
 const MARK: &str = "copying";
@@ -38,7 +39,7 @@ pub enum Running {
     /// Nobody may work on a task in the store that is read.
     #[default]
     Refuse,
-    /// Whoever works goes on there; the copy believes it until its lease ends, and then starts the task again.
+    /// Running tasks continue in the source; in the copy they run again when their leases end.
     Allow,
 }
 
@@ -49,7 +50,7 @@ pub struct Progress {
     pub verifying: bool,
     /// Versions that were looked at.
     pub versions: u64,
-    /// Of so many.
+    /// The total.
     pub versions_total: u64,
 }
 
@@ -66,7 +67,7 @@ pub struct Copied {
     pub subscriptions: usize,
     /// A fingerprint (SHA-256) of all versions in their order. The same for both stores.
     pub digest: String,
-    /// Whether an earlier copy was gone on with.
+    /// Whether it continued an earlier copy.
     pub resumed: bool,
     /// Versions that were written into the source since the copy began: they are not in it.
     pub written_since: u64,
@@ -153,12 +154,7 @@ pub fn copy(
 }
 
 fn latest(store: &dyn Store) -> Result<u64, StoreError> {
-    let mut latest = 0;
-    store.read(&mut |read| {
-        latest = read.latest()?;
-        Ok(())
-    })?;
-    Ok(latest)
+    store.query(|read| read.latest())
 }
 
 /// Refuses while leases run that workers renew. What has no end is a person's or an agent's own claim, and goes along.
@@ -195,7 +191,7 @@ fn begin(from: &dyn Store, to: &dyn Store) -> Result<(u64, bool), CopyError> {
                 let (cursor, created_at) = (Cursor::after(up_to), transaction.now());
                 let (id, owner, filter) = (MARK.to_owned(), owner.clone(), EventFilter::default());
                 let mark = Subscription { id, owner, filter, cursor, created_at, trouble: None };
-                transaction.put_subscription(&mark)?;
+                transaction.set_subscription(&mark.id, Some(&mark))?;
                 Ok((up_to, false))
             }
         };
@@ -229,11 +225,7 @@ impl Copying<'_> {
     fn plans(&self, progress: &mut dyn FnMut(Progress)) -> Result<(), CopyError> {
         let mut after = 0;
         while after < self.up_to {
-            let mut written = Default::default();
-            self.from.read(&mut |read| {
-                written = read.written_since(after, VERSIONS_READ_MAX)?;
-                Ok(())
-            })?;
+            let written = self.from.query(|read| read.written_since(after, VERSIONS_READ_MAX))?;
             for (plan, _) in &written.plans {
                 self.plan(plan)?;
             }
@@ -249,11 +241,7 @@ impl Copying<'_> {
 
     /// Copies one plan, if it is not there already.
     fn plan(&self, id: &PlanId) -> Result<(), CopyError> {
-        let mut is_there = false;
-        self.to.read(&mut |read| {
-            is_there = read.was_used(id)?;
-            Ok(())
-        })?;
+        let is_there = self.to.query(|read| read.was_used(id))?;
         if is_there {
             return Ok(());
         }
@@ -363,12 +351,7 @@ impl Copying<'_> {
     /// Whether a plan is there, in both stores; in neither if it was purged.
     fn same_presence(&self, id: &PlanId) -> Result<bool, CopyError> {
         let of = |store: &dyn Store| -> Result<(bool, bool), StoreError> {
-            let mut found = (false, false);
-            store.read(&mut |read| {
-                found = (read.head(id)?.is_some(), read.was_used(id)?);
-                Ok(())
-            })?;
-            Ok(found)
+            store.query(|read| Ok((read.head(id)?.is_some(), read.was_used(id)?)))
         };
         let (ours, theirs) = (of(self.from)?, of(self.to)?);
         if ours == theirs {
@@ -383,11 +366,7 @@ impl Copying<'_> {
             Query { shelf: Shelf::All, sort: Sort::Id, limit: PLANS_READ_MAX, ..Query::default() };
         let mut plans = 0;
         loop {
-            let mut page = Page { items: Vec::new(), total: 0, next: None };
-            self.to.read(&mut |read| {
-                page = read.heads(&query)?;
-                Ok(())
-            })?;
+            let page = self.to.query(|read| read.heads(&query))?;
             for head in &page.items {
                 self.verify_plan(head)?;
                 plans += 1;
@@ -402,13 +381,10 @@ impl Copying<'_> {
     fn verify_plan(&self, head: &Head) -> Result<(), CopyError> {
         let id = &head.id;
         let told = |store: &dyn Store| -> Result<_, StoreError> {
-            let mut found = None;
-            store.read(&mut |read| {
+            store.query(|read| {
                 let plan = load(read, id, head.version)?;
-                found = Some((plan, read.index(id)?, read.head(id)?, read.pruned(id)?));
-                Ok(())
-            })?;
-            found.ok_or_else(|| StoreError::Database("the store gave no answer".to_owned()))
+                Ok((plan, read.index(id)?, read.head(id)?, read.pruned(id)?))
+            })
         };
         let (ours, theirs) = (told(self.from)?, told(self.to)?);
         let what = if ours.0.to_draft() != theirs.0.to_draft() {
@@ -430,11 +406,7 @@ impl Copying<'_> {
 
     /// Copies the subscriptions and takes the mark away: from here on the copy is a store like any other.
     fn finish(&self) -> Result<usize, CopyError> {
-        let mut all = Vec::new();
-        self.from.read(&mut |read| {
-            all = read.subscriptions(None, SUBSCRIPTIONS_COPIED_MAX + 1)?;
-            Ok(())
-        })?;
+        let mut all = self.from.query(|read| read.subscriptions(None, SUBSCRIPTIONS_COPIED_MAX + 1))?;
         all.retain(|subscription| subscription.id != MARK);
         if all.len() > SUBSCRIPTIONS_COPIED_MAX {
             let what = format!("there are more than {SUBSCRIPTIONS_COPIED_MAX} subscriptions");
@@ -443,9 +415,10 @@ impl Copying<'_> {
         self.to.write(&mut |transaction| {
             for subscription in &all {
                 let cursor = subscription.cursor.min(Cursor::after(self.up_to));
-                transaction.put_subscription(&Subscription { cursor, ..subscription.clone() })?;
+                let copied = Subscription { cursor, ..subscription.clone() };
+                transaction.set_subscription(&copied.id, Some(&copied))?;
             }
-            transaction.drop_subscription(MARK)
+            transaction.set_subscription(MARK, None)
         })?;
         Ok(all.len())
     }
@@ -472,10 +445,5 @@ fn attempt_logs(
 }
 
 fn page(store: &dyn Store, after: u64) -> Result<Vec<Entry>, StoreError> {
-    let mut page = Vec::new();
-    store.read(&mut |read| {
-        page = read.log(after, &LogFilter::default(), VERSIONS_READ_MAX)?;
-        Ok(())
-    })?;
-    Ok(page)
+    store.query(|read| read.log(after, &LogFilter::default(), VERSIONS_READ_MAX))
 }

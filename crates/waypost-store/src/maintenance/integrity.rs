@@ -3,9 +3,11 @@
 use serde::Serialize;
 use waypost_core::{Plan, PlanId};
 
-use crate::plans::{Plans, load};
+use crate::error::StoreError;
+use crate::plans::Plans;
+use crate::plans::cache::load;
 use crate::rows::{Head, IndexRows, Query, Shelf, Sort};
-use crate::store::{Read, StoreError};
+use crate::store::Read;
 
 /// Versions that one page of a history shows.
 pub const HISTORY_PAGE: usize = 50;
@@ -27,20 +29,22 @@ pub struct Finding {
 impl Plans {
     /// Checks everything; with `repair`, what can be rebuilt from the events is.
     pub fn doctor(&self, repair: bool) -> Result<Vec<Finding>, StoreError> {
-        let below = self.store().check()?;
-        let mut findings: Vec<Finding> =
-            below.into_iter().map(|what| Finding { plan: None, what, repaired: false }).collect();
+        let mut findings = Vec::new();
+        if repair {
+            let repaired = self.store().repair()?.into_iter();
+            findings.extend(repaired.map(|(id, what)| Finding { plan: Some(id), what, repaired: true }));
+        }
+        let below = self.store().check()?.into_iter();
+        findings.extend(below.map(|what| Finding { plan: None, what, repaired: false }));
         findings.extend(self.check_subscriptions(repair)?);
         for id in self.all_ids()? {
-            let (mut wrong, mut right) = (Vec::new(), None);
-            let read = self.store().read(&mut |read| {
-                (wrong, right) = compare(read, &id)?;
-                Ok(())
-            });
-            if let Err(error) = read {
-                findings.push(Finding { plan: Some(id), what: error.to_string(), repaired: false });
-                continue;
-            }
+            let (wrong, right) = match self.store().query(|read| compare(read, &id)) {
+                Ok(compared) => compared,
+                Err(error) => {
+                    findings.push(Finding { plan: Some(id), what: error.to_string(), repaired: false });
+                    continue;
+                }
+            };
             let repaired = repair && !wrong.is_empty() && right.is_some();
             if repaired {
                 self.store().write(&mut |transaction| {

@@ -4,10 +4,13 @@
 use serde::Serialize;
 use waypost_core::{Actor, ActorKind, Event, Phase, Plan, PlanId, Refusal, Timestamp};
 
-use crate::log::subscriptions::{Subscription, Trouble};
-use crate::plans::{Plans, WriteError, load};
-use crate::rows::{Entry, Head, Pruned, Query, Shelf, Sort};
-use crate::store::{Pruning, Read, StoreError, Transaction};
+use crate::error::StoreError;
+use crate::log::subscription::{Subscription, Trouble};
+use crate::plans::Plans;
+use crate::plans::cache::load;
+use crate::plans::request::WriteError;
+use crate::rows::{Entry, Head, Pruned, Query, Shelf, Sort, Wait};
+use crate::store::{Pruning, Read, Transaction};
 
 /// Days after which a subscription that has not read a plan's events holds them back no longer.
 pub const UNREAD_DAYS_MAX: u64 = 90;
@@ -84,11 +87,8 @@ impl Plans {
         if by.kind != ActorKind::Person && mode == Mode::Act {
             return Err(Refusal::OnlyAPerson { what: "prune plans", by: by.kind }.into());
         }
-        let (mut now, mut subscriptions) = (Timestamp::from_micros(0), Vec::new());
-        self.store().read(&mut |read| {
-            (now, subscriptions) = (read.now(), read.subscriptions(None, SUBSCRIPTIONS_READ_MAX)?);
-            Ok(())
-        })?;
+        let (now, subscriptions) =
+            self.store().query(|read| Ok((read.now(), read.subscriptions(None, SUBSCRIPTIONS_READ_MAX)?)))?;
         let round = Round {
             plans: self,
             by,
@@ -116,12 +116,7 @@ impl Plans {
 
     /// What of a plan's history was forgotten, if anything was.
     pub fn pruned(&self, plan: &PlanId) -> Result<Option<Pruned>, StoreError> {
-        let mut pruned = None;
-        self.store().read(&mut |read| {
-            pruned = read.pruned(plan)?;
-            Ok(())
-        })?;
-        Ok(pruned)
+        self.store().query(|read| read.pruned(plan))
     }
 }
 
@@ -190,14 +185,11 @@ impl Round<'_> {
     }
 
     fn held_back(&self, read: &mut dyn Read, candidate: &Candidate) -> Result<Option<HeldBack>, StoreError> {
-        if read.has_waits()? {
-            let plan = &candidate.plan;
-            for (task, _) in plan.tasks() {
-                let waits = read.waits(plan.id(), &plan.spec().owner, task.spec.id.as_str())?;
-                if let Some(wait) = waits.into_iter().find(|wait| wait.plan != *plan.id()) {
-                    return Ok(Some(HeldBack::Awaited { by: wait.plan }));
-                }
-            }
+        let plan = &candidate.plan;
+        let is_awaited = |wait: &Wait| wait.plan != *plan.id() && plan.task(wait.on.task.as_str()).is_some();
+        let waits = read.waits(plan.id(), &plan.spec().owner, None)?;
+        if let Some(wait) = waits.into_iter().find(is_awaited) {
+            return Ok(Some(HeldBack::Awaited { by: wait.plan }));
         }
         let may_wait = candidate.found.ended_at > self.unread_before;
         let unread = self.subscriptions.iter().find(|one| may_wait && is_behind(one, candidate));
@@ -211,7 +203,7 @@ impl Round<'_> {
         let (id, up_to) = (&candidate.found.plan, candidate.found.up_to);
         let mut pruned = false;
         self.plans.store().write(&mut |transaction| {
-            // Somebody may have gone on with it since.
+            // It may have been reopened since.
             pruned = transaction.version(id)? == Some(up_to);
             if !pruned {
                 return Ok(());
@@ -223,7 +215,7 @@ impl Round<'_> {
         Ok(pruned.then_some(candidate.found))
     }
 
-    /// Whoever has not read them after so long never will: that is noted where the doctor finds it.
+    /// A subscriber that has not read them by then loses them; the doctor reports it.
     fn tell_the_unread(
         &self,
         transaction: &mut dyn Transaction,
@@ -243,7 +235,7 @@ impl Round<'_> {
             let before = behind.trouble.take().map_or(0, |trouble| trouble.lost);
             let why = format!("plan {} was pruned before they were read", candidate.found.plan);
             behind.trouble = Some(Trouble { lost: before + lost, at: self.now, why });
-            transaction.put_subscription(&behind)?;
+            transaction.set_subscription(&behind.id, Some(&behind))?;
         }
         Ok(())
     }

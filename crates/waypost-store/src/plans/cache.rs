@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use waypost_core::{Elsewhere, Plan, PlanId, TaskId};
 
 use super::recent_versions::{Kept, keep};
+use crate::error::StoreError;
 use crate::rows::{Entry, Pruned, Wait};
-use crate::store::{Read, StoreError};
+use crate::store::Read;
 
 /// Plans that a process keeps in memory at the most.
 pub(super) const PLANS_CACHED_MAX: usize = 64;
@@ -24,7 +25,7 @@ pub(super) struct Cached {
     pub(super) plan: Plan,
     /// When it was last used, as a count of uses.
     pub(super) used: u64,
-    /// How many versions had to be replayed to load it. Whoever had to replay many spares the next one that.
+    /// How many versions were replayed to load it. After many, the next write makes a snapshot.
     pub(super) replayed: u64,
     /// What its latest version means to other plans.
     pub(super) news: Option<News>,
@@ -45,7 +46,7 @@ pub(crate) struct News {
     pub(crate) purged: Option<Purged>,
 }
 
-/// Who waited for a plan that is no more.
+/// The tasks that waited for a plan that was purged.
 #[derive(Debug)]
 pub(crate) struct Purged {
     /// Those who did.
@@ -57,6 +58,11 @@ pub(crate) struct Purged {
 impl Cache {
     pub(crate) fn get(&self, plan: &PlanId) -> Option<&Plan> {
         self.plans.get(plan).map(|cached| &cached.plan)
+    }
+
+    /// From now on versions are kept.
+    pub(super) fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
+        self.plans.get_mut(id)?.kept.get_or_insert_default().take(known, version)
     }
 
     pub(crate) fn take_news(&mut self, plan: &PlanId) -> Option<News> {
@@ -85,23 +91,25 @@ pub(crate) fn catch_up(
 ) -> Result<(), StoreError> {
     cache.uses += 1;
     let uses = cache.uses;
-    match cache.plans.get_mut(id) {
-        Some(cached) if cached.plan.version() <= version => {
-            cached.used = uses;
-            let Cached { plan, kept, .. } = cached;
-            let caught_up = replay_each(read, plan, version, |entry| keep(kept, || entry));
-            cached.plan.take_touched();
-            if caught_up.is_err() {
+    if let Some(cached) = cache.plans.get_mut(id).filter(|cached| cached.plan.version() <= version) {
+        cached.used = uses;
+        let Cached { plan, kept, .. } = cached;
+        let caught_up = replay_each(read, plan, version, |entry| keep(kept, || entry));
+        cached.plan.take_touched();
+        match caught_up {
+            Ok(()) => return Ok(()),
+            Err(error) => {
                 cache.plans.remove(id);
+                // Events that were pruned meanwhile are not needed: the state that they led to was kept.
+                if !matches!(error, StoreError::Pruned { .. }) {
+                    return Err(error);
+                }
             }
-            caught_up
-        }
-        Some(_) | None => {
-            let (plan, replayed) = load_counting(read, id, version)?;
-            cache.put(plan, replayed);
-            Ok(())
         }
     }
+    let (plan, replayed) = load_counting(read, id, version)?;
+    cache.put(plan, replayed);
+    Ok(())
 }
 
 /// Reads a plan as it was at `version`: from the latest snapshot that can be read, then version by version.
@@ -157,6 +165,10 @@ fn replay_each(
         for entry in entries {
             if entry.version != plan.version() + 1 {
                 break;
+            }
+            if entry.is_forgotten() {
+                let Entry { plan, version, at, .. } = entry;
+                return Err(StoreError::Pruned { plan, up_to: version, at });
             }
             plan.advance(&entry.events, entry.at);
             each(entry);

@@ -11,7 +11,7 @@ enum Turn<R> {
     /// Nobody works: this one is to.
     Lead,
     Done(R),
-    /// Whoever did the work broke down.
+    /// The thread that did the work panicked.
     Abandoned,
 }
 

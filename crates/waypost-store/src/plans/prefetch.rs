@@ -3,7 +3,7 @@
 use waypost_core::{Command, PlanId};
 
 use super::cache::Cache;
-use super::{Job, WriteRequest};
+use super::request::{Job, WriteRequest};
 use crate::store::Expected;
 
 /// What these jobs will ask for.

@@ -1,17 +1,11 @@
-//! Versions that this process has read or written itself, kept for whoever follows their plan: a run that writes a plan
+//! Versions that this process has read or written itself, kept for followers of their plan: a run that writes a plan
 //! together with others need not read from the store what its own write has just shown it.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 
-use waypost_core::PlanId;
-
-use super::cache::{Cache, catch_up};
-use super::{Plans, prefetch};
 use crate::rows::Entry;
-use crate::store::StoreError;
 
-/// Events of one plan that are kept at the most. Whoever comes later than that reads them.
+/// Maximum number of events kept for one plan. Followers that need more read them from the store.
 const EVENTS_KEPT_MAX: usize = 50_000;
 
 /// The latest versions of a plan without gaps, since somebody asked for them.
@@ -23,7 +17,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Whether there is room for one more.
-    fn keep(&mut self, entry: Entry) -> bool {
+    pub(super) fn keep(&mut self, entry: Entry) -> bool {
         if self.entries.back().is_some_and(|last| last.version + 1 != entry.version) {
             self.entries.clear();
             self.events = 0;
@@ -34,7 +28,7 @@ impl Kept {
     }
 
     /// All versions after `known`, if those up to `version` are among them.
-    fn take(&mut self, known: u64, version: u64) -> Option<Vec<Entry>> {
+    pub(super) fn take(&mut self, known: u64, version: u64) -> Option<Vec<Entry>> {
         self.events = 0;
         let mut entries = std::mem::take(&mut self.entries);
         while entries.front().is_some_and(|first| first.version <= known) {
@@ -54,49 +48,14 @@ pub(super) fn keep(kept: &mut Option<Kept>, entry: impl FnOnce() -> Entry) {
     }
 }
 
-impl Cache {
-    /// From now on versions are kept.
-    fn take_kept(&mut self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
-        self.plans.get_mut(id)?.kept.get_or_insert_default().take(known, version)
-    }
-}
-
-impl Plans {
-    /// The versions of a plan after `known`, at most `limit` where they have to be read. For one who follows it: what this
-    /// process has seen since the last call is handed out, and not read again.
-    pub fn versions_since(&self, id: &PlanId, known: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
-        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        let mut entries = Vec::new();
-        self.store.read(&mut |read| {
-            entries.clear();
-            read.expect(&prefetch::of_plan(id, &cache));
-            let Some(version) = read.version(id)?.filter(|&version| version > known) else { return Ok(()) };
-            catch_up(read, &mut cache, id, version)?;
-            entries = match cache.take_kept(id, known, version) {
-                Some(kept) => kept,
-                None => read.versions(id, known, limit)?,
-            };
-            Ok(())
-        })?;
-        Ok(entries)
-    }
-
-    /// The same without a look at the store, for one who has just written `version`. Nothing when some of them would have to
-    /// be read.
-    pub fn versions_at_hand(&self, id: &PlanId, known: u64, version: u64) -> Option<Vec<Entry>> {
-        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
-        cache.take_kept(id, known, version)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use waypost_core::{Actor, Command, Draft, TaskId, TaskSpec, Where};
+    use waypost_core::{Actor, Command, Draft, PlanId, TaskId, TaskSpec, Where};
 
     use super::*;
-    use crate::{MemoryStore, NewPlan, Store, WriteRequest};
+    use crate::{MemoryStore, NewPlan, Plans, Store, WriteRequest};
 
     fn add(plans: &Plans, id: &PlanId, name: &str) -> u64 {
         let task = TaskSpec::new(TaskId::new(name).unwrap(), "");
@@ -127,7 +86,7 @@ mod tests {
         let version = add(&ours, &id, "d");
         let at_hand = ours.versions_at_hand(&id, 2, version).unwrap();
         assert_eq!(versions(&at_hand), [(3, "b"), (4, "c"), (5, "d")]);
-        // They were handed out: whoever has not seen them reads them.
+        // They were handed out once; the next caller reads them.
         assert!(ours.versions_at_hand(&id, 2, version).is_none());
         assert_eq!(ours.versions_since(&id, 2, 10).unwrap(), at_hand);
         assert_eq!(ours.versions_since(&id, version, 10).unwrap(), []);

@@ -1,11 +1,11 @@
-//! Slots of a queue that all workers of a store share. Whoever starts a task is alone among all writers at that moment, so
+//! Slots of a queue that all workers of a store share. A task starts in a write transaction, and writers are serialized, so
 //! that counting is enough.
 
 use std::collections::HashMap;
 
 use waypost_core::{Command, Refusal};
 
-use super::{WriteError, WriteRequest};
+use super::request::{WriteError, WriteRequest};
 use crate::store::Transaction;
 use crate::workers::Slots;
 

@@ -9,16 +9,17 @@ use waypost_core::{
 
 use super::cache::{Cache, Cached, News, Purged, VERSIONS_READ_MAX, catch_up, load};
 use super::recent_versions::keep;
+use super::request::{BuildCommands, Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
 use super::slot_quota::Room;
-use super::{BuildCommands, Committed, Conflict, Done, Trouble, WriteError, WriteRequest};
-use crate::cross_plan::deliver::deliver;
+use crate::cross_plan::locate::check_waits;
 use crate::cross_plan::resolve::no_ring;
-use crate::cross_plan::target_status::{Whereabouts, check_waits};
+use crate::cross_plan::target_status::Whereabouts;
+use crate::error::StoreError;
 use crate::rows::{Entry, Head, HeldLock, IndexChanges, Terms, Wait};
-use crate::store::{Append, StoreError, Transaction};
+use crate::store::{Append, Transaction};
 use crate::workers::Slots;
 
-/// Bytes of versions after which a snapshot is worth its while even for a small plan.
+/// Bytes of versions after which even a small plan gets a snapshot.
 const SNAPSHOT_BYTES_MIN: u64 = 64 * 1024;
 /// Versions that a process may have had to replay to load a plan before it makes a snapshot as soon as it writes.
 const REPLAYED_MAX: u64 = 500;
@@ -54,23 +55,6 @@ pub(super) fn create(
         made.news = news;
     }
     Ok(Committed { missing, ..committed })
-}
-
-/// Lets other plans hear of what was written.
-pub(super) fn and_tell(
-    transaction: &mut dyn Transaction,
-    cache: &mut Cache,
-    by: &Actor,
-    mut done: Committed,
-) -> Done {
-    if let Some(news) = cache.take_news(&done.plan) {
-        deliver(transaction, cache, by, &done.plan, news)?;
-        // It may have heard something itself.
-        if let Some(plan) = cache.get(&done.plan) {
-            done.version = plan.version();
-        }
-    }
-    Ok(done)
 }
 
 /// The same as [`write`] for each command by itself: what is refused is left out.
@@ -351,7 +335,13 @@ fn conflict(
     })))
 }
 
-pub(super) fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: &PlanId, by: &Actor) -> Done {
+/// Removes a plan. Also returns what others have to hear of it.
+pub(super) fn purge(
+    transaction: &mut dyn Transaction,
+    cache: &mut Cache,
+    plan: &PlanId,
+    by: &Actor,
+) -> Result<(Committed, News), Trouble> {
     if by.kind != ActorKind::Person {
         return Err(Refusal::OnlyAPerson { what: "purge a plan", by: by.kind }.into());
     }
@@ -359,13 +349,13 @@ pub(super) fn purge(transaction: &mut dyn Transaction, cache: &mut Cache, plan: 
     let purged = purged(transaction, cache, &head)?;
     transaction.purge(plan).map_err(Trouble::OfTheStore)?;
     cache.plans.remove(plan);
-    deliver(transaction, cache, by, plan, News { purged: Some(purged), ..News::default() })?;
-    Ok(Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) })
+    let done = Committed { changed: true, ..Committed::unchanged(plan.clone(), head.version) };
+    Ok((done, News { purged: Some(purged), ..News::default() }))
 }
 
-/// Who waits for a plan that is to be purged.
+/// The tasks that wait for a plan that is to be purged.
 fn purged(transaction: &mut dyn Transaction, cache: &mut Cache, head: &Head) -> Result<Purged, StoreError> {
-    let mut waits = transaction.waits_on(&head.id, &head.owner)?;
+    let mut waits = transaction.waits(&head.id, &head.owner, None)?;
     waits.retain(|wait| wait.plan != head.id);
     let mut tasks: Vec<TaskId> = waits.iter().map(|wait| wait.on.task.clone()).collect();
     // What cannot be read any more can be purged all the same.

@@ -119,6 +119,7 @@ promises! {
         workers::the_copy_of_a_log_is_found_again_where_copies_are_kept
         workers::nobody_is_woken_by_workers_and_logs_and_no_version_comes_of_them
         keeping::forgotten_events_leave_the_plan_and_the_numbers_of_the_log
+        keeping::a_process_that_knew_an_early_version_sees_the_plan_whose_events_were_pruned
         keeping::a_plan_whose_events_were_forgotten_can_be_gone_on_with
         keeping::only_plans_that_ended_long_ago_are_pruned_and_only_by_a_person
         keeping::what_a_subscription_has_not_read_is_held_back

@@ -129,6 +129,237 @@ fn a_damaged_line_of_a_history_is_named_by_its_number() {
     others_go_on(&place);
 }
 
+/// What happens to the files of plan `p`, which has three versions and the tasks first, second and third.
+struct Damage {
+    name: &'static str,
+    strike: fn(&Place),
+    /// The file and line that are named.
+    named: &'static str,
+    /// Whether the list names them, too: a line in the middle is only read with the plan.
+    in_list: bool,
+    /// The versions whose events are left after the repair.
+    left: &'static [u64],
+    tasks: usize,
+}
+
+fn change_history(place: &Place, change: impl FnOnce(&mut Vec<Vec<u8>>)) {
+    let path = history(place, "p");
+    let bytes = fs::read(&path).unwrap();
+    let mut lines: Vec<Vec<u8>> = bytes.split_inclusive(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    change(&mut lines);
+    fs::write(path, lines.concat()).unwrap();
+}
+
+const DAMAGES: [Damage; 13] = [
+    Damage {
+        name: "a byte after the last line",
+        strike: |place| change_history(place, |lines| lines.push(b"x".to_vec())),
+        named: "history/p.jsonl line 4",
+        in_list: true,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "a byte at the end of the last line",
+        strike: |place| {
+            change_history(place, |lines| {
+                let end = lines[2].len() - 1;
+                lines[2].insert(end, b'}');
+            });
+        },
+        named: "history/p.jsonl line 3",
+        in_list: true,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "a last line that ends early",
+        strike: |place| change_history(place, |lines| lines[2].truncate(60)),
+        named: "history/p.jsonl line 3",
+        in_list: true,
+        left: &[1, 2],
+        tasks: 3,
+    },
+    Damage {
+        name: "a line of garbage between two others",
+        strike: |place| change_history(place, |lines| lines.insert(1, b"<<<<<<< ours\n".to_vec())),
+        named: "history/p.jsonl line 2",
+        in_list: false,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "garbage in the place of a line",
+        strike: |place| change_history(place, |lines| lines[1] = b"garbage\n".to_vec()),
+        named: "history/p.jsonl line 2",
+        in_list: false,
+        left: &[1, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "NULs in the place of the last line",
+        strike: |place| change_history(place, |lines| lines[2].fill(0)),
+        named: "history/p.jsonl line 3",
+        in_list: true,
+        left: &[1, 2],
+        tasks: 3,
+    },
+    Damage {
+        name: "NULs after the last line",
+        strike: |place| change_history(place, |lines| lines.push(vec![0; 4096])),
+        named: "history/p.jsonl line 4",
+        in_list: true,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "bytes that are not UTF-8",
+        strike: |place| change_history(place, |lines| lines[2][5] = 0xff),
+        named: "history/p.jsonl line 3",
+        in_list: true,
+        left: &[1, 2],
+        tasks: 3,
+    },
+    Damage {
+        name: "two lines joined",
+        strike: |place| {
+            change_history(place, |lines| {
+                lines[1].pop();
+            });
+        },
+        named: "history/p.jsonl line 2",
+        in_list: true,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "no history",
+        strike: |place| fs::remove_file(history(place, "p")).unwrap(),
+        named: "plans/p.json",
+        in_list: true,
+        left: &[],
+        tasks: 3,
+    },
+    Damage {
+        name: "an empty history",
+        strike: |place| fs::write(history(place, "p"), "").unwrap(),
+        named: "history/p.jsonl line 1",
+        in_list: true,
+        left: &[],
+        tasks: 3,
+    },
+    Damage {
+        name: "a plan's JSON that cannot be read",
+        strike: |place| fs::write(readable(place, "p"), "{\"title\": ").unwrap(),
+        named: "plans/p.json",
+        in_list: true,
+        left: &[1, 2, 3],
+        tasks: 3,
+    },
+    Damage {
+        name: "neither the last line nor the plan's JSON",
+        strike: |place| {
+            change_history(place, |lines| lines[2].truncate(60));
+            fs::write(readable(place, "p"), "{").unwrap();
+        },
+        named: "history/p.jsonl line 3",
+        in_list: true,
+        left: &[1, 2],
+        tasks: 2,
+    },
+];
+
+/// A folder with `p` at version 3, and `q`.
+fn three_versions() -> Place {
+    let place = two_plans();
+    write(&place.plans(), "p", add("third")).unwrap();
+    place
+}
+
+#[test]
+fn a_damaged_plan_is_named_wherever_it_is_asked_for() {
+    for Damage { name, strike, named, in_list, .. } in DAMAGES {
+        let place = three_versions();
+        strike(&place);
+        let plans = place.plans();
+        assert_eq!(plans.resolve("p").unwrap(), plan("p"), "{name}: it is not said to be missing");
+        let told = damage(plans.look(&plan("p"), Plan::version));
+        assert!(told.contains(&format!("{named} is damaged")), "{name}: {told}");
+        damage(write(&plans, "p", add("fourth")));
+        let page = plans.heads(&everything()).unwrap();
+        assert!(page.items.iter().any(|head| head.id == plan("q")), "{name}: the others are listed");
+        let warned = page.warnings.iter().any(|line| line.contains(named));
+        assert_eq!(warned, in_list, "{name}: {:?}", page.warnings);
+        let found = plans.doctor(false).unwrap();
+        assert!(found.iter().any(|finding| finding.what.contains(named)), "{name}: {found:?}");
+        others_go_on(&place);
+    }
+}
+
+#[test]
+fn the_doctor_names_what_is_intact() {
+    let place = three_versions();
+    change_history(&place, |lines| lines[2].truncate(60));
+    let found = place.plans().doctor(false).unwrap();
+    let expected = format!("; intact: versions 1 to 2; {} at version 3", readable(&place, "p").display());
+    assert!(found.iter().any(|finding| finding.what.ends_with(&expected)), "{found:?}");
+}
+
+#[test]
+fn the_doctor_repairs_a_damaged_plan_from_what_is_intact() {
+    for Damage { name, strike, left, tasks, .. } in DAMAGES {
+        let place = three_versions();
+        strike(&place);
+        let damaged: Vec<Vec<u8>> = [history(&place, "p"), readable(&place, "p")]
+            .iter()
+            .filter_map(|path| fs::read(path).ok())
+            .collect();
+        let plans = place.plans();
+        let found = plans.doctor(true).unwrap();
+        let repaired = |finding: &waypost_store::Finding| finding.repaired && finding.plan == Some(plan("p"));
+        assert!(!found.is_empty() && found.iter().all(repaired), "{name}: {found:?}");
+        assert_eq!(place.plans().doctor(false).unwrap(), [], "{name}");
+
+        let now_is = now(&place.plans(), "p");
+        assert_eq!((now_is.version(), now_is.len()), (3, tasks), "{name}");
+        let events = plans.history(&plan("p"), 0, 10).unwrap();
+        let with_events: Vec<u64> =
+            events.iter().filter(|entry| !entry.is_forgotten()).map(|entry| entry.version).collect();
+        assert_eq!((events.len(), with_events.as_slice()), (3, left), "{name}");
+        assert_eq!(write(&plans, "p", add("fourth")).unwrap().version, 4, "{name}");
+        let numbers: Vec<u64> = log(&place.plans()).iter().map(|entry| entry.sequence).collect();
+        assert_eq!(numbers, [1, 2, 3, 4, 5], "{name}: the log has no gaps");
+        let kept: Vec<Vec<u8>> = fs::read_dir(root(&place).join("damaged"))
+            .map(|folder| folder.map(|file| fs::read(file.unwrap().path()).unwrap()).collect())
+            .unwrap_or_default();
+        let is_aside = damaged.iter().any(|bytes| kept.contains(bytes));
+        assert!(is_aside || name == "no history", "{name}: the damaged file is kept aside");
+        assert_eq!(place.plans().doctor(true).unwrap(), [], "{name}: nothing is left to repair");
+    }
+}
+
+#[test]
+fn what_this_store_never_wrote_is_not_taken_for_a_lost_plan() {
+    let place = two_plans();
+    let stray = text(&readable(&place, "p")).replace("\"id\": \"p\"", "\"id\": \"stray\"");
+    fs::write(readable(&place, "stray"), &stray).unwrap();
+    let found = place.plans().doctor(true).unwrap();
+    assert!(found.len() == 1 && !found[0].repaired, "{found:?}");
+    assert_eq!(text(&readable(&place, "stray")), stray);
+    assert!(!history(&place, "stray").exists());
+}
+
+#[test]
+fn nothing_is_repaired_where_nothing_is_intact() {
+    let place = three_versions();
+    fs::write(history(&place, "p"), "garbage\n").unwrap();
+    fs::write(readable(&place, "p"), "garbage\n").unwrap();
+    let found = place.plans().doctor(true).unwrap();
+    assert!(!found.is_empty() && found.iter().all(|finding| !finding.repaired), "{found:?}");
+    assert_eq!(text(&history(&place, "p")), "garbage\n", "it is left as it is");
+    others_go_on(&place);
+}
+
 #[test]
 fn what_somebody_wrote_into_a_readable_file_is_reported_and_does_not_count() {
     let place = two_plans();

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use waypost_core::{PlanId, TaskId, Timestamp};
 use waypost_store::{
-    Adopted, Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Page, Pruned,
-    Pruning, Query, Reach, Read, Store, StoreError, Subscription, Transaction, Wait, Work, Worker,
+    Adopted, Append, AttemptLog, Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Look, Maintenance, Page,
+    Pruned, Pruning, Query, Reach, Read, Rewrite, Store, StoreError, Subscription, Totals, Transaction, Wait,
+    Work, Worker, WrittenSince,
 };
 
 /// A moment at which a fault can happen.
@@ -75,8 +76,20 @@ impl Store for Wrapped {
         self.reach.unwrap_or_else(|| self.inner.reach())
     }
 
+    fn hold(&self, name: &str) -> Result<Option<Box<dyn waypost_store::Held>>, StoreError> {
+        self.inner.hold(name)
+    }
+}
+
+impl Maintenance for Wrapped {
     fn check(&self) -> Result<Vec<String>, StoreError> {
         self.inner.check()
+    }
+    fn repair(&self) -> Result<Vec<(PlanId, String)>, StoreError> {
+        self.inner.repair()
+    }
+    fn totals(&self) -> Result<Totals, StoreError> {
+        self.inner.totals()
     }
 }
 
@@ -116,11 +129,7 @@ impl Read for Within<'_> {
     fn locks(&mut self, keys: &[&str]) -> Result<Vec<HeldLock>, StoreError> {
         self.inner.locks(keys)
     }
-    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
-        self.inner.waits_on(plan, agent)
-    }
-
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
         self.inner.waits(plan, agent, task)
     }
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
@@ -144,13 +153,19 @@ impl Read for Within<'_> {
     fn slots(&mut self, queue: &str) -> Result<Vec<(String, u32)>, StoreError> {
         self.inner.slots(queue)
     }
-    fn attempt_log(
+    fn latest(&mut self) -> Result<u64, StoreError> {
+        self.inner.latest()
+    }
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        self.inner.written_since(after, limit)
+    }
+    fn attempt_logs(
         &mut self,
         plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        self.inner.attempt_log(plan, task, attempt)
+        after: Option<(&TaskId, u32)>,
+        limit: usize,
+    ) -> Result<Vec<AttemptLog>, StoreError> {
+        self.inner.attempt_logs(plan, after, limit)
     }
     fn now(&mut self) -> Timestamp {
         match &self.around.clock {
@@ -171,23 +186,15 @@ impl Transaction for Within<'_> {
     fn put_snapshot(&mut self, plan: &PlanId, version: u64, bytes: &[u8]) -> Result<(), StoreError> {
         self.inner.put_snapshot(plan, version, bytes)
     }
-    fn renew_lease(
+    fn renew_leases(
         &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
+        attempts: &[(PlanId, TaskId, u32)],
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.inner.renew_lease(plan, task, attempt, until)
+    ) -> Result<Vec<bool>, StoreError> {
+        self.inner.renew_leases(attempts, until)
     }
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
-        self.inner.replace_index(plan, head, rows)
-    }
-    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
-        self.inner.put_subscription(subscription)
-    }
-    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
-        self.inner.drop_subscription(id)
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+        self.inner.set_subscription(id, subscription)
     }
     fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
         self.inner.put_worker(worker)
@@ -200,6 +207,12 @@ impl Transaction for Within<'_> {
     }
     fn put_attempt_log(&mut self, log: &AttemptLog) -> Result<(), StoreError> {
         self.inner.put_attempt_log(log)
+    }
+}
+
+impl Rewrite for Within<'_> {
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+        self.inner.replace_index(plan, head, rows)
     }
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
         self.inner.purge(plan)

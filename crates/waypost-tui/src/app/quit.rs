@@ -1,12 +1,16 @@
-//! Leaving the program: it does not end without a word about edits that nobody saved, and about what this process runs.
+//! Quitting: asks about unsaved edits on any screen, and about the runs of this process.
 
-use super::{App, Effect, Event, Note, NoteKind, PlanKey, Screen};
+use super::{App, Screen};
 use crate::dialog::{Button, Choice, Dialog};
+use crate::messages::Effect;
+use crate::note::{Note, NoteKind};
+use crate::plan::PlanKey;
 use crate::run_view::{RunReply, Started};
+use crate::screen::Event;
 use crate::text;
 
 impl App {
-    /// Edits that nobody saved, by their plans, in all screens but the one at a place.
+    /// Unsaved edits by plan, on all screens but one.
     fn unsaved(&self, besides: usize) -> Vec<(PlanKey, usize)> {
         let others = self.screens.iter().enumerate().filter(|(at, _)| *at != besides);
         let edits = others.filter_map(|(_, screen)| match screen {
@@ -16,7 +20,7 @@ impl App {
         edits.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The plans with edits that nobody saved, as texts that a person can go on with.
+    /// The plans with unsaved edits, as texts for recovery.
     pub fn unsaved_texts(&self) -> Vec<(PlanKey, String)> {
         let texts = self.screens.iter().filter_map(|screen| match screen {
             Screen::Editor(editor) => Some((editor.plan().clone(), editor.unsaved_text()?)),
@@ -37,13 +41,13 @@ impl App {
         });
         let buttons = vec![
             Button::new('g', "go there", Choice::GoToEdits),
-            Button::new('d', "discard and leave", Choice::DiscardAndLeave),
+            Button::new('d', "discard and quit", Choice::DiscardAndLeave),
             Button::close('b', "back"),
         ];
-        self.dialog = Some(Dialog::new("Leave Waypost", lines.collect(), buttons));
+        self.dialog = Some(Dialog::new("Quit Waypost", lines.collect(), buttons));
     }
 
-    /// Goes to the topmost editor with edits that nobody saved. What stands above it is left as it is.
+    /// Shows the topmost editor with unsaved edits.
     pub(super) fn go_to_edits(&mut self) -> Vec<Effect> {
         let has_edits = |screen: &Screen| matches!(screen, Screen::Editor(editor) if editor.unsaved() > 0);
         let Some(at) = self.screens.iter().rposition(has_edits) else { return Vec::new() };
@@ -59,19 +63,19 @@ impl App {
         }
         let lines = vec![
             format!("This process runs {}.", text::count(self.runs.len(), "plan")),
-            "It ends with this program; the plan can always go on later.".to_owned(),
+            "Quitting stops the run; it can be continued later.".to_owned(),
         ];
         let buttons = vec![
-            Button::new('w', "wait, then leave", Choice::QuitAfterRuns),
-            Button::new('s', "stop it and leave", Choice::StopAndLeave),
+            Button::new('w', "wait, then quit", Choice::QuitAfterRuns),
+            Button::new('s', "stop and quit", Choice::StopAndLeave),
             Button::close('b', "back"),
         ];
-        self.dialog = Some(Dialog::new("Leave Waypost", lines, buttons));
+        self.dialog = Some(Dialog::new("Quit Waypost", lines, buttons));
     }
 
-    /// Keeps account of the runs of this process.
-    pub(super) fn track_run(&mut self, answer: &RunReply) -> Vec<Effect> {
-        match answer {
+    /// Tracks the runs of this process.
+    pub(super) fn track_run(&mut self, reply: &RunReply) -> Vec<Effect> {
+        match reply {
             RunReply::Started(plan, Ok(Started::Runs)) => {
                 self.runs.insert(plan.clone());
             }
@@ -91,7 +95,7 @@ impl App {
                         (false, 0) => return vec![Effect::Quit],
                         (false, count) => {
                             let edits = text::count(count, "unsaved edit");
-                            let text = format!("the run has ended; still here because of {edits}");
+                            let text = format!("the run has ended; not quitting because of {edits}");
                             self.show(Note { kind: NoteKind::Warning, text });
                         }
                     }

@@ -1,4 +1,4 @@
-//! What waits for what in a plan that is being edited, by the places of the rows.
+//! The dependency graph of a plan that is being edited, by row.
 
 use std::collections::HashMap;
 

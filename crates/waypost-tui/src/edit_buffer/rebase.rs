@@ -1,12 +1,12 @@
-//! The same edits on another state of the plan: what one changed stays changed, what others changed is taken over. Where both
-//! changed the same, mine stands and is named: nothing that either wrote goes without a word.
+//! Rebases edits on a newer version: a three-way merge by field. Where both sides changed the same, mine wins and theirs is
+//! reported, so that nothing is dropped silently.
 
 use std::collections::{HashMap, HashSet};
 
 use waypost_core::{Dependency, Draft, PlanSpec, Task, TaskId, TaskSpec};
 
 use super::EditBuffer;
-use crate::app::LoadedPlan;
+use crate::plan::{LoadedPlan, task_number};
 use crate::text;
 
 /// Columns of a text that is quoted where both changed it.
@@ -26,15 +26,16 @@ impl EditBuffer {
     pub fn rebased(&self, loaded: LoadedPlan) -> Rebased {
         let mut buffer = Self::new(loaded);
         let mut overlaps = Vec::new();
-        let merged = self.merged(&buffer.base, &mut overlaps);
+        let merged = self.merged(&buffer, &mut overlaps);
         let label = format!("your edits, on version {}", buffer.base.version);
         buffer.replace(&merged, &label);
         Rebased { buffer, overlaps }
     }
 
-    fn merged(&self, theirs: &Draft, overlaps: &mut Vec<String>) -> Draft {
+    fn merged(&self, current: &Self, overlaps: &mut Vec<String>) -> Draft {
+        let theirs = &current.base;
         let base = by_id(&self.base.tasks);
-        let names = self.other_names(&base, theirs, overlaps);
+        let names = self.other_names(&base, current, overlaps);
         let mine: Vec<TaskSpec> = self.rows.iter().map(|row| renamed(row.spec(), &names)).collect();
         let places: HashMap<&TaskId, usize> =
             mine.iter().enumerate().map(|(at, spec)| (&spec.id, at)).collect();
@@ -50,31 +51,27 @@ impl EditBuffer {
         Draft { spec, tasks, ..theirs.clone() }
     }
 
-    /// Names for my new tasks whose own others gave to another task meanwhile.
+    /// Other ids for my new tasks whose ids others used meanwhile, also for tasks that are removed again.
     fn other_names(
         &self,
         base: &HashMap<&TaskId, &TaskSpec>,
-        theirs: &Draft,
+        current: &Self,
         overlaps: &mut Vec<String>,
     ) -> HashMap<TaskId, TaskId> {
-        let others = by_id(&theirs.tasks);
+        let others = by_id(&current.base.tasks);
         let mut names: HashMap<TaskId, TaskId> = HashMap::new();
-        let mut number = self.rows.len().max(theirs.tasks.len());
+        let mut free = (current.next_number..).map_while(|number| TaskId::new(format!("t{number}")).ok());
         for row in self.rows.iter().filter(|row| !base.contains_key(row.id())) {
-            if others.get(row.id()).is_none_or(|other| *other == row.spec()) {
+            let is_used = match others.get(row.id()) {
+                Some(other) => *other != row.spec(),
+                None => task_number(row.id()).is_some_and(|number| number < current.next_number),
+            };
+            if !is_used {
                 continue;
             }
-            let name = loop {
-                number += 1;
-                let Ok(name) = TaskId::new(format!("t{number}")) else { break None };
-                let taken =
-                    others.contains_key(&name) || base.contains_key(&name) || self.places.contains_key(&name);
-                if !taken {
-                    break Some(name);
-                }
-            };
-            let Some(name) = name else { continue };
-            overlaps.push(format!("your new task {} is {name} now: they made a {} too", row.id(), row.id()));
+            let taken = |id: &TaskId| others.contains_key(id) || self.places.contains_key(id);
+            let Some(name) = free.find(|id| !taken(id)) else { continue };
+            overlaps.push(format!("your new task {} is {name} now: they added a {} too", row.id(), row.id()));
             names.insert(row.id().clone(), name);
         }
         names
@@ -124,7 +121,8 @@ impl Sides<'_> {
             (Some(base), Some(mine)) => merged_task(base, mine, &theirs.spec, overlaps),
             (Some(base), None) => {
                 if **base != theirs.spec {
-                    overlaps.push(format!("{id} stays deleted, though they changed it; the history has it"));
+                    overlaps
+                        .push(format!("{id} stays deleted although they changed it; it is in the history"));
                 }
                 return None;
             }
@@ -153,7 +151,7 @@ impl Sides<'_> {
                 if !self.is_edited(base, mine) {
                     continue;
                 }
-                overlaps.push(format!("{} is back with your edits: they had deleted it", mine.id));
+                overlaps.push(format!("{} is restored with your edits: they deleted it", mine.id));
             }
             let before = self.mine[..at].iter().rev().find(|before| here.contains(&before.id));
             let behind = before.and_then(|before| tasks.iter().position(|task| task.spec.id == before.id));
@@ -178,7 +176,7 @@ impl Sides<'_> {
         }
         let moved = ids(theirs);
         if moved != was && moved != mine {
-            overlaps.push("both moved tasks; your order stands".to_owned());
+            overlaps.push("both moved tasks; your order wins".to_owned());
         }
         let mut keys: Vec<(usize, usize)> = Vec::with_capacity(tasks.len());
         let mut last = 0;
@@ -206,7 +204,7 @@ impl Sides<'_> {
                     above = known(gone).and_then(|gone| gone.parent.clone());
                 }
                 spec.parent = above.filter(|above| here.contains(above));
-                overlaps.push(format!("{id} is no longer a part of {parent}, which is deleted"));
+                overlaps.push(format!("{id} is no longer a subtask of {parent}, which is deleted"));
             }
             let mine = self.mine(&id);
             spec.depends_on.retain(|on| {
@@ -214,9 +212,9 @@ impl Sides<'_> {
                 let was_asked = base.is_some_and(|base| base.depends_on.contains(on));
                 let i_ask = !was_asked && mine.is_some_and(|mine| mine.depends_on.contains(on));
                 if i_ask {
-                    overlaps.push(format!("you let {id} wait for {gone}, which they deleted"));
+                    overlaps.push(format!("your {id} depends on {gone}, which they deleted"));
                 } else if !was_asked {
-                    overlaps.push(format!("{id} no longer waits for {gone}, which you deleted"));
+                    overlaps.push(format!("{id} no longer depends on {gone}, which you deleted"));
                 }
                 i_ask
             });
@@ -235,7 +233,7 @@ impl Fields<'_> {
     /// `mine` where I changed it, `theirs` where I did not.
     fn pick<T: PartialEq + Clone>(&mut self, name: &str, base: &T, mine: &T, theirs: &T) -> T {
         if base != mine && base != theirs && mine != theirs {
-            self.overlaps.push(format!("{}both changed its {name}; yours stands", self.whose));
+            self.overlaps.push(format!("{}both changed {name}; yours wins", self.whose));
         }
         if base == mine { theirs.clone() } else { mine.clone() }
     }
@@ -245,7 +243,7 @@ impl Fields<'_> {
         if base != mine && base != theirs && mine != theirs {
             let quoted = text::truncate(theirs, QUOTED_MAX);
             self.overlaps
-                .push(format!("{}both changed its {name}; yours stands, theirs was: {quoted}", self.whose));
+                .push(format!("{}both changed {name}; yours wins, theirs was: {quoted}", self.whose));
         }
         if base == mine { theirs.clone() } else { mine.clone() }
     }
@@ -270,7 +268,7 @@ fn merged_task(base: &TaskSpec, mine: &TaskSpec, theirs: &TaskSpec, overlaps: &m
         ),
         parent: fields.pick("parent", &base.parent, &mine.parent, &theirs.parent),
         depends_on,
-        when: fields.pick("rule of waiting", &base.when, &mine.when, &theirs.when),
+        when: fields.pick("trigger rule", &base.when, &mine.when, &theirs.when),
         complexity: fields.pick("complexity", &base.complexity, &mine.complexity, &theirs.complexity),
         notes: fields.pick_text("notes", &base.notes, &mine.notes, &theirs.notes),
         tools: fields.pick("tools", &base.tools, &mine.tools, &theirs.tools),

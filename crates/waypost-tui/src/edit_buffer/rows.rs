@@ -1,4 +1,4 @@
-//! Tasks as the rows of a tree: each parent right before its parts. Changes no plan.
+//! Tasks as the rows of a tree: each parent right before its subtasks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,6 @@ impl Row {
         &self.task.spec
     }
 
-    /// Its id.
     pub fn id(&self) -> &TaskId {
         &self.task.spec.id
     }
@@ -73,7 +72,7 @@ pub(super) fn rows_of(tasks: &[Task], standings: &[Standing]) -> Vec<Row> {
         }
     };
     walk(roots, &mut rows);
-    // Parents that form a cycle are nobody's parts; their problem is told, and they are shown all the same.
+    // Parents that form a cycle have no root; they are shown nevertheless, with their problem.
     walk((0..tasks.len()).collect(), &mut rows);
     rows
 }

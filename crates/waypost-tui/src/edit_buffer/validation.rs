@@ -1,4 +1,4 @@
-//! What is wrong with a plan that is being edited, filed by task. Finds nothing itself: that is `waypost_core::validate`.
+//! Validation problems of a plan that is being edited, by task. `waypost_core::validate` finds them.
 
 use std::collections::HashMap;
 

@@ -1,81 +1,26 @@
-//! Paints the plan editor: tasks as a tree, details of the one that is selected, the graph beside them. Changes nothing, and
-//! looks at no more rows than are seen.
+//! Draws the plan editor: the tree of tasks, details of the selected one, the graph. Reads only visible rows.
 
 use ratatui::Frame;
-use ratatui::layout::{Position, Rect};
+use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;
 use waypost_core::{Complexity, Standing};
 
-use super::Editor;
-use crate::app::App;
+use super::layout::{areas, inside};
+use super::{Editor, draw_overlays};
 use crate::edit_buffer::{EditBuffer, Row, dependency_names};
 use crate::frame::{Parts, draw_input, footer, framed, heading, put};
 use crate::graph::GraphCanvas;
 use crate::keys::Action;
+use crate::note::ErrorMessage;
+use crate::screen::DrawContext;
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// Columns from which the graph stands beside the list.
-const WIDE: u16 = 110;
 /// Columns of the deepest indentation that is drawn.
 const INDENT_MAX: usize = 16;
 
-/// Where the parts of the editor stand, edges included.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Areas {
-    pub(super) list: Rect,
-    pub(super) details: Option<Rect>,
-    pub(super) graph: Option<Rect>,
-}
-
-/// Whether the graph is seen.
-pub(super) fn shows_graph(area: Rect, wanted: Option<bool>) -> bool {
-    wanted.unwrap_or(area.width >= WIDE)
-}
-
-pub(super) fn areas(area: Rect, graph: Option<bool>) -> Areas {
-    let below = (area.height / 3).clamp(5, 13);
-    let top = Rect { height: area.height - below.min(area.height), ..area };
-    let bottom = Rect { y: top.bottom(), height: area.height - top.height, ..area };
-    if !shows_graph(area, graph) {
-        return Areas { list: top, details: Some(bottom), graph: None };
-    }
-    if area.width < WIDE {
-        return Areas { list: top, details: None, graph: Some(bottom) };
-    }
-    let left = area.width * 11 / 20;
-    let side = Rect { x: area.x + left, width: area.width - left, ..area };
-    Areas {
-        list: Rect { width: left, ..top },
-        details: Some(Rect { width: left, ..bottom }),
-        graph: Some(side),
-    }
-}
-
-/// A part without its edge.
-pub(super) fn inside(area: Rect) -> Rect {
-    Rect {
-        x: area.x + 1,
-        y: area.y + 1,
-        width: area.width.saturating_sub(2),
-        height: area.height.saturating_sub(2),
-    }
-}
-
-/// Tasks that fit into the list.
-pub(super) fn rows(area: Rect, graph: Option<bool>) -> usize {
-    usize::from(inside(areas(area, graph).list).height)
-}
-
-/// The row of the list at a place of the terminal, counted from the first that is seen.
-pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
-    let list = inside(areas.list);
-    list.contains(at).then(|| usize::from(at.y - list.y))
-}
-
 impl Editor {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 15] = [
         Action::Edit,
         Action::Save,
@@ -94,12 +39,11 @@ impl Editor {
         Action::Back,
     ];
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
-        let theme = app.settings.theme;
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts: Parts) {
+        let theme = context.settings.theme;
         let Some(buffer) = &self.buffer else {
             heading(theme, frame, parts.heading, self.plan.id.as_str(), &[]);
-            let said =
-                self.error.as_ref().map_or_else(|| "reading …".to_owned(), crate::plan_list::error_line);
+            let said = self.error.as_ref().map_or_else(|| "loading …".to_owned(), ErrorMessage::line);
             put(
                 frame.buffer_mut(),
                 (2, parts.body.y + 1),
@@ -107,17 +51,17 @@ impl Editor {
                 &said,
                 theme.text(),
             );
-            footer(app, frame, parts.footer, &[Action::Back]);
+            footer(context, frame, parts.footer, &[Action::Back]);
             return;
         };
         let spec = buffer.spec();
         let title = [&spec.title, &spec.goal].into_iter().find(|text| !text.trim().is_empty());
         let title = title.map_or_else(|| self.plan.id.to_string(), String::clone);
-        heading(theme, frame, parts.heading, &title, &self.facts(app, buffer));
+        heading(theme, frame, parts.heading, &title, &self.facts(context, buffer));
         let areas = areas(parts.body, self.graph);
         self.draw_list(buffer, theme, frame, areas.list);
         if let Some(details) = areas.details {
-            self.draw_details(app, buffer, frame, details);
+            self.draw_details(context, buffer, frame, details);
         }
         if let (Some(graph), Some(selected)) = (areas.graph, self.at()) {
             let within = inside(graph);
@@ -126,7 +70,7 @@ impl Editor {
             let title = if shown == all {
                 "Graph".to_owned()
             } else {
-                format!("Graph · {shown} of {all} tasks, around this one")
+                format!("Graph · {shown} of {all} tasks, around the selected one")
             };
             framed(theme, frame, graph, &title, false);
             canvas.draw(buffer, selected, theme, frame.buffer_mut(), within);
@@ -134,22 +78,22 @@ impl Editor {
             framed(theme, frame, graph, "Graph", false);
         }
         if let Some(form) = &self.form {
-            super::draw_overlays::draw_form(form, theme, frame, parts.body);
+            draw_overlays::draw_form(form, theme, frame, parts.body);
         }
         if let Some(picker) = &self.picker {
-            super::draw_overlays::draw_picker(picker, buffer, theme, frame, parts.body);
+            draw_overlays::draw_picker(picker, buffer, theme, frame, parts.body);
         }
-        self.draw_footer(app, frame, parts.footer);
+        self.draw_footer(context, frame, parts.footer);
     }
 
-    fn draw_footer(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_footer(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         if let Some(find) = &self.find {
             put(frame.buffer_mut(), (area.x, area.y), area.width, " find: ", theme.accent());
             // A note stands beside what is being typed, not instead of it.
-            let (hint, style) = match &app.note {
-                _ if self.not_found => ("no task has this   Esc close", theme.warning()),
-                Some((note, _)) => (note.text.as_str(), theme.warning()),
+            let (hint, style) = match context.note {
+                _ if self.not_found => ("no task matches   Esc close", theme.warning()),
+                Some(note) => (note.text.as_str(), theme.warning()),
                 None => ("Enter next   Esc close", theme.quiet()),
             };
             let hint = text::truncate(hint, usize::from(area.width / 2));
@@ -159,19 +103,24 @@ impl Editor {
             draw_input(frame, typed, find, Style::new());
             put(frame.buffer_mut(), (x, area.y), columns, &hint, style);
         } else if self.picker.is_some() {
-            footer(app, frame, area, &[Action::Toggle, Action::Accept, Action::Back]);
+            footer(context, frame, area, &[Action::Toggle, Action::Accept, Action::Back]);
         } else if self.form.is_some() {
-            footer(app, frame, area, &[Action::NextField, Action::Accept, Action::External, Action::Back]);
+            footer(
+                context,
+                frame,
+                area,
+                &[Action::NextField, Action::Accept, Action::External, Action::Back],
+            );
         } else {
-            footer(app, frame, area, &Self::KEYS);
+            footer(context, frame, area, &Self::KEYS);
         }
     }
 
     /// What the heading says at its right end.
-    fn facts(&self, app: &App, buffer: &EditBuffer) -> Vec<Span<'static>> {
-        let theme = app.settings.theme;
+    fn facts(&self, context: DrawContext<'_>, buffer: &EditBuffer) -> Vec<Span<'static>> {
+        let theme = context.settings.theme;
         let mut facts = Vec::new();
-        if app.settings.dry_run {
+        if context.settings.dry_run {
             facts.push(Span::styled(" DRY RUN ", theme.warning().add_modifier(Modifier::REVERSED)));
             facts.push(Span::raw("  "));
         }
@@ -181,7 +130,7 @@ impl Editor {
             facts.push(Span::raw("  "));
         }
         if let Some(version) = self.newer() {
-            facts.push(Span::styled(format!("v{version} is in the store"), theme.warning()));
+            facts.push(Span::styled(format!("v{version} in the store"), theme.warning()));
             facts.push(Span::raw("  "));
         }
         if self.saving.is_some() {
@@ -210,7 +159,7 @@ impl Editor {
         let title = format!("Tasks {position}/{} · {done} of {all} done", self.visible.len());
         let within = framed(theme, frame, area, &title, active);
         if self.visible.is_empty() {
-            let said = "no tasks yet: n makes one, e opens the plan in $EDITOR";
+            let said = "no tasks yet: n adds one, e opens the plan in $EDITOR";
             put(
                 frame.buffer_mut(),
                 (within.x + 1, within.y),
@@ -292,8 +241,8 @@ impl Editor {
         put(cells, (line.right() - wide as u16, line.y), wide as u16, &waits, waits_style);
     }
 
-    fn draw_details(&self, app: &App, buffer: &EditBuffer, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_details(&self, context: DrawContext<'_>, buffer: &EditBuffer, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let Some(at) = self.at() else {
             framed(theme, frame, area, "", false);
             return;
@@ -338,7 +287,7 @@ fn indent(row: &Row) -> usize {
     (usize::from(row.depth) * 2).min(INDENT_MAX)
 }
 
-/// The spaces before a task. One that is deeper than is drawn says how deep.
+/// The spaces before a task; a task that is deeper than is drawn shows its depth.
 fn indentation(row: &Row) -> String {
     let columns = indent(row);
     if usize::from(row.depth) * 2 > columns {
@@ -389,7 +338,7 @@ fn details(buffer: &EditBuffer, at: usize, theme: Theme) -> Vec<(&'static str, S
         theme.warning(),
     );
     add("notes", spec.notes.clone(), theme.text());
-    add("waits for", dependency_names(spec).join(", "), theme.text());
+    add("depends on", dependency_names(spec).join(", "), theme.text());
     let mut after: Vec<String> = buffer
         .dependencies()
         .dependants(at)

@@ -1,4 +1,4 @@
-//! Paints what lies over the list of tasks: the form of a task, and the choice of tasks. Changes nothing.
+//! Draws what lies over the list of tasks: the task form and the task picker.
 
 use ratatui::Frame;
 use ratatui::crossterm::event::MouseEvent;
@@ -93,7 +93,7 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
             theme.text(),
         ),
         Field::Complexity => {
-            let word = form.complexity.map_or("not said", waypost_core::Complexity::word);
+            let word = form.complexity.map_or("not set", waypost_core::Complexity::word);
             let shown = if focused { format!("◂ {word} ▸") } else { word.to_owned() };
             put(frame.buffer_mut(), at, place.width, &shown, theme.text());
         }
@@ -103,7 +103,7 @@ fn draw_value(form: &Form, field: Field, focused: bool, theme: Theme, frame: &mu
             put(frame.buffer_mut(), at, place.width, &text::truncate(&shown, columns), theme.text());
         }
         Field::Skip => {
-            let shown = if form.skip { "[x] passed over: what waits for it goes on" } else { "[ ]" };
+            let shown = if form.skip { "[x] skipped: dependants do not wait for it" } else { "[ ]" };
             put(frame.buffer_mut(), at, place.width, &text::truncate(shown, columns), theme.text());
         }
     }
@@ -171,7 +171,7 @@ fn draw_text(input: &TextInput, focused: bool, style: Style, frame: &mut Frame<'
     }
 }
 
-/// Where the choice stands, and where its list does.
+/// The area of the picker, and of its list.
 fn picker_layout(area: Rect) -> (Rect, Rect) {
     let width = over(area.width, 90);
     let height = area.height.saturating_sub(if area.height > 20 { 4 } else { 0 });
@@ -182,7 +182,6 @@ fn picker_layout(area: Rect) -> (Rect, Rect) {
     (frame, list.intersection(area))
 }
 
-/// Rows of the list of the choice.
 pub(super) fn picker_rows(area: Rect) -> usize {
     usize::from(picker_layout(area).1.height)
 }
@@ -203,20 +202,14 @@ pub(super) fn draw_picker(
     let (edge, list) = picker_layout(area);
     frame.render_widget(Clear, edge);
     let name = picker.task.as_ref().map_or_else(|| "the new task".to_owned(), ToString::to_string);
-    let title = format!("What {name} waits for · {} chosen", picker.chosen.len());
+    let title = format!("Dependencies of {name} · {} chosen", picker.chosen.len());
     framed(theme, frame, edge, &title, true);
     put(frame.buffer_mut(), (edge.x + 2, edge.y + 1), 8, "filter:", theme.quiet());
     let input = Rect::new(edge.x + 10, edge.y + 1, edge.width.saturating_sub(12), 1).intersection(area);
     let rule = "─".repeat(usize::from(edge.width.saturating_sub(2)));
     put(frame.buffer_mut(), (edge.x + 1, edge.y + 2), edge.width, &rule, theme.edge());
     if picker.found.is_empty() {
-        put(
-            frame.buffer_mut(),
-            (list.x + 1, list.y),
-            list.width,
-            "no other task has this text",
-            theme.quiet(),
-        );
+        put(frame.buffer_mut(), (list.x + 1, list.y), list.width, "no other task matches", theme.quiet());
     }
     let seen = picker.found.iter().skip(picker.top).take(usize::from(list.height));
     for (place, &at) in seen.enumerate() {
@@ -226,7 +219,7 @@ pub(super) fn draw_picker(
         let mark = if is_chosen { "[x]" } else { "[ ]" };
         let style = if is_chosen { theme.accent() } else { theme.text() };
         put(frame.buffer_mut(), (list.x + 1, y), 3, mark, style);
-        let cycle = if picker.closes_cycle(at) { "  ↺ waits for this task" } else { "" };
+        let cycle = if picker.closes_cycle(at) { "  ↺ depends on this task" } else { "" };
         let columns = usize::from(list.width.saturating_sub(6)).saturating_sub(text::width(cycle));
         let spec = row.spec();
         let line = format!("{} {}  {}", sign(row.standing), spec.id, spec.description);

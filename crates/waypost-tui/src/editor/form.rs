@@ -1,4 +1,4 @@
-//! The form of one task: what its author says of it, typed and chosen. Changes nothing before it is kept.
+//! The form of one task. Changes nothing before it is accepted.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Complexity, Dependency, TaskId, TaskSpec};
@@ -32,28 +32,27 @@ impl Field {
         }
     }
 
-    /// What can be done in it, for the line below the form.
+    /// The line below the form.
     pub(crate) fn help(self) -> &'static str {
         match self {
             Self::Description | Self::Notes => "Alt-Enter: new line · Ctrl-E: $EDITOR",
-            Self::Complexity => "←/→: another",
+            Self::Complexity => "←/→: change",
             Self::DependsOn => "Space: choose tasks",
-            Self::Tools => "names with commas in between; a hint for whoever does it",
-            Self::Skip => "Space: yes or no",
+            Self::Tools => "names, separated by commas; a hint for the worker",
+            Self::Skip => "Space: toggle",
         }
     }
 }
 
-/// Whose form it is.
+/// What the form edits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// A task that is there.
+    /// An existing task.
     Task(TaskId),
-    /// A new one, behind another.
+    /// A new task, after this one.
     New(Option<TaskId>),
 }
 
-/// The form.
 #[derive(Clone, Debug)]
 pub(crate) struct Form {
     pub(crate) target: Target,
@@ -67,18 +66,12 @@ pub(crate) struct Form {
     pub(crate) focus: Field,
 }
 
-/// What a key did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// It is still open.
     Open,
-    /// Keep what was typed.
     Kept,
-    /// Leave the task as it was.
     Discarded,
-    /// Choose tasks to depend on.
     Choose,
-    /// The field in `$EDITOR`.
     External,
 }
 
@@ -97,7 +90,7 @@ impl Form {
         }
     }
 
-    /// The text that has the keys, if the field is one.
+    /// The focused field, if it is a text.
     pub(crate) fn input(&mut self) -> Option<&mut TextInput> {
         match self.focus {
             Field::Description => Some(&mut self.description),
@@ -182,7 +175,7 @@ impl Form {
         }
     }
 
-    /// The task as the form says.
+    /// The task with the values of the form.
     pub(crate) fn spec(&self) -> TaskSpec {
         let names: Vec<String> = self
             .tools
@@ -206,7 +199,6 @@ impl Form {
         }
     }
 
-    /// Whether something in it is not as it was.
     pub(crate) fn is_changed(&self) -> bool {
         self.spec() != self.before
     }

@@ -1,11 +1,12 @@
-//! The mouse in the plan editor: tasks are selected in the list and in the graph, fields in the form, keys in the footer.
+//! The mouse in the plan editor: selects tasks in the list and in the graph, and fields in the form.
 
 use ratatui::crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Position;
 
-use super::{Editor, draw, draw_overlays};
-use crate::app::{Context, Flow};
+use super::layout::{areas, inside, row_at};
+use super::{Editor, draw_overlays};
 use crate::graph::GraphCanvas;
+use crate::screen::{Context, Flow};
 
 impl Editor {
     pub(super) fn mouse(&mut self, mouse: MouseEvent, context: &mut Context<'_>) -> Flow {
@@ -42,8 +43,8 @@ impl Editor {
     }
 
     fn click(&mut self, at: Position, context: &Context<'_>) {
-        let areas = draw::areas(context.area, self.graph);
-        if let Some(row) = draw::row_at(&areas, at) {
+        let areas = areas(context.area, self.graph);
+        if let Some(row) = row_at(&areas, at) {
             let clicked = self.top + row;
             if clicked == self.selected {
                 self.open_form();
@@ -51,7 +52,7 @@ impl Editor {
                 self.selected = clicked;
             }
         } else if let (Some(graph), Some(buffer), Some(selected)) = (areas.graph, &self.buffer, self.at()) {
-            let inside = draw::inside(graph);
+            let inside = inside(graph);
             let canvas = GraphCanvas::of(buffer, selected, usize::from(inside.height));
             let id = canvas.hit(selected, inside, at).map(|at| buffer.rows()[at].id().clone());
             if id.is_some() {

@@ -1,4 +1,4 @@
-//! Choosing the tasks that one waits for, from a list with a filter. Says which of them would close a cycle.
+//! Chooses the dependencies of a task from a list with a filter, and marks those that would close a cycle.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent};
 use waypost_core::{Dependency, TaskId};
@@ -7,25 +7,24 @@ use crate::edit_buffer::EditBuffer;
 use crate::keys::{Action, Keys, Place};
 use crate::text_input::TextInput;
 
-/// Which task is to wait for those that are chosen.
+/// Chooses the dependencies of a task.
 #[derive(Clone, Debug)]
 pub(crate) struct Picker {
-    /// Its id; nothing for a task that is not there yet.
+    /// `None` for a new task.
     pub(crate) task: Option<TaskId>,
-    /// Whether the choice goes into a form that is open.
+    /// Whether the choice goes into the open form.
     pub(crate) for_form: bool,
     pub(crate) filter: TextInput,
     /// What is chosen, in the order of choice. Dependencies elsewhere stay as they are.
     pub(crate) chosen: Vec<Dependency>,
-    /// The places of the tasks that fit the filter.
+    /// Rows of the tasks that match the filter.
     pub(crate) found: Vec<usize>,
     pub(crate) selected: usize,
     pub(crate) top: usize,
-    /// By place: whether to wait for it would close a cycle.
+    /// By row: whether a dependency on it would close a cycle.
     closes_cycle: Vec<bool>,
 }
 
-/// What a key did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Open,

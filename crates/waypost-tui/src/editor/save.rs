@@ -1,40 +1,29 @@
-//! The editor and the store: reading the plan, writing the edits, what others write meanwhile, and leaving.
+//! Loading and saving in the editor: conflicts with what others write meanwhile, `$EDITOR`, and leaving.
 
 use waypost_core::{PlanId, Status};
 use waypost_formats::{Dialect, Form as Shape, keep_foreign, read, write};
 use waypost_service::{Texts, difference_lines};
 use waypost_store::Conflict;
 
-use super::Editor;
-use crate::app::{
-    Context, Effect, ErrorMessage, Flow, LoadedPlan, NoteKind, PlanKey, Purpose, Reply, SaveError, Screen,
-};
+use super::{AfterSave, Editor};
 use crate::dialog::{Button, Choice, Dialog};
 use crate::edit_buffer::{EditBuffer, Rebased};
-use crate::history::History;
-use crate::plan_list::error_line;
+use crate::messages::{Effect, Purpose, Reply, SaveError};
+use crate::note::{ErrorMessage, NoteKind};
+use crate::plan::{LoadedPlan, PlanKey};
+use crate::screen::{Context, Destination, Flow};
 use crate::text;
 
 /// Differences that a conflict shows; the others are counted.
 const DIFFERENCES_MAX: usize = 12;
 
-/// What is said above the places where both sides changed the same.
-const OVERLAP_INTRODUCTION: &str = "Nothing is saved yet; undo shows the plan without your edits.";
-/// Columns of a line there.
+/// Above the overlaps.
+const OVERLAP_INTRODUCTION: &str = "Nothing is saved yet. Undo shows the plan without your edits.";
 const OVERLAP_COLUMNS_MAX: usize = 90;
-/// Lines that one such place takes at most.
+/// Lines of one overlap.
 const OVERLAP_ROWS_MAX: usize = 4;
-/// Rows that are not for them: the edge of the dialog, its buttons, what is said above.
+/// Rows for the border of the dialog, its buttons and the introduction.
 const OVERLAP_ROWS_TAKEN: usize = 8;
-
-/// What comes after the edits have been written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AfterSave {
-    Stay,
-    Leave,
-    Quit,
-    Execute,
-}
 
 impl Editor {
     pub(super) fn read(&mut self, context: &mut Context<'_>) {
@@ -62,7 +51,7 @@ impl Editor {
                 match loaded {
                     Ok(loaded) => flow = self.take(loaded, context),
                     Err(error) if self.buffer.is_none() => self.error = Some(error.clone()),
-                    Err(error) => context.notify(NoteKind::Wrong, error_line(error)),
+                    Err(error) => context.notify_error(error),
                 }
                 if std::mem::take(&mut self.stale) {
                     self.read(context);
@@ -106,14 +95,14 @@ impl Editor {
         if buffer.adopt(loaded).is_some() {
             self.theirs = None;
             if std::mem::take(&mut self.rebasing) {
-                context.notify(NoteKind::Good, format!("your edits stand on version {version} now"));
+                context.notify(NoteKind::Good, format!("your edits are based on version {version} now"));
             }
         } else if self.saving.is_some() {
             // It may be what is being saved; that is known when the answer is there.
             self.overtaken = true;
         } else if self.form.is_some() || self.picker.is_some() {
             self.theirs = Some(Box::new(loaded.clone()));
-            let said = format!("somebody else wrote version {version}; what you do here is kept");
+            let said = format!("version {version} was written by someone else; your input is kept");
             context.notify(NoteKind::Warning, said);
         } else if self.rebasing || buffer.is_changed() && self.written == Some(version) {
             flow = self.rebase(loaded, context);
@@ -121,7 +110,7 @@ impl Editor {
             self.theirs = Some(Box::new(loaded.clone()));
             context.notify(
                 NoteKind::Warning,
-                format!("somebody else wrote version {version}; your edits are kept"),
+                format!("version {version} was written by someone else; your edits are kept"),
             );
         } else {
             *buffer = EditBuffer::new(loaded.clone());
@@ -140,9 +129,9 @@ impl Editor {
         *buffer = rebased;
         (self.theirs, self.rebasing) = (None, false);
         let said = if is_changed {
-            format!("your edits stand on version {version} now; look, then save")
+            format!("your edits are based on version {version} now; review, then save")
         } else {
-            format!("version {version} has all of your edits")
+            format!("version {version} already has all your edits")
         };
         context.notify(NoteKind::Warning, said);
         let columns = usize::from(context.area.width).saturating_sub(8).clamp(1, OVERLAP_COLUMNS_MAX);
@@ -166,7 +155,7 @@ impl Editor {
             let left = text::count(self.overlaps.len(), "more line");
             buttons.insert(0, Button::new('m', left, Choice::More));
         }
-        Flow::Ask(Dialog { marked: 0, ..Dialog::new("Where your edits met theirs", lines, buttons) })
+        Flow::Ask(Dialog { marked: 0, ..Dialog::new("Both of you changed these", lines, buttons) })
     }
 
     /// When a form or a choice is closed: what others wrote meanwhile, unless there are edits that are made on what was before.
@@ -196,7 +185,7 @@ impl Editor {
             if matches!(then, AfterSave::Leave | AfterSave::Quit) {
                 return self.leave(then);
             }
-            context.notify(NoteKind::Good, "nothing to save: the store has it all");
+            context.notify(NoteKind::Good, "no unsaved edits");
             return Flow::Stay;
         }
         if let Some(first) = problems.first() {
@@ -208,10 +197,10 @@ impl Editor {
             context.notify(NoteKind::Wrong, format!("not saved: {first}{more}; {}", first.hint()));
             return Flow::Stay;
         }
-        let commands = buffer.send();
+        let edits = buffer.send();
         let (plan, version) = (self.plan.clone(), buffer.base().version);
         self.saving = Some(then);
-        context.effects.push(Effect::Save { plan, version, commands });
+        context.effects.push(Effect::Save { plan, version, edits });
         Flow::Stay
     }
 
@@ -271,12 +260,12 @@ impl Editor {
             return Flow::Stay;
         }
         if context.settings.dry_run {
-            context.notify(NoteKind::Warning, "[dry run] the plan would run now; nothing is run");
+            context.notify(NoteKind::Warning, "[dry run] the plan would run now; nothing was run");
             return Flow::Stay;
         }
         if buffer.is_changed() {
             let lines = vec![format!(
-                "{} are not saved yet. What runs is what the store has.",
+                "{} not saved yet. Only the saved plan can run.",
                 text::count(buffer.edits(), "edit")
             )];
             let buttons =
@@ -306,7 +295,6 @@ impl Editor {
         match choice {
             Choice::SaveAndLeave => return self.save(self.after_prompt, context),
             Choice::SaveAndExecute => return self.save(AfterSave::Execute, context),
-            Choice::Execute => context.effects.push(Effect::Execute(self.plan.clone())),
             Choice::Discard if self.after_prompt == AfterSave::Quit => return Flow::Quit,
             Choice::Discard => return Flow::Pop,
             Choice::Delete(said) => return self.delete_confirmed(said, context),
@@ -320,8 +308,7 @@ impl Editor {
             }
             Choice::Compare => {
                 let known = self.buffer.as_ref().map_or(0, |buffer| buffer.base().version);
-                let history = History::since(self.plan.clone(), known);
-                return Flow::Push(Screen::History(Box::new(history)));
+                return Flow::Open(Destination::HistorySince(self.plan.clone(), known));
             }
             Choice::TakeTheirs => {
                 (self.buffer, self.theirs, self.rebasing) = (None, None, false);
@@ -346,7 +333,7 @@ impl Editor {
                 context.effects.push(Effect::EditText { purpose, text: writing.text, ending: "md" });
             }
             Err(error) => {
-                context.notify(NoteKind::Wrong, format!("the plan cannot be written as text: {error}"))
+                context.notify(NoteKind::Wrong, format!("the plan cannot be converted to text: {error}"))
             }
         }
     }
@@ -364,10 +351,10 @@ impl Editor {
         };
         let Some(draft) = drafts.first_mut().filter(|_| wrong.is_empty()) else {
             self.unparsed = Some(typed.to_owned());
-            let lines = if wrong.is_empty() { vec!["There is no plan in it.".to_owned()] } else { wrong };
+            let lines = if wrong.is_empty() { vec!["The text contains no plan.".to_owned()] } else { wrong };
             let buttons = vec![
-                Button::new('e', "edit it again", Choice::EditAgain),
-                Button::close('b', "back, without it"),
+                Button::new('e', "edit again", Choice::EditAgain),
+                Button::close('b', "discard the text"),
             ];
             return Flow::Ask(Dialog { marked: 0, ..Dialog::new("The text cannot be read", lines, buttons) });
         };
@@ -380,7 +367,7 @@ impl Editor {
         buffer.replace(draft, "edits in $EDITOR");
         if ticked > 0 {
             let said = format!(
-                "{} ticked in the text: an edit finishes no work, `waypost done` does",
+                "{} ticked in the text stay open: use `waypost done` to finish a task",
                 text::count(ticked, "task")
             );
             context.notify(NoteKind::Warning, said);
@@ -390,7 +377,7 @@ impl Editor {
         Flow::Stay
     }
 
-    /// Whether others wrote something that the edits are not made on.
+    /// A newer version in the store, which the edits are not based on.
     pub(super) fn newer(&self) -> Option<u64> {
         self.theirs.as_ref().map(|theirs| theirs.draft.version)
     }
@@ -400,7 +387,7 @@ impl Editor {
 fn not_edited(error: &ErrorMessage) -> Flow {
     let mut lines: Vec<String> = error.what.split("; ").map(|part| part.trim().to_owned()).collect();
     lines.extend(Some(error.hint.clone()).filter(|hint| !hint.is_empty()));
-    Flow::Ask(Dialog::new("The text was not taken over", lines, vec![Button::close('b', "back")]))
+    Flow::Ask(Dialog::new("The text was not used", lines, vec![Button::close('b', "back")]))
 }
 
 /// What changed since, and what can be done about it. The edits stay in any case.
@@ -409,7 +396,7 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
     writers.dedup();
     let mut lines = vec![
         format!(
-            "Your edits were made on version {}; {} wrote version {} meanwhile:",
+            "Your edits are based on version {}; {} wrote version {}:",
             conflict.known,
             writers.join(", "),
             conflict.current
@@ -424,10 +411,10 @@ fn conflict_dialog(conflict: &Conflict) -> Dialog {
         lines.push(format!("… and {} more", conflict.differences_total - shown));
     }
     let buttons = vec![
-        Button::new('r', "mine on top", Choice::Rebase),
-        Button::new('v', "see theirs", Choice::Compare),
+        Button::new('r', "rebase mine", Choice::Rebase),
+        Button::new('v', "review theirs", Choice::Compare),
         Button::new('d', "discard", Choice::TakeTheirs),
         Button::close('b', "back"),
     ];
-    Dialog { marked: 0, ..Dialog::new("Somebody else changed this plan", lines, buttons) }
+    Dialog { marked: 0, ..Dialog::new("This plan changed while you were editing", lines, buttons) }
 }

@@ -1,4 +1,4 @@
-//! What would be lost if the program ended now: edits that were kept, and what is typed in a form that is open.
+//! Unsaved edits: those in the buffer, and those in an open form or picker.
 
 use waypost_core::{Draft, Task};
 use waypost_formats::{Dialect, Form as Shape, write};
@@ -41,7 +41,7 @@ impl Editor {
     }
 }
 
-/// Puts what a form says into a plan.
+/// Applies a form to a plan.
 fn put(form: &Form, draft: &mut Draft) {
     let spec = form.spec();
     let place = draft.tasks.iter_mut().find(|task| task.spec.id == spec.id);

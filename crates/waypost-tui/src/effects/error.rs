@@ -1,42 +1,51 @@
-//! What went wrong, in words for a person at the terminal: what happened, to what, what to do next.
+//! Errors of the service, as the person at the terminal reads them: what failed, on what, and what to do next.
 
-use waypost_core::{Problem, Refusal};
+use waypost_core::Problem;
 use waypost_run::RunError;
-use waypost_service::admission as admit;
+use waypost_service::submit::NotEntered;
+use waypost_service::{Hint, ServiceError};
 use waypost_store::{StoreError, WriteError};
 
-use crate::app::ErrorMessage;
+use crate::note::ErrorMessage;
 
-/// Problems that one error names.
+/// Problems that one message names.
 const PROBLEMS_NAMED_MAX: usize = 3;
 
-impl From<WriteError> for ErrorMessage {
-    fn from(error: WriteError) -> Self {
-        let hint = error.hint();
-        match error {
-            WriteError::Refused(Refusal::Invalid { problems }) => {
-                Self::of_problems("the plan would not be valid", &problems)
-            }
-            WriteError::Refused(_)
-            | WriteError::Conflict(_)
-            | WriteError::NotFound(_)
-            | WriteError::Ambiguous { .. }
-            | WriteError::NoSuchVersion { .. }
-            | WriteError::IdUsed(_)
-            | WriteError::Store(_) => Self { what: error.to_string(), hint },
+impl From<ServiceError> for ErrorMessage {
+    fn from(error: ServiceError) -> Self {
+        if let ServiceError::Invalid { subject, problems } = &error {
+            return Self::of_problems(&format!("{subject} is not valid"), problems);
         }
+        let hint = match error.hint() {
+            Hint::Text(text) => text,
+            Hint::ListPlans => "F5 in the list of plans reads them again".to_owned(),
+            Hint::ListVersions(_) => "h lists the versions".to_owned(),
+            Hint::ReadChanges { .. } => "review what changed (h), then try again".to_owned(),
+            Hint::FixProblems => "fix the listed problems".to_owned(),
+            // No screen takes an id, a text with a name or a task of another session.
+            Hint::None
+            | Hint::LongerId
+            | Hint::OtherId
+            | Hint::NameFormat
+            | Hint::OtherFormat
+            | Hint::FixText
+            | Hint::RightText
+            | Hint::OnePlan
+            | Hint::TakeOver => String::new(),
+        };
+        Self { what: error.to_string(), hint }
     }
 }
 
-impl From<Refusal> for ErrorMessage {
-    fn from(refusal: Refusal) -> Self {
-        WriteError::Refused(refusal).into()
+impl From<WriteError> for ErrorMessage {
+    fn from(error: WriteError) -> Self {
+        ServiceError::from(error).into()
     }
 }
 
 impl From<StoreError> for ErrorMessage {
     fn from(error: StoreError) -> Self {
-        Self { what: error.to_string(), hint: error.hint().to_owned() }
+        ServiceError::from(error).into()
     }
 }
 
@@ -49,9 +58,22 @@ impl From<RunError> for ErrorMessage {
     }
 }
 
+impl From<NotEntered> for ErrorMessage {
+    fn from(error: NotEntered) -> Self {
+        match error {
+            NotEntered::Service(error) => error.into(),
+            NotEntered::Write(error) => error.into(),
+            NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => Self {
+                hint: "ask for approval first: `waypost request-approval`".to_owned(),
+                what: error.to_string(),
+            },
+        }
+    }
+}
+
 impl ErrorMessage {
-    /// Everything that is wrong with a plan, the first few by name.
-    pub(crate) fn of_problems(what: &str, problems: &[Problem]) -> Self {
+    /// The first few of many problems by name.
+    pub(super) fn of_problems(what: &str, problems: &[Problem]) -> Self {
         let named: Vec<String> = problems.iter().take(PROBLEMS_NAMED_MAX).map(ToString::to_string).collect();
         let more = match problems.len().saturating_sub(PROBLEMS_NAMED_MAX) {
             0 => String::new(),
@@ -59,11 +81,5 @@ impl ErrorMessage {
         };
         let hint = problems.first().map(Problem::hint).unwrap_or_default();
         Self { what: format!("{what}: {}{more}", named.join("; ")), hint }
-    }
-
-    /// What of these problems forbids that something is written, if anything does.
-    pub(crate) fn of_config_problems(problems: Vec<Problem>) -> Option<Self> {
-        let misfits: Vec<Problem> = problems.into_iter().filter(admit::forbids_writing).collect();
-        (!misfits.is_empty()).then(|| Self::of_problems("the configuration does not allow it", &misfits))
     }
 }

@@ -1,4 +1,4 @@
-//! What is read for the screens, bounded to what they can show.
+//! Reads for the screens, bounded to what they can show.
 
 use std::io;
 use std::sync::Arc;
@@ -9,23 +9,25 @@ use waypost_service::{Texts, difference_lines, is_for_people, summary, why};
 use waypost_store::{Entry, Plans, Query, StoreError};
 use waypost_store::{FoundLog, NoLog, find_log};
 
-use super::write::no_store;
-use super::{EffectContext, Workspace};
-use crate::app::{ErrorMessage, LoadedPlan, Message, PlanKey, PlanPage, Reply};
+use super::context::EffectContext;
+use super::workspace::Workspace;
 use crate::history::{Compared, DIFF_LINES_MAX, HistoryReply, VERSIONS_PAGE, Version, Versions};
+use crate::messages::{Message, PlanPage, Reply};
+use crate::note::ErrorMessage;
+use crate::plan::{LoadedPlan, PlanKey};
 use crate::run_view::{LOG_BYTES_MAX, PlanSnapshot, Preview, RunReply, TaskDetail};
 use crate::text;
 
-/// Versions of all plans that are looked at for one piece of news.
+/// Written versions that are read at a time.
 const NEWS_MAX: usize = 1_000;
-/// Between two looks at a store that tells nothing.
+/// How long to wait for a change before the store's clock is read again.
 const QUIET_MAX: Duration = Duration::from_secs(10);
-/// Between two tries to hear of a store that could not be read.
+/// How long to wait after a store could not be read.
 const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Columns of a value in a comparison.
 const VALUE_COLUMNS: usize = 60;
 
-/// What time the store says it is.
+/// The store's time.
 pub(crate) fn now(plans: &Plans) -> Result<Timestamp, StoreError> {
     let mut now = Timestamp::from_micros(0);
     plans.store().read(&mut |read| {
@@ -36,14 +38,14 @@ pub(crate) fn now(plans: &Plans) -> Result<Timestamp, StoreError> {
 }
 
 impl EffectContext {
-    /// Begins to send the loop of what anybody writes into a store.
+    /// Watches a store, and tells the event loop what anybody writes.
     pub(super) fn watch(&self, store: usize) -> io::Result<()> {
-        let Some(workspace) = self.workspace(store) else { return Ok(()) };
+        let Ok(workspace) = self.workspace(store) else { return Ok(()) };
         let (plans, context) = (workspace.plans(), self.clone());
         std::thread::Builder::new().name("news".to_owned()).spawn(move || {
             let mut seen = None;
             while let Err(error) = context.follow(store, &plans, &mut seen) {
-                let hint = "what others write is not shown until the store can be read again".to_owned();
+                let hint = "changes by others are not shown until the store can be read again".to_owned();
                 context.notify_error(&ErrorMessage { hint, ..error.into() });
                 std::thread::park_timeout(RETRY_INTERVAL);
             }
@@ -51,24 +53,24 @@ impl EffectContext {
         Ok(())
     }
 
-    /// Tells of what is written after `seen` until the store is another one.
+    /// Reports what is written after `seen` until the workspace has another store.
     fn follow(&self, store: usize, plans: &Arc<Plans>, seen: &mut Option<u64>) -> Result<(), StoreError> {
         let mut watch = plans.watch()?;
         let mut up_to = match *seen {
             Some(seen) => seen,
             None => plans.latest()?,
         };
-        // What was written while the store could not be read is told of by no watch.
+        // No watch reports what was written while the store could not be read.
         let mut has_news = true;
-        while self.workspace(store).is_some_and(|workspace| Arc::ptr_eq(&workspace.plans(), plans)) {
-            (self.send)(Message::Tick(now(plans)?));
+        while self.workspace(store).is_ok_and(|workspace| Arc::ptr_eq(&workspace.plans(), plans)) {
+            self.send(Message::Tick(now(plans)?));
             while has_news {
                 let written = plans.written_since(up_to, NEWS_MAX)?;
                 up_to = written.up_to;
                 *seen = Some(up_to);
                 has_news = written.more;
                 if !written.plans.is_empty() {
-                    (self.send)(Message::Written { store, plans: written.plans });
+                    self.send(Message::Written { store, plans: written.plans });
                 }
             }
             has_news = watch.wait(QUIET_MAX)?;
@@ -76,10 +78,11 @@ impl EffectContext {
         Ok(())
     }
 
-    pub(super) fn heads(&self, store: usize, ticket: u64, query: &Query) {
-        let heads = self.workspace(store).ok_or_else(no_store).and_then(|workspace| {
-            let page = workspace.plans().heads(query)?;
-            Ok(Box::new(PlanPage { page, warnings: workspace.damage()? }))
+    pub(super) fn plan_page(&self, store: usize, ticket: u64, query: &Query) {
+        let heads = self.workspace(store).and_then(|workspace| {
+            let mut page = workspace.plans().heads(query)?;
+            let warnings = std::mem::take(&mut page.warnings);
+            Ok(Box::new(PlanPage { page, warnings }))
         });
         self.reply(Reply::PlanPage { store, ticket, heads });
     }
@@ -94,12 +97,12 @@ impl EffectContext {
         plan: &PlanKey,
         read: impl FnOnce(&Workspace, &Plan) -> R,
     ) -> Result<R, ErrorMessage> {
-        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let workspace = self.workspace(plan.store)?;
         Ok(workspace.plans().look(&plan.id, |known| read(workspace, known))?)
     }
 
     pub(super) fn snapshot(&self, plan: PlanKey) {
-        let snapshot = self.workspace(plan.store).ok_or_else(no_store).and_then(|workspace| {
+        let snapshot = self.workspace(plan.store).and_then(|workspace| {
             let now = now(&workspace.plans())?;
             self.with_plan(&plan, |workspace, known| {
                 Box::new(PlanSnapshot::of(known, now, &|task| is_for_people(&workspace.config, task)))
@@ -114,16 +117,15 @@ impl EffectContext {
         self.reply(Reply::Run(RunReply::Preview(plan, preview)));
     }
 
-    pub(super) fn detail(&self, plan: PlanKey, task: TaskId) {
-        let detail = self.task_detail(&plan, &task).unwrap_or_else(|error| TaskDetail {
-            log_note: format!("{} ({})", error.what, error.hint),
-            ..TaskDetail::default()
-        });
+    pub(super) fn load_task_detail(&self, plan: PlanKey, task: TaskId) {
+        let detail = self
+            .task_detail(&plan, &task)
+            .unwrap_or_else(|error| TaskDetail { log_note: error.line(), ..TaskDetail::default() });
         self.reply(Reply::Run(RunReply::TaskDetail(plan, task, Box::new(detail))));
     }
 
     fn task_detail(&self, plan: &PlanKey, task: &TaskId) -> Result<TaskDetail, ErrorMessage> {
-        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
         let state = plans.look(&plan.id, |known| known.task(task.as_str()).map(|task| task.state.clone()))?;
         let state = state.unwrap_or_default();
@@ -140,15 +142,15 @@ impl EffectContext {
         match find_log(&plans, &workspace.around.logs, key, worker, LOG_BYTES_MAX) {
             Ok(FoundLog::File { text, bytes }) => (detail.log, detail.log_bytes) = (text, bytes),
             Ok(FoundLog::Copy(copy)) => {
-                detail.log_note = format!("a copy; the file is with worker {}", copy.worker);
+                detail.log_note = format!("a copy; the file is on worker {}", copy.worker);
                 (detail.log, detail.log_bytes) = (copy.text, copy.bytes);
             }
             Ok(FoundLog::Nothing { elsewhere: Some(worker) }) => {
-                detail.log_note = format!("no log here yet: it is with worker {worker}");
+                detail.log_note = format!("no log here yet: it is on worker {worker}");
             }
             Ok(FoundLog::Nothing { elsewhere: None }) => {}
-            Err(NoLog::File(error)) => detail.log_note = format!("its log cannot be read: {error}"),
-            Err(NoLog::Store(error)) => detail.log_note = format!("its log cannot be read: {error}"),
+            Err(NoLog::File(error)) => detail.log_note = format!("the log cannot be read: {error}"),
+            Err(NoLog::Store(error)) => detail.log_note = format!("the log cannot be read: {error}"),
         }
         if detail.log_bytes > detail.log.len() as u64 {
             let part = format!("the last {} of {} bytes", detail.log.len(), detail.log_bytes);
@@ -166,7 +168,7 @@ impl EffectContext {
     }
 
     fn versions_of(&self, plan: &PlanKey, before: Option<u64>) -> Result<Versions, ErrorMessage> {
-        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
         let (current, title) = plans.look(&plan.id, |known| (known.version(), known.spec().title.clone()))?;
         let last = before.map_or(current, |before| before.saturating_sub(1).min(current));
@@ -182,7 +184,7 @@ impl EffectContext {
     }
 
     fn compared(&self, plan: &PlanKey, old: u64, new: u64) -> Result<Compared, ErrorMessage> {
-        let workspace = self.workspace(plan.store).ok_or_else(no_store)?;
+        let workspace = self.workspace(plan.store)?;
         let plans = workspace.plans();
         let at = |version: u64| match version {
             0 => Ok(Draft::default()),

@@ -1,27 +1,27 @@
-//! ActiveRuns of this process: the engine's own runner on a thread for each plan, as `waypost run` has it.
+//! Runs of this process: the same runner as `waypost run`, on a thread for each plan.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use waypost_core::{ActorKind, Draft, Phase, Plan};
+use waypost_core::{ActorKind, Phase, Plan};
 use waypost_run::{Control, Controller, Notice, Options, Relay, Remark, RunError, Runner, View, Watcher};
-use waypost_service::admission as admit;
-use waypost_service::submit;
-use waypost_service::submit::{NotEntered, Start};
-use waypost_store::Plans;
+use waypost_service::Service;
+use waypost_service::submit::{Start, assign_in_draft};
 
-use super::write::no_store;
-use super::{EffectContext, Workspace, plan_label};
-use crate::app::{ErrorMessage, Note, NoteKind, PlanKey, Reply};
+use super::context::EffectContext;
+use super::workspace::Workspace;
+use crate::messages::Reply;
+use crate::note::ErrorMessage;
+use crate::plan::PlanKey;
 use crate::run_view::{RunReply, Started};
 use crate::text;
 
 /// How often a run looks up while nothing happens.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The runs that go on.
+/// The runs of this process.
 #[derive(Clone, Default)]
 pub(super) struct ActiveRuns(Arc<Mutex<BTreeMap<PlanKey, ActiveRun>>>);
 
@@ -62,21 +62,20 @@ impl ActiveRuns {
     }
 
     fn begin(&self, context: &EffectContext, plan: &PlanKey) -> Result<Started, ErrorMessage> {
-        let workspace = context.workspace(plan.store).ok_or_else(no_store)?;
+        let workspace = context.workspace(plan.store)?;
+        let (service, by) = (workspace.service(), &context.by);
         let plans = workspace.plans();
         let since = plans.latest()?;
-        let (draft, phase) = plans.look(&plan.id, |known| (known.to_draft(), known.state().phase))?;
-        may_begin(plan, phase)?;
-        is_allowed(workspace, draft)?;
+        check_runnable(workspace, &service, plan)?;
         if let Some(executor) = &workspace.config.default_executor {
-            submit::assign(&plans, &plan.id, executor, &context.by, false).map_err(not_entered)?;
+            service.assign(by, &plan.id, executor, false)?;
         }
-        match submit::start(&plans, &plan.id, &context.by)? {
+        match service.start(by, &plan.id)? {
             Start::Runs => {}
-            Start::NeedsApproval { .. } if context.by.kind != ActorKind::Person => {
+            Start::NeedsApproval { .. } if by.actor.kind != ActorKind::Person => {
                 return Err(ErrorMessage {
-                    what: format!("{} runs nothing before a person has approved it", plan_label(plan)),
-                    hint: format!("ask a person to look at it and to say `waypost approve {}`", plan.id),
+                    what: format!("plan {} needs approval before it runs", plan.id),
+                    hint: format!("ask a person to review it and to run `waypost approve {}`", plan.id),
                 });
             }
             Start::NeedsApproval { .. } => return Ok(Started::NeedsApproval),
@@ -86,50 +85,40 @@ impl ActiveRuns {
         let around = workspace.around.clone();
         let runner = Runner::with(Arc::clone(&plans), Arc::clone(&workspace.config), around, options)?;
         let controller = runner.controller();
-        let run = RunThread { runs: self.clone(), context: context.clone(), plan: plan.clone(), plans };
+        let run = RunThread { runs: self.clone(), context: context.clone(), plan: plan.clone(), service };
         // Held until the run is known, so that its end cannot come before its beginning.
         let mut going = self.lock();
         let thread = std::thread::Builder::new().name("run".to_owned()).spawn(move || run.go(runner, relay));
         let thread = thread.map_err(|error| ErrorMessage {
-            what: format!("no thread can be started: {error}"),
-            hint: "end other programs, then try again".to_owned(),
+            what: format!("cannot start a thread: {error}"),
+            hint: "close other programs, then try again".to_owned(),
         })?;
         going.insert(plan.clone(), ActiveRun { controller, thread });
         Ok(Started::Runs)
     }
 }
 
-/// Whether anything is left to run.
-fn may_begin(plan: &PlanKey, phase: Phase) -> Result<(), ErrorMessage> {
+/// Refuses a plan that has nothing left to run, or that this configuration cannot run.
+fn check_runnable(workspace: &Workspace, service: &Service, plan: &PlanKey) -> Result<(), ErrorMessage> {
+    let (mut draft, phase) = service.read(&plan.id, |plan| (plan.to_draft(), plan.state().phase))?;
     let hint = match phase {
-        Phase::Draft | Phase::AwaitingApproval | Phase::Active => return Ok(()),
-        Phase::Paused => "let it go on first",
+        Phase::Draft | Phase::AwaitingApproval | Phase::Active => "",
+        Phase::Paused => "resume it first",
         Phase::Completed => "nothing is left to run; add tasks, or retry one",
-        Phase::Failed | Phase::Cancelled => "set back what failed first (retry all)",
+        Phase::Failed | Phase::Cancelled => "retry what failed first (T)",
     };
-    Err(ErrorMessage { what: format!("{} is {}", plan_label(plan), phase.word()), hint: hint.to_owned() })
-}
-
-/// Whether the configuration has everything that the plan names.
-fn is_allowed(workspace: &Workspace, mut draft: Draft) -> Result<(), ErrorMessage> {
+    if !hint.is_empty() {
+        let what = format!("plan {} is {}", plan.id, phase.word());
+        return Err(ErrorMessage { what, hint: hint.to_owned() });
+    }
     if let Some(executor) = &workspace.config.default_executor {
-        submit::assign_in_draft(&mut draft, executor);
+        assign_in_draft(&mut draft, executor);
     }
-    let problems = admit::problems(&workspace.config, &draft);
-    if problems.is_empty() {
-        return Ok(());
-    }
-    Err(ErrorMessage::of_problems("the configuration does not allow this plan, and nothing ran", &problems))
-}
-
-fn not_entered(error: NotEntered) -> ErrorMessage {
-    match error {
-        NotEntered::Write(error) => error.into(),
-        NotEntered::Service(error) => ErrorMessage { what: error.to_string(), hint: String::new() },
-        NotEntered::NotForMachines { .. } | NotEntered::OtherContent { .. } => ErrorMessage {
-            hint: "ask for approval first: `waypost request-approval`".to_owned(),
-            what: error.to_string(),
-        },
+    match service.problems(&draft)?.as_slice() {
+        [] => Ok(()),
+        problems => {
+            Err(ErrorMessage::of_problems("not runnable with this configuration, nothing was run", problems))
+        }
     }
 }
 
@@ -138,7 +127,7 @@ struct RunThread {
     runs: ActiveRuns,
     context: EffectContext,
     plan: PlanKey,
-    plans: Arc<Plans>,
+    service: Service,
 }
 
 impl RunThread {
@@ -147,9 +136,7 @@ impl RunThread {
         drop(runner);
         let ended = ended.map(|mut summary| {
             summary.unreported.extend(relay.finish());
-            for text in summary.unreported {
-                self.context.reply(Reply::Note(Note { kind: NoteKind::Warning, text }));
-            }
+            summary.unreported.into_iter().for_each(|text| self.context.warn(text));
             summary.asked_to_end.is_some()
         });
         self.runs.lock().remove(&self.plan);
@@ -161,8 +148,8 @@ impl RunThread {
     fn describe(&self, ended: Result<bool, RunError>) -> Result<String, ErrorMessage> {
         let was_asked = ended?;
         let (phase, counts) =
-            self.plans.look(&self.plan.id, |plan: &Plan| (plan.state().phase, plan.counts()))?;
-        let plan = plan_label(&self.plan);
+            self.service.read(&self.plan.id, |plan: &Plan| (plan.state().phase, plan.counts()))?;
+        let plan = format!("plan {}", self.plan.id);
         let error = |what: String, hint: &str| Err(ErrorMessage { what, hint: hint.to_owned() });
         match phase {
             Phase::Completed => {
@@ -170,14 +157,14 @@ impl RunThread {
             }
             Phase::Failed | Phase::Cancelled => {
                 let failed = text::count(counts.failed as usize, "task");
-                error(format!("{plan} is {}: {failed} failed", phase.word()), "retry all sets them back")
+                error(format!("{plan} is {}: {failed} failed", phase.word()), "T retries them")
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused if was_asked => {
-                Ok(format!("the run of {plan} was stopped; it can go on where it was"))
+                Ok(format!("the run of {plan} was stopped; it can be continued"))
             }
             Phase::Draft | Phase::AwaitingApproval | Phase::Active | Phase::Paused => error(
                 format!("{plan} is not completed"),
-                "what is left is not for machines here; the list shows what it waits for",
+                "the remaining tasks cannot run here; the list shows what they wait for",
             ),
         }
     }
@@ -190,8 +177,7 @@ impl Watcher for WarningForwarder<'_> {
     fn told(&mut self, _: &Notice) {}
     fn asked_to_end(&mut self, _: Control) {}
     fn remarked(&mut self, remark: &Remark) {
-        let note = Note { kind: NoteKind::Warning, text: remark.to_string() };
-        self.0.reply(Reply::Note(note));
+        self.0.warn(remark.to_string());
     }
     fn look(&mut self, _: &View<'_>) {}
     fn interval(&self) -> Duration {

@@ -1,4 +1,4 @@
-//! The lines of a canvas: which cell has which box character. Knows rows and columns, not tasks.
+//! The edges of the graph: which cell has which box character. Knows rows and columns, not tasks.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,6 @@ struct Cell {
     head: bool,
 }
 
-/// All lines.
 pub(super) struct Edges {
     cells: BTreeMap<(usize, usize), Cell>,
 }
@@ -42,7 +41,7 @@ impl Bus {
 }
 
 impl Edges {
-    /// The lines between nodes of layers that are so wide, and the column that each layer begins in.
+    /// The edges between nodes of layers of these widths, and the first column of each layer.
     pub(super) fn of(
         layout: &Layout,
         widths: &[usize],

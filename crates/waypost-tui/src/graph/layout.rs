@@ -1,4 +1,4 @@
-//! In which layer and row everything of a canvas stands. Knows nodes and arrows, not tasks.
+//! The layer and row of each node. Knows nodes and arrows, not tasks.
 
 /// How often the order inside the layers is improved.
 const SWEEPS: usize = 6;
@@ -13,7 +13,6 @@ pub(super) struct Layout {
     pub(super) layers: Vec<Vec<usize>>,
     /// Arrows from one layer to the next: from, to, and which arrow it is a part of.
     pub(super) parts: Vec<(usize, usize, usize)>,
-    /// The arrows that were given.
     pub(super) arrows: Vec<(usize, usize)>,
     /// Nodes that are on a cycle.
     pub(super) cycles: Vec<bool>,

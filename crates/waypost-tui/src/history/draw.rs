@@ -1,4 +1,4 @@
-//! Paints a history: the versions, and what differs between two of them. Changes nothing.
+//! Draws the history: the versions, and the differences between two of them.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,48 +6,19 @@ use ratatui::style::Style;
 use ratatui::text::Span;
 use waypost_service::Sign;
 
+use super::layout::parts;
 use super::{Focus, History};
-use crate::app::App;
 use crate::frame::{self, put};
 use crate::keys::Action;
+use crate::screen::DrawContext;
 use crate::text;
 use crate::theme::Theme;
 
-/// From so many columns on, both stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
-
-/// Where things stand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
-    /// The versions, with their edge.
-    pub(super) list: Rect,
-    /// The differences, with their edge.
-    pub(super) diff: Rect,
-}
-
-/// Where things stand in an area.
-pub(super) fn parts(area: Rect) -> Parts {
-    if area.width >= SIDE_BY_SIDE {
-        let left = area.width / 2;
-        let diff = Rect { x: area.x + left, width: area.width - left, ..area };
-        return Parts { list: Rect { width: left, ..area }, diff };
-    }
-    let above = area.height / 2;
-    let diff = Rect { y: area.y + above, height: area.height - above, ..area };
-    Parts { list: Rect { height: above, ..area }, diff }
-}
-
-/// Versions that are seen at the same time.
-pub(super) fn list_rows(area: Rect) -> usize {
-    usize::from(parts(area).list.height.saturating_sub(2))
-}
-
 impl History {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 4] = [Action::Mark, Action::Restore, Action::Focus, Action::Back];
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: frame::Parts) {
-        let theme = app.settings.theme;
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
+        let theme = context.settings.theme;
         let title = match self.versions.title.as_str() {
             "" => format!("History of {}", self.plan.id),
             title => format!("History: {title}"),
@@ -55,13 +26,13 @@ impl History {
         let facts = [Span::styled(format!("{} v{}", self.plan.id, self.versions.current), theme.quiet())];
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
         let parts = parts(parts_of.body);
-        self.draw_versions(app, frame, parts.list);
+        self.draw_versions(context, frame, parts.list);
         self.draw_differences(theme, frame, parts.diff);
-        frame::footer(app, frame, parts_of.footer, &Self::KEYS);
+        frame::footer(context, frame, parts_of.footer, &Self::KEYS);
     }
 
-    fn draw_versions(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_versions(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let inside = frame::framed(theme, frame, area, "Versions", self.focus == Focus::Versions);
         if let Some(error) = &self.error {
             let words = format!("{}: {}", error.what, error.hint);
@@ -75,7 +46,7 @@ impl History {
             let line = format!(
                 "{mark}{} {} {} {}",
                 text::fit_right(&format!("v{}", row.number), 6),
-                text::fit_right(&text::age(app.now.since(row.at)), 4),
+                text::fit_right(&text::age(context.now.since(row.at)), 4),
                 text::fit(&row.who, who_columns),
                 row.what
             );
@@ -88,8 +59,8 @@ impl History {
     fn draw_differences(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let pair = self.pair();
         let title = match pair {
-            Some((0, new)) => format!("What version {new} made"),
-            Some((old, new)) => format!("From version {old} to {new}"),
+            Some((0, new)) => format!("Version {new}: created"),
+            Some((old, new)) => format!("Changes from version {old} to {new}"),
             None => String::new(),
         };
         let inside = frame::framed(theme, frame, area, &title, self.focus == Focus::Differences);
@@ -110,7 +81,7 @@ impl History {
                 }
             }
             Some(Ok(compared)) if compared.lines.is_empty() => {
-                show(0, "nothing that its author says, nor where tasks stand", theme.quiet());
+                show(0, "no differences in the plan or its statuses", theme.quiet());
             }
             Some(Ok(compared)) => {
                 for (at, (sign, line)) in compared.lines.iter().skip(self.diff_top).enumerate() {

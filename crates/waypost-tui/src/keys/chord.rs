@@ -37,9 +37,9 @@ impl Chord {
         let others = modifiers - KeyModifiers::SHIFT;
         match code {
             KeyCode::Char(letter) => {
-                let is_told = letter.is_alphabetic() && !modifiers.contains(KeyModifiers::CONTROL);
+                let is_distinct = letter.is_alphabetic() && !modifiers.contains(KeyModifiers::CONTROL);
                 let mut capital = letter.to_uppercase();
-                match (is_told, capital.next(), capital.next()) {
+                match (is_distinct, capital.next(), capital.next()) {
                     (true, Some(capital), None) => {
                         Some(Self { code: KeyCode::Char(capital), modifiers: others })
                     }

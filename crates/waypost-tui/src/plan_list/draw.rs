@@ -1,4 +1,4 @@
-//! Paints the list of plans. Changes nothing.
+//! Draws the list of plans.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -7,23 +7,12 @@ use ratatui::text::Span;
 use waypost_store::{Head, Shelf, Sort};
 use waypost_text::StatusSign;
 
-use super::PlanList;
-use crate::app::App;
+use super::{PlanList, rows};
 use crate::frame::{self, Parts, draw_input, footer, heading, put};
 use crate::keys::Action;
+use crate::screen::DrawContext;
 use crate::theme::{Theme, phase_word};
 use crate::{text, theme};
-
-/// Rows of plans that fit: one row is for the names of the columns, one for the filter and warnings.
-pub(super) fn rows(area: Rect) -> usize {
-    usize::from(area.height.saturating_sub(2))
-}
-
-/// The plan that a row of the terminal shows, counted from the first that is seen.
-pub(super) fn row_at(area: Rect, row: u16) -> Option<usize> {
-    let first = area.y + 1;
-    (first..first + rows(area) as u16).contains(&row).then(|| usize::from(row - first))
-}
 
 /// How wide the columns are; 0 is left out.
 struct Columns {
@@ -40,8 +29,7 @@ struct Columns {
 const GAP: usize = 2;
 
 /// What keys do while the filter is typed.
-const TYPING_KEYS: [(&str, &str); 3] =
-    [("Enter", "keep the filter"), ("Esc", "take it away"), ("↑ ↓", "select")];
+const TYPING_KEYS: [(&str, &str); 3] = [("Enter", "apply"), ("Esc", "clear"), ("↑ ↓", "select")];
 
 impl Columns {
     fn of(width: usize, stores: usize, names: usize) -> Self {
@@ -57,7 +45,6 @@ impl Columns {
 }
 
 impl PlanList {
-    /// What the footer offers.
     pub(crate) const KEYS: [Action; 9] = [
         Action::Open,
         Action::Filter,
@@ -70,20 +57,20 @@ impl PlanList {
         Action::Back,
     ];
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts: Parts) {
-        let theme = app.settings.theme;
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts: Parts) {
+        let theme = context.settings.theme;
         let facts = [Span::styled(self.facts(), theme.quiet())];
         heading(theme, frame, parts.heading, "Plans", &facts);
         let area = parts.body;
         let shown = self.list.iter().skip(self.top).take(rows(area));
         let names = shown.clone().map(|&(store, place)| self.sides[store].heads[place].id.as_str().len());
         let columns =
-            Columns::of(usize::from(area.width), app.settings.stores.len(), names.max().unwrap_or(0));
+            Columns::of(usize::from(area.width), context.settings.stores.len(), names.max().unwrap_or(0));
         draw_head(&columns, theme, frame, area);
         for (row, (at, &(store, place))) in (area.y + 1..).zip(shown.enumerate()) {
-            let scope = app.settings.stores.get(store).map_or("", String::as_str);
+            let scope = context.settings.stores.get(store).map_or("", String::as_str);
             let line = Rect::new(area.x, row, area.width, 1);
-            draw_plan(&columns, (scope, &self.sides[store].heads[place]), app, frame, line);
+            draw_plan(&columns, (scope, &self.sides[store].heads[place]), context, frame, line);
             if self.top + at == self.selected {
                 frame.buffer_mut().set_style(line, theme.selected());
             }
@@ -92,10 +79,10 @@ impl PlanList {
             self.draw_empty(theme, frame, area);
         }
         self.draw_bottom(theme, frame, Rect::new(area.x, area.bottom().saturating_sub(1), area.width, 1));
-        if self.typing && app.note.is_none() {
+        if self.typing && context.note.is_none() {
             frame::typing_footer(theme, frame, parts.footer, &TYPING_KEYS);
         } else {
-            footer(app, frame, parts.footer, &Self::KEYS);
+            footer(context, frame, parts.footer, &Self::KEYS);
         }
     }
 
@@ -107,23 +94,23 @@ impl PlanList {
             Sort::Title => "by title",
             Sort::Id => "by name",
             Sort::Urgency => "most urgent",
-            Sort::Attention => "what waits for you",
+            Sort::Attention => "waiting for you",
         };
         let shelf = match self.shelf {
             Shelf::Current => "",
-            Shelf::Archived => " · put away",
-            Shelf::All => " · with those put away",
+            Shelf::Archived => " · archived",
+            Shelf::All => " · with archived",
         };
         format!("{} · {order}{shelf}", text::count(usize::try_from(total).unwrap_or(usize::MAX), "plan"))
     }
 
     fn draw_empty(&self, theme: Theme, frame: &mut Frame<'_>, area: Rect) {
         let said = if self.sides.iter().any(|side| side.request.is_some()) {
-            "reading …"
+            "loading …"
         } else if !self.filter.text().is_empty() {
             "no plan has this text in its name or title"
         } else {
-            "no plans yet: n makes one, `waypost import FILE` brings one in"
+            "no plans yet: n creates one, `waypost import FILE` imports one"
         };
         put(frame.buffer_mut(), (area.x + 2, area.y + 2), area.width.saturating_sub(2), said, theme.quiet());
     }
@@ -147,7 +134,7 @@ impl PlanList {
         let error = self.sides.iter().find_map(|side| side.error.as_ref());
         let room = area.right().saturating_sub(x);
         let line = match (error, warnings.first()) {
-            (Some(error), _) => format!("✗ {}", super::error_line(error)),
+            (Some(error), _) => format!("✗ {}", error.line()),
             (None, Some(first)) => {
                 format!("! {} could not be read: {first}", text::count(warnings.len(), "plan"))
             }
@@ -187,8 +174,14 @@ fn draw_head(columns: &Columns, theme: Theme, frame: &mut Frame<'_>, area: Rect)
     pen.put(columns.age, &text::fit_right("AGE", columns.age), style);
 }
 
-fn draw_plan(columns: &Columns, (scope, head): (&str, &Head), app: &App, frame: &mut Frame<'_>, area: Rect) {
-    let theme = app.settings.theme;
+fn draw_plan(
+    columns: &Columns,
+    (scope, head): (&str, &Head),
+    context: DrawContext<'_>,
+    frame: &mut Frame<'_>,
+    area: Rect,
+) {
+    let theme = context.settings.theme;
     let mut pen = Pen { frame, x: area.x + 1, y: area.y };
     pen.put(columns.scope, &text::truncate(scope, columns.scope), theme.quiet());
     pen.put(columns.name, &text::truncate(head.id.as_str(), columns.name), theme.accent());
@@ -215,6 +208,6 @@ fn draw_plan(columns: &Columns, (scope, head): (&str, &Head), app: &App, frame: 
     let failed = if counts.failed > 0 { StatusSign::Failed.glyph() } else { "" };
     let progress = format!("{failed}{}/{}", counts.done, counts.total);
     pen.put(columns.progress, &text::fit_right(&progress, columns.progress), style);
-    let age = head.updated_at.map(|at| text::age(app.now.since(at))).unwrap_or_default();
+    let age = head.updated_at.map(|at| text::age(context.now.since(at))).unwrap_or_default();
     pen.put(columns.age, &text::fit_right(&age, columns.age), theme.quiet());
 }

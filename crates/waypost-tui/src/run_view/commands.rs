@@ -1,29 +1,13 @@
-//! What a person may say to a plan from the run view: dialogs, and the orders that come of them.
+//! What a person can do to a plan from the run view: the dialogs, and the actions that follow.
 
-use waypost_core::{Command, Phase};
+use waypost_core::Phase;
 use waypost_run::Control;
 
-use super::{Group, Intent, LocalRun, OpenDialog, PreviewedTask, RunEffect, RunView};
-use crate::app::{Context, ErrorMessage, Flow, NoteKind};
+use super::{Group, Intent, LocalRun, OpenDialog, PlanAction, PreviewedTask, RunEffect, RunView};
 use crate::dialog::{Button, Choice, Dialog};
-use crate::keys::Action;
+use crate::note::{ErrorMessage, NoteKind};
+use crate::screen::{Context, Flow};
 use crate::text;
-
-/// Whether a key tells the plan something, so that a dry run has none of it.
-pub(super) fn is_write(action: Action) -> bool {
-    matches!(
-        action,
-        Action::Approve
-            | Action::Reject
-            | Action::Pause
-            | Action::Cancel
-            | Action::CancelPlan
-            | Action::Retry
-            | Action::RetryAll
-            | Action::Answer
-            | Action::Open
-    )
-}
 
 impl RunView {
     /// A dialog that this screen opens.
@@ -36,7 +20,7 @@ impl RunView {
     pub(super) fn not_started(&mut self, error: &ErrorMessage) -> Flow {
         self.open_dialog = None;
         let lines = vec![error.what.clone(), String::new(), error.hint.clone()];
-        Flow::Ask(Dialog::new("It does not run", lines, vec![Button::close('b', "back")]))
+        Flow::Ask(Dialog::new("Cannot run", lines, vec![Button::close('b', "back")]))
     }
 
     pub(super) fn leave(&mut self) -> Flow {
@@ -45,15 +29,15 @@ impl RunView {
             LocalRun::Starting | LocalRun::Running | LocalRun::Stopping(_) => {
                 let lines = vec![
                     "This process runs the plan.".to_owned(),
-                    "Leave it running, and come back from the list of plans; or stop what runs now. The plan can always go on later."
+                    "Keep it running and return from the list of plans, or stop it. A stopped run can be continued later."
                         .to_owned(),
                 ];
                 let buttons = vec![
-                    Button::new('l', "let it go on", Choice::LetGoOn),
-                    Button::new('s', "stop it", Choice::StopRun),
+                    Button::new('l', "keep running", Choice::KeepRunning),
+                    Button::new('s', "stop", Choice::StopRun),
                     Button::close('b', "back"),
                 ];
-                self.dialog(OpenDialog::Leave, Dialog::new("Leave the run", lines, buttons))
+                self.dialog(OpenDialog::Leave, Dialog::new("Leave the run view", lines, buttons))
             }
         }
     }
@@ -64,7 +48,7 @@ impl RunView {
             LocalRun::Running => Control::Drain,
             LocalRun::Stopping(_) => Control::Stop,
             LocalRun::NotRunning | LocalRun::Starting => {
-                let words = "this process does not run it; p pauses the plan for all, C cancels it";
+                let words = "not running in this process; p pauses the plan for all, C cancels it";
                 context.notify(NoteKind::Warning, words);
                 return Flow::Stay;
             }
@@ -77,8 +61,8 @@ impl RunView {
         self.local_run = LocalRun::Stopping(control);
         self.ask(RunEffect::End(self.plan.clone(), control), context);
         let words = match control {
-            Control::Drain => "nothing new starts here; waiting for what runs (once more stops it)",
-            Control::Stop => "stopping what runs",
+            Control::Drain => "no new tasks start here; waiting for running tasks (again: stop them)",
+            Control::Stop => "stopping running tasks",
         };
         context.notify(NoteKind::Warning, words);
     }
@@ -86,7 +70,7 @@ impl RunView {
     pub(super) fn approve(&mut self, context: &mut Context<'_>) -> Flow {
         let needed = self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval);
         let Some(preview) = self.preview.as_ref().filter(|_| needed) else {
-            context.notify(NoteKind::Warning, "nothing waits for approval here");
+            context.notify(NoteKind::Warning, "this plan does not wait for approval");
             return Flow::Stay;
         };
         let version = preview.version;
@@ -95,7 +79,7 @@ impl RunView {
             lines.extend(line.lines().map(|line| format!("{:indent$}{line}", "")));
         }
         if preview.left_out() > 0 {
-            lines.push(format!("  … and {} that are not shown", text::count(preview.left_out(), "task")));
+            lines.push(format!("  … and {} not shown", text::count(preview.left_out(), "task")));
         }
         let what = match self.intent {
             Intent::Execute => "approve and run",
@@ -107,19 +91,18 @@ impl RunView {
 
     pub(super) fn reject(&mut self, context: &mut Context<'_>) -> Flow {
         if !self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
-            context.notify(NoteKind::Warning, "nothing waits for approval here");
+            context.notify(NoteKind::Warning, "this plan does not wait for approval");
             return Flow::Stay;
         }
-        let lines = vec!["What is wrong with it? Whoever wrote the plan can read it.".to_owned()];
-        self.dialog(OpenDialog::Reject, Dialog::ask("Do not allow it", lines, ""))
+        let lines = vec!["The reason, for the author of the plan.".to_owned()];
+        self.dialog(OpenDialog::Reject, Dialog::ask("Reject the plan", lines, "", "reject"))
     }
 
     pub(super) fn pause_or_resume(&mut self, context: &mut Context<'_>) {
         match self.snapshot.as_ref().map(|snapshot| snapshot.phase) {
-            Some(Phase::Paused) => self.write(Command::Resume, "goes on", context),
+            Some(Phase::Paused) => self.write(PlanAction::Resume, "resumed", context),
             Some(_) | None => {
-                let command = Command::Pause { reason: String::new() };
-                self.write(command, "paused: nothing new starts, here or elsewhere", context);
+                self.write(PlanAction::Pause, "paused: no new tasks start, here or elsewhere", context);
             }
         }
     }
@@ -128,15 +111,17 @@ impl RunView {
         let Some(row) = self.row() else { return Flow::Stay };
         match row.group {
             Group::Asking | Group::Running | Group::Waiting => {
-                let lines =
-                    vec![format!("{}: {}", row.id, row.description), "What needs it is skipped.".to_owned()];
+                let lines = vec![
+                    format!("{}: {}", row.id, row.description),
+                    "Its dependants are skipped.".to_owned(),
+                ];
                 let buttons =
                     vec![Button::new('c', "cancel the task", Choice::Confirm), Button::close('b', "back")];
                 let about = OpenDialog::CancelTask(row.id.clone());
                 self.dialog(about, Dialog::new("Cancel a task", lines, buttons))
             }
             Group::Failed | Group::Ended => {
-                context.notify(NoteKind::Warning, format!("{} has ended already", row.id));
+                context.notify(NoteKind::Warning, format!("{} has already ended", row.id));
                 Flow::Stay
             }
         }
@@ -146,10 +131,13 @@ impl RunView {
         let running = self.snapshot.as_ref().map_or(0, |snapshot| snapshot.counts.in_progress() as usize);
         let lines = vec![
             match running {
-                0 => "Nothing runs now; what is left is cancelled.".to_owned(),
-                count => format!("{} stopped, whoever runs it; what is left is cancelled.", are(count)),
+                0 => "No task is running; the remaining tasks are cancelled.".to_owned(),
+                count => format!(
+                    "{} stopped, in this process and elsewhere; the remaining tasks are cancelled.",
+                    are(count)
+                ),
             },
-            "`retry all` (T) sets it back later.".to_owned(),
+            "T retries them later.".to_owned(),
         ];
         let buttons = vec![Button::new('c', "cancel the plan", Choice::Confirm), Button::close('b', "back")];
         self.dialog(OpenDialog::CancelPlan, Dialog::new("Cancel the plan", lines, buttons))
@@ -157,30 +145,30 @@ impl RunView {
 
     pub(super) fn retry(&mut self, context: &mut Context<'_>) {
         if let Some(row) = self.row() {
-            let said = format!("{} is to be done again", row.id);
-            self.write(Command::RetryTask { task: row.id.clone() }, &said, context);
+            let said = format!("{} will be retried", row.id);
+            self.write(PlanAction::RetryTask(row.id.clone()), &said, context);
         }
     }
 
     pub(super) fn answer(&mut self, context: &mut Context<'_>) -> Flow {
         let asked = self.row().and_then(|row| Some((row.id.clone(), row.question.clone()?)));
         let Some((task, asked)) = asked else {
-            context.notify(NoteKind::Warning, "this task asks nothing");
+            context.notify(NoteKind::Warning, "this task has no question");
             return Flow::Stay;
         };
         let mut lines = vec![asked.text];
         let first = asked.choices.first().cloned().unwrap_or_default();
         if !asked.choices.is_empty() {
-            lines.push(format!("It can be answered: {}", asked.choices.join(" | ")));
+            lines.push(format!("Possible answers: {}", asked.choices.join(" | ")));
         }
         let typed = if asked.choices.len() == 1 { first.as_str() } else { "" };
-        let dialog = Dialog::ask(format!("Answer {task}"), lines, typed);
+        let dialog = Dialog::ask(format!("Answer {task}"), lines, typed, "send");
         self.dialog(OpenDialog::Answer(task), dialog)
     }
 
-    pub(super) fn write(&self, command: Command, said: &str, context: &mut Context<'_>) {
-        let (plan, command, said) = (self.plan.clone(), Box::new(command), said.to_owned());
-        self.ask(RunEffect::Write { plan, command, said }, context);
+    pub(super) fn write(&self, action: PlanAction, success: &str, context: &mut Context<'_>) {
+        let (plan, success) = (self.plan.clone(), success.to_owned());
+        self.ask(RunEffect::Write { plan, action, success }, context);
     }
 
     pub(super) fn chose(&mut self, choice: &Choice, typed: &str, context: &mut Context<'_>) -> Flow {
@@ -190,30 +178,29 @@ impl RunView {
                 self.ask(RunEffect::Approve(self.plan.clone(), version), context);
             }
             (OpenDialog::Reject, _) if typed.trim().is_empty() => {
-                context.notify(NoteKind::Warning, "say why: whoever wrote the plan has only your words");
+                context.notify(NoteKind::Warning, "a reason is required");
                 return self.reject(context);
             }
             (OpenDialog::Reject, _) => {
-                self.write(Command::Reject { reason: typed.to_owned() }, "not allowed", context);
+                self.write(PlanAction::Reject(typed.to_owned()), "rejected", context);
             }
             // Enter pressed twice is no answer, and what is for a person to do would be done by it.
             (OpenDialog::Answer(_), _) if typed.trim().is_empty() => {
-                context.notify(NoteKind::Warning, "an answer has words: `done`, say, or `no`");
+                context.notify(NoteKind::Warning, "an answer must not be empty");
                 return self.answer(context);
             }
             (OpenDialog::Answer(task), _) => {
                 // What is asked next, or runs now, is more interesting than what has its answer.
                 self.chosen = None;
-                let (plan, answer) = (self.plan.clone(), typed.to_owned());
-                self.ask(RunEffect::Answer { plan, task, answer }, context);
+                let success = format!("answered {task}");
+                self.write(PlanAction::Answer(task, typed.to_owned()), &success, context);
             }
             (OpenDialog::CancelTask(task), _) => {
-                let said = format!("{task} is cancelled");
-                self.write(Command::CancelTask { task, reason: String::new() }, &said, context);
+                let said = format!("cancelled {task}");
+                self.write(PlanAction::CancelTask(task), &said, context);
             }
             (OpenDialog::CancelPlan, _) => {
-                let command = Command::FinishPlan { phase: Phase::Cancelled, summary: String::new() };
-                self.write(command, "cancelled the plan", context);
+                self.write(PlanAction::CancelPlan, "cancelled the plan", context);
             }
             (OpenDialog::Leave, Choice::StopRun) => {
                 self.end(Control::Stop, context);

@@ -1,4 +1,4 @@
-//! Paints the run view: how far it is, the tasks, and more of one of them. Changes nothing.
+//! Draws the run view: the progress, the tasks, and details of one of them.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -8,48 +8,20 @@ use waypost_core::{Counts, Phase, Standing, Timestamp};
 use waypost_run::Control;
 use waypost_text::StatusSign;
 
-use super::commands::is_write;
-use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView};
-use crate::app::App;
+use super::layout::parts;
+use super::{Focus, Group, LocalRun, PlanSnapshot, Preview, PreviewLine, Row, RunView, is_write};
 use crate::frame::{self, put};
 use crate::keys::Action;
+use crate::screen::{DrawContext, Settings};
 use crate::text;
 use crate::theme::{Theme, phase_word, sign};
 
-/// From so many columns on, the tasks and the text stand side by side.
-const SIDE_BY_SIDE: u16 = 100;
-/// Rows above the tasks.
-const SUMMARY_ROWS: u16 = 2;
-/// Columns of a task's id at the most.
+/// Maximum width of an id.
 const ID_COLUMNS: usize = 24;
 /// Lines of a description that are shown above a log.
 const DESCRIPTION_LINES: usize = 3;
-/// Lines of what came of a task that are shown above its log.
+/// Lines of its result that are shown above a log.
 const SAID_LINES: usize = 4;
-
-/// Where things stand.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parts {
-    summary: Rect,
-    /// The tasks, with their edge.
-    pub(super) list: Rect,
-    /// The text, with its edge.
-    pub(super) text: Rect,
-}
-
-/// Where things stand in an area.
-pub(super) fn parts(area: Rect) -> Parts {
-    let summary = Rect { height: SUMMARY_ROWS.min(area.height), ..area };
-    let rest = Rect { y: area.y + summary.height, height: area.height - summary.height, ..area };
-    let (list, text) = if area.width >= SIDE_BY_SIDE {
-        let left = rest.width * 9 / 20;
-        (Rect { width: left, ..rest }, Rect { x: rest.x + left, width: rest.width - left, ..rest })
-    } else {
-        let above = (rest.height / 2).max(4).min(rest.height);
-        (Rect { height: above, ..rest }, Rect { y: rest.y + above, height: rest.height - above, ..rest })
-    };
-    Parts { summary, list, text }
-}
 
 impl RunView {
     /// Tasks that are seen at the same time; the last row says how many the list leaves out.
@@ -58,23 +30,23 @@ impl RunView {
         usize::from(parts(area).list.height.saturating_sub(2 + u16::from(leaves_out))).max(1)
     }
 
-    pub(crate) fn draw(&self, app: &App, frame: &mut Frame<'_>, parts_of: frame::Parts) {
-        let theme = app.settings.theme;
-        let (title, facts) = self.heading(app, theme);
+    pub(crate) fn draw(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, parts_of: frame::Parts) {
+        let theme = context.settings.theme;
+        let (title, facts) = self.heading(context, theme);
         frame::heading(theme, frame, parts_of.heading, &title, &facts);
         let parts = parts(parts_of.body);
-        self.draw_summary(app, frame, parts.summary);
-        self.draw_list(app, frame, parts.list);
-        self.draw_text(theme, frame, parts.text, app.now);
-        frame::footer(app, frame, parts_of.footer, &self.keys(app));
+        self.draw_summary(context, frame, parts.summary);
+        self.draw_list(context, frame, parts.list);
+        self.draw_text(theme, frame, parts.text, context.now);
+        frame::footer(context, frame, parts_of.footer, &self.keys(context.settings));
     }
 
-    fn heading(&self, app: &App, theme: Theme) -> (String, Vec<Span<'static>>) {
+    fn heading(&self, context: DrawContext<'_>, theme: Theme) -> (String, Vec<Span<'static>>) {
         let id = &self.plan.id;
         let Some(snapshot) = &self.snapshot else { return (format!("Run of {id}"), Vec::new()) };
         let title = if snapshot.title.is_empty() { id.to_string() } else { snapshot.title.clone() };
         let mut facts = Vec::new();
-        if app.settings.dry_run {
+        if context.settings.dry_run {
             facts.push(Span::styled("DRY RUN ", theme.warning()));
         }
         facts.push(Span::styled(phase_word(snapshot.phase), theme.phase(snapshot.phase)));
@@ -83,7 +55,7 @@ impl RunView {
     }
 
     /// The keys that make sense now, the most useful first.
-    pub(crate) fn keys(&self, app: &App) -> Vec<Action> {
+    pub(crate) fn keys(&self, settings: &Settings) -> Vec<Action> {
         let mut keys = Vec::new();
         let phase = self.snapshot.as_ref().map(|snapshot| snapshot.phase);
         if self.snapshot.as_ref().is_some_and(|snapshot| snapshot.needs_approval) {
@@ -110,18 +82,18 @@ impl RunView {
             Some(Group::Asking | Group::Running | Group::Waiting | Group::Ended) | None => {}
         }
         keys.extend([Action::Focus, Action::History, Action::Back]);
-        if app.settings.dry_run {
+        if settings.dry_run {
             keys.retain(|key| *key != Action::Stop && !is_write(*key));
         }
         keys
     }
 
-    fn draw_summary(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_summary(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let Some(snapshot) = &self.snapshot else {
             let words = match &self.error {
                 Some(error) => format!("{}: {}", error.what, error.hint),
-                None => "reading the plan …".to_owned(),
+                None => "loading …".to_owned(),
             };
             return put(frame.buffer_mut(), (area.x + 1, area.y), area.width, &words, theme.quiet());
         };
@@ -132,19 +104,19 @@ impl RunView {
         let counts = text::truncate(&counted(&snapshot.counts), usize::from(room)).into_owned();
         put(frame.buffer_mut(), (area.x + bar_columns as u16 + 2, area.y), room, &counts, theme.text());
         if area.height > 1 {
-            let (words, style) = self.state_line(snapshot, app);
+            let (words, style) = self.state_line(snapshot, context);
             let words = text::truncate(&words, usize::from(area.width.saturating_sub(2)));
             put(frame.buffer_mut(), (area.x + 1, area.y + 1), area.width, &words, style);
         }
     }
 
-    /// Who runs it, since when, how fast; or why nobody does.
-    fn state_line(&self, snapshot: &PlanSnapshot, app: &App) -> (String, Style) {
-        let theme = app.settings.theme;
+    /// Where it runs, since when and how fast, or why it does not.
+    fn state_line(&self, snapshot: &PlanSnapshot, context: DrawContext<'_>) -> (String, Style) {
+        let theme = context.settings.theme;
         let mut words = Vec::new();
         let key = |action: Action| {
             let place = crate::keys::Place::Run;
-            app.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
+            context.settings.keys.hint(place, action).map(|(key, _)| key).unwrap_or_default()
         };
         let mut style = theme.text();
         match (snapshot.phase, self.local_run) {
@@ -152,29 +124,29 @@ impl RunView {
                 style = theme.warning();
                 let (yes, no) = (key(Action::Approve), key(Action::Reject));
                 words.push(match &snapshot.rejected {
-                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it all the same"),
-                    None if app.settings.dry_run => "a person has to approve what would run".to_owned(),
-                    None => format!("a person has to approve what will run: {yes} approves, {no} does not"),
+                    Some(reason) => format!("rejected: {reason}  ·  {yes} approves it anyway"),
+                    None if context.settings.dry_run => "waiting for approval".to_owned(),
+                    None => format!("waiting for approval: {yes} approves, {no} rejects"),
                 });
             }
-            (_, LocalRun::Starting) => words.push("beginning to run …".to_owned()),
+            (_, LocalRun::Starting) => words.push("starting …".to_owned()),
             (_, LocalRun::Stopping(Control::Drain)) => {
-                words.push("nothing new starts here; waiting for what runs".to_owned());
+                words.push("no new tasks start here; waiting for running tasks".to_owned());
             }
-            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping what runs".to_owned()),
+            (_, LocalRun::Stopping(Control::Stop)) => words.push("stopping running tasks".to_owned()),
             (Phase::Paused, _) => {
                 style = theme.warning();
-                words.push(format!("paused: {} lets it go on", key(Action::Pause)));
+                words.push(format!("paused: {} resumes it", key(Action::Pause)));
             }
-            (_, LocalRun::Running) => words.push("runs here".to_owned()),
+            (_, LocalRun::Running) => words.push("running here".to_owned()),
             (Phase::Active, LocalRun::NotRunning) if snapshot.counts.in_progress() > 0 => {
-                words.push("others run it".to_owned());
+                words.push("running elsewhere".to_owned());
             }
             (Phase::Active, LocalRun::NotRunning) => {
-                words.push(format!("nobody works on it now: {} runs it here", key(Action::Execute)));
+                words.push(format!("nothing is running: {} runs it here", key(Action::Execute)));
             }
             (Phase::Draft | Phase::AwaitingApproval, LocalRun::NotRunning) => {
-                words.push(format!("not begun: {} runs it here", key(Action::Execute)));
+                words.push(format!("not started: {} runs it here", key(Action::Execute)));
             }
             (Phase::Completed, LocalRun::NotRunning) => {
                 style = theme.good();
@@ -183,11 +155,11 @@ impl RunView {
             (Phase::Failed | Phase::Cancelled, LocalRun::NotRunning) => {
                 style = theme.wrong();
                 let again = key(Action::RetryAll);
-                words.push(format!("{}: {again} sets back what failed", snapshot.phase.word()));
+                words.push(format!("{}: {again} retries what failed", snapshot.phase.word()));
             }
         }
         if let Some(started) = snapshot.started_at {
-            words.push(text::duration(snapshot.ended_at.unwrap_or(app.now).since(started)));
+            words.push(text::duration(snapshot.ended_at.unwrap_or(context.now).since(started)));
         }
         if snapshot.ended_at.is_none() && snapshot.rate > 0 {
             words.push(format!("{} a minute", snapshot.rate));
@@ -195,17 +167,17 @@ impl RunView {
         (words.join("  ·  "), style)
     }
 
-    fn draw_list(&self, app: &App, frame: &mut Frame<'_>, area: Rect) {
-        let theme = app.settings.theme;
+    fn draw_list(&self, context: DrawContext<'_>, frame: &mut Frame<'_>, area: Rect) {
+        let theme = context.settings.theme;
         let inside = frame::framed(theme, frame, area, "Tasks", self.focus == Focus::Tasks);
         let Some(snapshot) = &self.snapshot else { return };
         let selected = self.selected();
         let widest = snapshot.rows.iter().map(|row| text::width(row.id.as_str())).max().unwrap_or(0);
         let id_columns = widest.min(ID_COLUMNS).min(usize::from(inside.width / 3));
         let rows = snapshot.rows.iter().enumerate().skip(self.top);
-        let room = self.list_rows(app.area());
+        let room = self.list_rows(context.area);
         for (y, (at, row)) in (inside.y..inside.bottom()).zip(rows.take(room)) {
-            let line = text::fit(&row_line(row, id_columns, app.now), usize::from(inside.width));
+            let line = text::fit(&row_line(row, id_columns, context.now), usize::from(inside.width));
             let style = theme.task_status(row.standing);
             let style = if at == selected { style.patch(theme.selected()) } else { style };
             put(frame.buffer_mut(), (inside.x, y), inside.width, &line, style);
@@ -238,7 +210,7 @@ impl RunView {
         }
     }
 
-    /// Breaks the preview into lines once, and not at every key.
+    /// Wraps the preview once, not at every key.
     pub(super) fn wrap_preview(&mut self, area: Rect) {
         let columns = usize::from(parts(area).text.width.saturating_sub(2));
         if let Some(preview) = &self.preview
@@ -295,7 +267,7 @@ impl RunView {
         add(&row.said, SAID_LINES, theme.text());
         let detail = self.detail.as_ref().filter(|(task, _)| *task == row.id).map(|(_, detail)| detail);
         let Some(detail) = detail else { return lines };
-        // Whoever is asked need not be told of workers.
+        // A question to a person does not wait for a worker.
         for why in detail.why.iter().filter(|_| row.question.is_none()) {
             add(&format!("waits for {why}"), SAID_LINES, theme.quiet());
         }
@@ -321,14 +293,14 @@ impl RunView {
     }
 }
 
-/// What snapshot in the text: a head that stays, and a tail that can be scrolled.
+/// The text next to the tasks: a fixed head, and a tail that scrolls.
 #[derive(Debug, Default)]
 struct Lines {
     head: Vec<(String, Style)>,
     tail: Vec<(String, Style)>,
 }
 
-/// Everything that will run, and what it is told: whoever approves it has to be able to read all of it.
+/// Everything that will run with its inputs: an approval needs all of it.
 fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
     let mut lines = Vec::new();
     for task in &preview.tasks {
@@ -338,7 +310,7 @@ fn wrapped_preview(preview: &Preview, columns: usize) -> Vec<PreviewLine> {
         }
     }
     if preview.left_out() > 0 {
-        lines.push((format!("  … and {} that are not shown", text::count(preview.left_out(), "task")), true));
+        lines.push((format!("  … and {} not shown", text::count(preview.left_out(), "task")), true));
     }
     lines
 }
@@ -365,7 +337,6 @@ fn sign_of(row: &Row) -> &'static str {
     }
 }
 
-/// Where a task snapshot, in words.
 fn status_line(row: &Row, now: Timestamp) -> String {
     let mut words = vec![format!("{} {}", sign_of(row), row.standing.word())];
     if row.attempt > 0 {

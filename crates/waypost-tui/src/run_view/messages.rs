@@ -1,94 +1,106 @@
-//! What the run view asks the loop for, and what it is told.
+//! What the run view asks the event loop for, and what it gets.
 
 use waypost_config::Config;
-use waypost_core::{Command, Plan, TaskId};
+use waypost_core::{Plan, TaskId};
 use waypost_run::Control;
 use waypost_service::{Disclosure, disclosure, is_for_people, is_to_be_run};
 
-use super::{PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanSnapshot};
-use crate::app::{ErrorMessage, PlanKey};
+use super::model::PlanSnapshot;
+use crate::note::ErrorMessage;
+use crate::plan::PlanKey;
 use crate::text;
+
+/// Bytes of the end of a log that are read.
+pub const LOG_BYTES_MAX: u64 = 64 * 1024;
+/// Tasks that a preview shows.
+pub const PREVIEW_TASKS_MAX: usize = 1_000;
+/// Bytes of all its texts.
+pub const PREVIEW_BYTES_MAX: usize = 256 * 1024;
+/// Bytes of one of them.
+pub const PARTICULAR_BYTES_MAX: usize = 32 * 1024;
 
 /// Columns before a program.
 const PROGRAM_COLUMNS: usize = 2;
-/// Columns before what is said to it, so that no text can look like a program.
+/// Columns before its inputs, so that no text can look like a program.
 const ABOUT_COLUMNS: usize = 6;
 
-/// What the run view wants from the loop.
+/// Why the run view is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Intent {
+    Watch,
+    /// Run the plan in this process as soon as that is allowed.
+    Execute,
+}
+
+/// What the run view asks the event loop for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunEffect {
-    /// To know how the plan snapshot.
     LoadSnapshot(PlanKey),
-    /// To know more of one task: what it waits for, its log.
+    /// What one task waits for, and its log.
     LoadTaskDetail(PlanKey, TaskId),
-    /// To know what machines would do.
+    /// What would run.
     Preview(PlanKey),
-    /// To run the plan in this process.
+    /// Run the plan in this process.
     Start(PlanKey),
-    /// To approve a version, as the person at the terminal.
+    /// Approve the version that was shown.
     Approve(PlanKey, u64),
-    /// To write one command.
     Write {
-        /// Which plan.
         plan: PlanKey,
-        /// What.
-        command: Box<Command>,
-        /// What to say when it is written.
-        said: String,
+        action: PlanAction,
+        /// The note when it is written.
+        success: String,
     },
-    /// To answer what a task asks, or what is for a person to do.
-    Answer {
-        /// Which plan.
-        plan: PlanKey,
-        /// Which task.
-        task: TaskId,
-        /// The answer.
-        answer: String,
-    },
-    /// To end a run of this process.
+    /// End a run of this process.
     End(PlanKey, Control),
 }
 
-/// What the run view is told.
+/// What a person can do to a plan from the run view.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PlanAction {
+    Reject(String),
+    Pause,
+    Resume,
+    CancelTask(TaskId),
+    CancelPlan,
+    RetryTask(TaskId),
+    RetryAll,
+    /// Answer what a task asks, or end a task that is for a person to do.
+    Answer(TaskId, String),
+}
+
+/// What the run view gets from the event loop.
 #[derive(Clone, Debug)]
 pub enum RunReply {
-    /// How the plan snapshot.
     Snapshot(PlanKey, Result<Box<PlanSnapshot>, ErrorMessage>),
-    /// More of one task.
     TaskDetail(PlanKey, TaskId, Box<TaskDetail>),
-    /// What machines would do.
     Preview(PlanKey, Result<Box<Preview>, ErrorMessage>),
-    /// What came of [`RunEffect::Start`].
     Started(PlanKey, Result<Started, ErrorMessage>),
-    /// What came of [`RunEffect::Approve`].
+    /// The approved version.
     Approved(PlanKey, Result<u64, ErrorMessage>),
-    /// A run of this process is over: in words, and what to do next if it did not end well.
+    /// A run of this process ended, and how.
     Ended(PlanKey, Result<String, ErrorMessage>),
 }
 
-/// What came of the wish to run a plan.
+/// The result of [`RunEffect::Start`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Started {
-    /// It runs in this process.
     Runs,
-    /// A person has to approve it first.
     NeedsApproval,
 }
 
-/// What machines would do.
+/// What would run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Preview {
-    /// In which version.
     pub version: u64,
     /// The tasks, at most [`PREVIEW_TASKS_MAX`] and as many as [`PREVIEW_BYTES_MAX`] hold.
     pub tasks: Vec<PreviewedTask>,
-    /// Tasks for machines in all.
+    /// All tasks for machines.
     pub for_machines: usize,
-    /// Tasks for people in all.
+    /// All tasks for people.
     pub for_people: usize,
 }
 
-/// One task of those that would be run.
+/// One task that would run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviewedTask {
     /// Its id and its program, as a person would type it.
@@ -103,7 +115,7 @@ impl PreviewedTask {
         let Disclosure { program, particulars } = disclosure;
         let shown = |text: String| match text::head_bytes(&text, PARTICULAR_BYTES_MAX) {
             head if head.len() < text.len() => {
-                format!("{head} … ({} more bytes are not shown)", text.len() - head.len())
+                format!("{head} … ({} more bytes not shown)", text.len() - head.len())
             }
             _ => text,
         };
@@ -147,27 +159,27 @@ impl Preview {
         preview
     }
 
-    /// What it comes to, in a line.
+    /// A summary line.
     pub(super) fn describe(&self) -> String {
         let people = match self.for_people {
             0 => String::new(),
-            count => format!(", {} to people", text::count(count, "task")),
+            count => format!(", {} for people", text::count(count, "task")),
         };
         match self.for_machines {
-            0 => format!("Version {} gives nothing to machines{people}.", self.version),
+            0 => format!("Version {}: nothing for machines{people}.", self.version),
             count => {
-                format!("Version {} gives {} to machines{people}:", self.version, text::count(count, "task"))
+                format!("Version {}: {} for machines{people}", self.version, text::count(count, "task"))
             }
         }
     }
 
-    /// Tasks that are not among those shown.
+    /// Tasks that are not shown.
     pub(super) fn left_out(&self) -> usize {
         (self.for_machines + self.for_people).saturating_sub(self.tasks.len())
     }
 }
 
-/// One task, looked at more closely.
+/// The details of one task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskDetail {
     /// What it waits for.
@@ -176,6 +188,6 @@ pub struct TaskDetail {
     pub log: String,
     /// Bytes of the whole log.
     pub log_bytes: u64,
-    /// What is to be known of the log: whose copy it is, or why there is none.
+    /// Where the log is from, or why there is none.
     pub log_note: String,
 }

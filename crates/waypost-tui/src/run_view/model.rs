@@ -1,4 +1,4 @@
-//! How a plan snapshot, as the run view shows it: counts and a bounded list of tasks, the most interesting first. Reads a
+//! A plan as the run view shows it: counts and a bounded list of tasks, the most interesting first. Reads a
 //! plan and nothing else.
 
 use waypost_core::{Counts, Phase, Plan, Question, Standing, Status, Task, TaskId, Timestamp};
@@ -10,81 +10,65 @@ const TEXT_BYTES_MAX: usize = 2_000;
 /// Seconds over which the rate is counted.
 const RATE_SECONDS: i64 = 60;
 
-/// Which tasks stand together in the list, in this order.
+/// Groups of tasks, in the order of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// A person has to say something.
+    /// Waits for a person.
     Asking,
-    /// Somebody works on it.
     Running,
-    /// It did not work.
     Failed,
-    /// It could start, or waits.
+    /// Ready or blocked.
     Waiting,
-    /// It is done, passed over or stopped.
+    /// Done, skipped or cancelled.
     Ended,
 }
 
-/// One task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Its id.
     pub id: TaskId,
-    /// What is to be done, its beginning.
+    /// Truncated.
     pub description: String,
-    /// Where it snapshot.
     pub standing: Standing,
-    /// Which others it snapshot with.
     pub group: Group,
-    /// Its latest attempt; 0: none.
+    /// The latest attempt; 0: none.
     pub attempt: u32,
-    /// When that began.
     pub started_at: Option<Timestamp>,
-    /// When it finished.
     pub finished_at: Option<Timestamp>,
-    /// Who works on it, or did last.
+    /// The current or last worker.
     pub worker: Option<String>,
-    /// What the worker said last, or what came of it.
+    /// The latest progress or the result.
     pub said: String,
-    /// What it asks a person.
     pub question: Option<TaskQuestion>,
-    /// Its place among all tasks.
+    /// Its index among all tasks.
     place: usize,
 }
 
-/// What a task asks a person.
+/// A question for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskQuestion {
-    /// The question; for a task that is for a person to do, what is to be done.
+    /// For a task that a person does: its description.
     pub text: String,
-    /// What can be answered; empty: anything.
+    /// The possible answers; empty: any.
     pub choices: Vec<String>,
 }
 
-/// How a plan snapshot.
+/// A plan as the run view shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanSnapshot {
-    /// The line for lists.
     pub title: String,
-    /// Its version.
     pub version: u64,
-    /// Its phase.
     pub phase: Phase,
-    /// Whether a person has to approve it before machines run it.
     pub needs_approval: bool,
-    /// Why a person did not approve it, until somebody asks again.
+    /// The reason of the rejection, until approval is requested again.
     pub rejected: Option<String>,
-    /// How many tasks stand where.
     pub counts: Counts,
-    /// When it began to run.
     pub started_at: Option<Timestamp>,
-    /// When it ended, if it has.
     pub ended_at: Option<Timestamp>,
     /// Tasks that finished in the last minute.
     pub rate: usize,
-    /// The tasks, at most [`ROWS_MAX`].
+    /// At most [`ROWS_MAX`].
     pub rows: Vec<Row>,
-    /// Tasks that the list leaves out.
+    /// Tasks that are not in the list.
     pub left_out: usize,
 }
 
@@ -122,7 +106,7 @@ impl PlanSnapshot {
             phase: state.phase,
             needs_approval: state.phase == Phase::AwaitingApproval
                 || state.phase == Phase::Draft && state.approval_required && state.approval.is_none(),
-            // A draft has no other reason: whoever asks for approval, or gives it, puts another in its place.
+            // A request for approval, and an approval, replace the reason of a rejection.
             rejected: Some(state.reason.trim())
                 .filter(|reason| state.phase == Phase::Draft && !reason.is_empty())
                 .map(beginning),
@@ -180,7 +164,7 @@ fn row(group: Group, place: usize, task: &Task, standing: Standing) -> Row {
     }
 }
 
-/// As much of a text as a screen could show.
+/// The beginning of a text, more than a screen shows.
 fn beginning(text: &str) -> String {
     waypost_text::head_bytes(text, TEXT_BYTES_MAX).to_owned()
 }

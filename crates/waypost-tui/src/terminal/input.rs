@@ -1,4 +1,4 @@
-//! Reads keys, the mouse and pastes on a thread of its own, and leaves the terminal alone while something else has it.
+//! Reads keys, mouse events and pastes on a thread, which pauses while another program has the terminal.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -15,11 +15,8 @@ const CLOSE_WAIT: Duration = Duration::from_millis(200);
 /// Whether the thread may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Gate {
-    /// It may.
     Open,
-    /// It is to stop.
     Closing,
-    /// It has stopped.
     Closed,
 }
 
@@ -29,7 +26,7 @@ struct Shared {
     changed: Condvar,
 }
 
-/// The thread that reads.
+/// The thread that reads input.
 #[derive(Debug)]
 pub(crate) struct InputReader {
     shared: Arc<Shared>,
@@ -37,7 +34,7 @@ pub(crate) struct InputReader {
 }
 
 impl InputReader {
-    /// Begins to read; `on_event` is told of each event until it says that it is enough, and of the end with nothing.
+    /// Starts reading. `on_event` gets each event until it returns false, and `None` at the end of the input.
     pub(crate) fn start(on_event: impl FnMut(Option<Event>) -> bool + Send + 'static) -> io::Result<Self> {
         let (woken, wake) = io::pipe()?;
         let shared = Arc::new(Shared { gate: Mutex::new(Gate::Open), changed: Condvar::new() });
@@ -46,7 +43,7 @@ impl InputReader {
         Ok(Self { shared, wake })
     }
 
-    /// Leaves the terminal alone from now on.
+    /// Stops reading.
     pub(crate) fn close(&mut self) {
         let mut gate = self.shared.lock();
         if *gate == Gate::Open {
@@ -59,7 +56,7 @@ impl InputReader {
         }
     }
 
-    /// Goes on reading.
+    /// Resumes reading.
     pub(crate) fn open(&self) {
         *self.shared.lock() = Gate::Open;
         self.shared.changed.notify_all();
@@ -71,7 +68,6 @@ impl Shared {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it may read.
     fn pass(&self) {
         let mut gate = self.lock();
         while *gate != Gate::Open {

@@ -1,4 +1,4 @@
-//! Hears what the system and other processes ask by signals.
+//! Handles signals, depending on who has the terminal.
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,40 +8,34 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGWINCH};
 use signal_hook::iterator::Signals as Listening;
 use signal_hook::low_level::emulate_default_handler;
 
-/// What was asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalRequest {
-    /// To end, as Ctrl-C does.
+    /// Like Ctrl-C.
     Interrupt,
-    /// To end at once.
     Terminate,
-    /// To stop until the shell lets it go on.
     Suspend,
-    /// To look how large the terminal is now.
     Resize,
 }
 
-/// TerminalOwner the terminal is.
+/// Who has the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TerminalOwner {
-    /// Ours.
     Waypost,
-    /// Of a program that we wait for: what its keys ask is for that.
+    /// A program that we wait for, which handles its own keys.
     OtherProgram,
     /// No longer ours, while what we run is brought to its end since that time: the end that is asked for is on its way.
     Finishing(Instant),
-    /// No longer ours: whatever is asked happens as if we had never listened.
+    /// Signals have their default effect.
     Released,
 }
 
 /// How long what we run may take to end before somebody who asks again is obeyed at once.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What a signal comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SignalAction {
     Nothing,
-    /// What the system would have done without us.
+    /// The system's default.
     Default,
     Request(SignalRequest),
 }
@@ -69,7 +63,7 @@ fn signal_action(owner: TerminalOwner, signal: i32, now: Instant) -> SignalActio
     }
 }
 
-/// The thread that hears signals.
+/// The thread that handles signals.
 #[derive(Clone, Debug)]
 pub(crate) struct Signals(Arc<Mutex<TerminalOwner>>);
 
@@ -97,7 +91,6 @@ impl Signals {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says owner the terminal is from now on.
     pub(crate) fn set_owner(&self, owner: TerminalOwner) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = owner;
     }

@@ -1,9 +1,14 @@
-use waypost_core::{Dependency, Draft, Plan, PlanId, TaskSpec};
-use waypost_testkit::{SeededRng, layered};
-use waypost_tui::app::LoadedPlan;
-use waypost_tui::edit_buffer::EditBuffer;
+use std::sync::Arc;
 
-use crate::{example, now, person};
+use waypost_config::Config;
+use waypost_core::{Dependency, Draft, Plan, PlanId, TaskSpec};
+use waypost_service::{Caller, EditOp, Guard, Service};
+use waypost_store::{MemoryStore, Plans};
+use waypost_testkit::{SeededRng, layered};
+use waypost_tui::edit_buffer::EditBuffer;
+use waypost_tui::plan::LoadedPlan;
+
+use crate::{create, example, now, person};
 
 fn plan_of(draft: Draft) -> Plan {
     let mut plan = Plan::blank(PlanId::new("p").unwrap());
@@ -11,6 +16,24 @@ fn plan_of(draft: Draft) -> Plan {
     let events = plan.decide(&person(), now(), &create).unwrap();
     plan.advance(&events, now());
     plan
+}
+
+fn store_of(draft: Draft) -> Service {
+    let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
+    create(&plans, "p", draft);
+    Service::new(plans, Arc::new(Config::default()))
+}
+
+fn loaded(service: &Service) -> Plan {
+    service.read(&PlanId::new("p").unwrap(), Plan::clone).unwrap()
+}
+
+/// The plan after the edits.
+fn saved(service: Service, edits: Vec<EditOp>) -> Plan {
+    let written =
+        service.edit(&Caller::new(person()), &PlanId::new("p").unwrap(), edits.clone(), Guard::NONE);
+    written.unwrap_or_else(|error| panic!("{error}\n{edits:?}"));
+    loaded(&service)
 }
 
 fn buffer_of(plan: &Plan) -> EditBuffer {
@@ -68,12 +91,12 @@ fn undoing_everything_gives_what_was_and_redoing_everything_what_became_of_it() 
 }
 
 #[test]
-fn saving_any_sound_edits_makes_the_stored_plan_what_the_sheet_says() {
+fn saving_any_sound_edits_makes_the_stored_plan_what_the_buffer_says() {
     let mut sound = 0;
     for seed in 0..300 {
         let mut dice = SeededRng::new(seed);
-        let mut plan = plan_of(if seed % 2 == 0 { example() } else { layered(20, 2, 5, seed) });
-        let mut buffer = buffer_of(&plan);
+        let plan = store_of(if seed % 2 == 0 { example() } else { layered(20, 2, 5, seed) });
+        let mut buffer = buffer_of(&loaded(&plan));
         for _ in 0..1 + dice.below(12) {
             edit(&mut buffer, &mut dice);
         }
@@ -82,20 +105,16 @@ fn saving_any_sound_edits_makes_the_stored_plan_what_the_sheet_says() {
             continue;
         }
         sound += 1;
-        for command in buffer.commands() {
-            let events = plan.decide(&person(), now(), &command);
-            let events = events.unwrap_or_else(|refusal| panic!("seed {seed}: {refusal}\n{command:?}"));
-            plan.advance(&events, now());
-        }
         let specs = |draft: &Draft| draft.tasks.iter().map(|task| task.spec.clone()).collect::<Vec<_>>();
-        assert_eq!(specs(&plan.to_draft()), specs(&buffer.draft()), "seed {seed}");
+        let saved = saved(plan, buffer.edit_ops());
+        assert_eq!(specs(&saved.to_draft()), specs(&buffer.draft()), "seed {seed}");
     }
     assert!(sound > 100, "{sound} of 300 were sound");
 }
 
 #[test]
 fn nothing_edited_asks_nothing_of_the_store() {
-    assert!(buffer_of(&plan_of(example())).commands().is_empty());
+    assert!(buffer_of(&plan_of(example())).edit_ops().is_empty());
 }
 
 #[test]
@@ -105,11 +124,8 @@ fn new_tasks_that_stand_together_are_added_together() {
     for name in ["n1", "n2", "n3"] {
         after = buffer.insert(Some(after), TaskSpec::new(waypost_testkit::id(name), name)).unwrap();
     }
-    let commands = buffer.commands();
-    assert!(
-        matches!(commands.as_slice(), [waypost_core::Command::AddTasks { tasks, .. }] if tasks.len() == 3),
-        "{commands:?}"
-    );
+    let ops = buffer.edit_ops();
+    assert!(matches!(ops.as_slice(), [EditOp::AddTasks { tasks, .. }] if tasks.len() == 3), "{ops:?}");
 }
 
 #[test]
@@ -127,11 +143,7 @@ fn edits_made_on_another_version_keep_both_sides() {
         if !theirs.problems().all().is_empty() {
             continue;
         }
-        let mut stored = plan.clone();
-        for command in theirs.commands() {
-            let events = stored.decide(&person(), now(), &command).unwrap();
-            stored.advance(&events, now());
-        }
+        let stored = saved(store_of(example()), theirs.edit_ops());
         let rebased = mine.rebased(LoadedPlan::of(&stored)).buffer;
         assert_eq!(rebased.base().version, stored.version());
         // What I described last stands, where the task is still there.

@@ -1,5 +1,7 @@
-use waypost_tui::app::{Effect, Message, Purpose, Screen, Settings};
+use waypost_tui::app::Screen;
+use waypost_tui::messages::{Effect, Message, Purpose};
 use waypost_tui::run_view::RunEffect;
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 use crate::{World, example, golden, golden_in_all_sizes, settings};
@@ -61,23 +63,23 @@ fn escape_leaves_the_task_as_it_was() {
     let mut world = World::editor(example(), (80, 24));
     world.press("enter").type_text("nonsense").press("esc s");
     assert_eq!(world.stored().version, 1);
-    assert!(world.screen().contains("nothing to save"), "{}", world.screen());
+    assert!(world.screen().contains("no unsaved edits"), "{}", world.screen());
 }
 
 #[test]
 fn a_new_task_stands_below_the_selected_one_and_has_a_free_id() {
     let mut world = World::editor(example(), (80, 24));
     world.press("down n").type_text("Ask the others").press("enter");
-    assert_eq!(selected(&world), "t9");
+    assert_eq!(selected(&world), "t7");
     world.press("s");
-    assert_eq!(order(&world), ["t1", "t2", "t9", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
+    assert_eq!(order(&world), ["t1", "t2", "t7", "t3", "t3a", "t3b", "t4", "t5", "t6"]);
 }
 
 #[test]
 fn a_new_task_without_a_word_is_not_taken() {
     let mut world = World::editor(example(), (80, 24));
     world.press("n enter");
-    assert!(world.screen().contains("say in the description what is to be done"), "{}", world.screen());
+    assert!(world.screen().contains("the description must not be empty"), "{}", world.screen());
     world.press("esc s");
     assert_eq!(world.stored().version, 1);
 }
@@ -99,7 +101,7 @@ fn deleting_names_what_depends_on_the_task_and_keeps_it_unless_told() {
 fn a_task_that_nobody_needs_goes_at_once_and_can_be_brought_back() {
     let mut world = World::editor(example(), (80, 24));
     world.press("end d");
-    assert!(world.screen().contains("t6 is deleted; u brings it back"), "{}", world.screen());
+    assert!(world.screen().contains("deleted t6; u restores it"), "{}", world.screen());
     world.press("u");
     assert_eq!(selected(&world), "t6");
     assert!(!world.screen().contains("●"), "nothing is left to save:\n{}", world.screen());
@@ -161,7 +163,7 @@ fn a_cycle_is_shown_with_its_path_at_its_tasks_and_is_not_saved() {
 fn p_goes_from_problem_to_problem() {
     let mut world = World::editor(example(), (80, 24));
     world.press("p");
-    assert!(world.screen().contains("nothing is wrong with this plan"));
+    assert!(world.screen().contains("no problems"));
     world.press("a").type_text("t2").press("tab enter end p");
     assert_eq!(selected(&world), "t1");
     world.press("p");
@@ -206,7 +208,7 @@ fn x_runs_what_is_saved_and_a_dry_run_runs_nothing() {
     assert!(world.screen().contains("DRY RUN"), "{}", world.screen());
     world.press("x");
     assert!(world.undone.is_empty());
-    assert!(world.screen().contains("[dry run] the plan would run now; nothing is run"));
+    assert!(world.screen().contains("[dry run] the plan would run now; nothing was run"));
 }
 
 #[test]
@@ -217,7 +219,7 @@ fn e_opens_the_plan_as_text_and_what_comes_back_is_one_edit() {
     let edited = text.replace("Add the jwt crate", "Add the jose crate");
     assert_ne!(edited, text);
     let answer = |text: Option<String>| {
-        Message::Reply(waypost_tui::app::Reply::Edited { purpose: purpose.clone(), text: Ok(text) })
+        Message::Reply(waypost_tui::messages::Reply::Edited { purpose: purpose.clone(), text: Ok(text) })
     };
     world.send(answer(Some(edited)));
     assert!(world.screen().contains("Add the jose crate"), "{}", world.screen());
@@ -241,8 +243,10 @@ fn a_field_goes_to_the_editor_and_back() {
     world.press("enter ctrl+e");
     let Some(Effect::EditText { purpose: Purpose::Field, text, .. }) = world.undone.pop() else { panic!() };
     assert_eq!(text, "Read the auth module and find its patterns");
-    let answer =
-        waypost_tui::app::Reply::Edited { purpose: Purpose::Field, text: Ok(Some("Read it\n".to_owned())) };
+    let answer = waypost_tui::messages::Reply::Edited {
+        purpose: Purpose::Field,
+        text: Ok(Some("Read it\n".to_owned())),
+    };
     world.send(Message::Reply(answer));
     world.press("enter s");
     assert_eq!(world.stored().tasks[0].spec.description, "Read it");
@@ -289,7 +293,7 @@ fn without_colours_everything_is_still_told_apart() {
 #[test]
 fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
     let mut world = World::editor_with(
-        waypost_tui::app::Settings { dry_run: true, ..crate::settings() },
+        waypost_tui::screen::Settings { dry_run: true, ..crate::settings() },
         example(),
         (80, 24),
     );
@@ -297,7 +301,7 @@ fn a_dry_run_of_a_plan_that_has_ended_says_that_nothing_would_run() {
         waypost_core::Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() };
     let version = world.somebody_writes(vec![finish]);
     let plans = vec![(waypost_core::PlanId::new("plan-1").unwrap(), version)];
-    world.send(waypost_tui::app::Message::Written { store: 0, plans });
+    world.send(waypost_tui::messages::Message::Written { store: 0, plans });
     world.press("x");
     assert!(world.screen().contains("the plan is cancelled: nothing would run"), "{}", world.screen());
 }
@@ -342,9 +346,9 @@ fn what_is_to_be_found_stays_in_sight_when_no_task_has_it() {
     let mut world = World::editor(example(), (80, 24));
     world.press("/").type_text("zz");
     assert_eq!(world.lines_with("find: zz").len(), 1, "{}", world.screen());
-    assert_eq!(world.lines_with("no task has this").len(), 1, "{}", world.screen());
+    assert_eq!(world.lines_with("no task matches").len(), 1, "{}", world.screen());
     world.press("backspace backspace").type_text("t5");
-    assert!(world.lines_with("no task has this").is_empty(), "{}", world.screen());
+    assert!(world.lines_with("no task matches").is_empty(), "{}", world.screen());
     assert_eq!(selected(&world), "t5");
 }
 

@@ -30,7 +30,7 @@ fn a_fan_is_drawn_with_one_line_that_splits() {
 #[test]
 fn of_a_large_plan_what_is_near_the_selected_task_is_drawn() {
     let screen = drawn(layered(500, 2, 20, 7), (160, 40), "pagedown pagedown");
-    assert!(screen.contains("of 500 tasks, around this one"), "{screen}");
+    assert!(screen.contains("of 500 tasks, around the selected one"), "{screen}");
     golden("graph-near-160x40", &screen);
 }
 

@@ -41,7 +41,7 @@ fn the_configuration_gives_an_action_other_keys() {
     assert_eq!(keys.action(Place::Editor, key("ctrl+d")), Some(Action::Delete));
     assert_eq!(keys.action(Place::Editor, key("d")), None);
     let mut world =
-        World::editor_with(waypost_tui::app::Settings { keys, ..settings() }, example(), (120, 24));
+        World::editor_with(waypost_tui::screen::Settings { keys, ..settings() }, example(), (120, 24));
     assert_eq!(
         world.lines_with("D delete").len(),
         1,

@@ -23,21 +23,23 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use unicode_width::UnicodeWidthStr;
+use waypost_config::Config;
 use waypost_core::{Actor, Command, Draft, PlanId, Timestamp};
-use waypost_store::{MemoryStore, NewPlan, Plans, WriteError, WriteRequest};
-use waypost_tui::app::{
-    App, Effect, ErrorMessage, LoadedPlan, Message, PlanKey, PlanPage, Reply, SaveError, Screen, Settings,
-    update,
-};
+use waypost_service::{Caller, Guard, Service, ServiceError};
+use waypost_store::{MemoryStore, NewPlan, Plans, WriteRequest};
+use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::editor::Editor;
-use waypost_tui::frame::draw;
 use waypost_tui::keys::{Chord, Keys};
+use waypost_tui::messages::{Effect, Message, PlanPage, Reply, SaveError};
+use waypost_tui::note::ErrorMessage;
+use waypost_tui::plan::{LoadedPlan, PlanKey};
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 /// The program, a store, and what only a loop could do.
 struct World {
     app: App,
-    plans: Plans,
+    plans: Arc<Plans>,
     terminal: Terminal<TestBackend>,
     /// Effects that nobody here can do, in their order.
     undone: Vec<Effect>,
@@ -62,7 +64,7 @@ fn person() -> Actor {
 
 impl World {
     /// With these first screens, over an empty store.
-    fn with(settings: Settings, first: Screen, plans: Plans, (columns, rows): (u16, u16)) -> Self {
+    fn with(settings: Settings, first: Screen, plans: Arc<Plans>, (columns, rows): (u16, u16)) -> Self {
         let (app, effects) = App::new(settings, first, now(), (columns, rows));
         let terminal = Terminal::new(TestBackend::new(columns, rows)).unwrap();
         let mut world = Self { app, plans, terminal, undone: Vec::new() };
@@ -72,7 +74,7 @@ impl World {
 
     /// The list of plans, over a store with these.
     fn plan_list(drafts: Vec<(&str, Draft)>, size: (u16, u16)) -> Self {
-        let plans = Plans::new(Arc::new(MemoryStore::new()));
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
         for (id, draft) in drafts {
             create(&plans, id, draft);
         }
@@ -85,7 +87,7 @@ impl World {
     }
 
     fn editor_with(settings: Settings, draft: Draft, size: (u16, u16)) -> Self {
-        let plans = Plans::new(Arc::new(MemoryStore::new()));
+        let plans = Arc::new(Plans::new(Arc::new(MemoryStore::new())));
         create(&plans, "plan-1", draft);
         let editor = Editor::new(PlanKey { store: 0, id: PlanId::new("plan-1").unwrap() });
         Self::with(settings, Screen::Editor(Box::new(editor)), plans, size)
@@ -115,7 +117,7 @@ impl World {
                 Reply::PlanPage { store: 0, ticket, heads }
             }
             Effect::LoadPlanPage { store, ticket, .. } => {
-                let page = waypost_store::Page { items: Vec::new(), total: 0, next: None };
+                let page = waypost_store::Page::default();
                 Reply::PlanPage {
                     store,
                     ticket,
@@ -126,17 +128,12 @@ impl World {
                 let loaded = self.plans.look(&plan.id, |plan| Box::new(LoadedPlan::of(plan)));
                 Reply::Plan { loaded: loaded.map_err(|error| error_message(&error)), plan }
             }
-            Effect::Save { plan, version, commands } => {
-                let request = WriteRequest {
-                    plan: plan.id.clone(),
-                    by: person(),
-                    commands,
-                    known_version: Some(version),
-                    lease_seconds: None,
-                };
-                let saved = match self.plans.write(request) {
-                    Ok(committed) => Ok(committed.version),
-                    Err(WriteError::Conflict(conflict)) => Err(SaveError::Conflict(conflict)),
+            Effect::Save { plan, version, edits } => {
+                let service = Service::new(Arc::clone(&self.plans), Arc::new(Config::default()));
+                let written = service.edit(&Caller::new(person()), &plan.id, edits, Guard::at(version));
+                let saved = match written {
+                    Ok(written) => Ok(written.version),
+                    Err(ServiceError::Conflict(conflict)) => Err(SaveError::Conflict(conflict)),
                     Err(error) => Err(SaveError::Refused(error_message(&error))),
                 };
                 Reply::Saved { plan, saved }
@@ -177,7 +174,7 @@ impl World {
 
     fn buffer(&mut self) -> &Buffer {
         let app = &self.app;
-        self.terminal.draw(|frame| draw(app, frame)).unwrap();
+        self.terminal.draw(|frame| render(app, frame)).unwrap();
         self.terminal.backend().buffer()
     }
 

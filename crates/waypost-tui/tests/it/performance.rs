@@ -41,6 +41,6 @@ fn a_large_plan_is_checked_when_nobody_types() {
     };
     world.press("a").type_text("t2999").press("tab enter");
     assert!(is_unchecked(&world));
-    world.send(waypost_tui::app::Message::Tick(crate::now()));
+    world.send(waypost_tui::messages::Message::Tick(crate::now()));
     assert!(!is_unchecked(&world));
 }

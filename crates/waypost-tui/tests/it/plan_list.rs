@@ -1,6 +1,8 @@
 use waypost_core::{Command, Counts, Draft, Phase, PlanId};
 use waypost_store::{Head, Page, Shelf, Sort};
-use waypost_tui::app::{Effect, ErrorMessage, Message, NoteKind, PlanPage, Reply, Screen};
+use waypost_tui::app::Screen;
+use waypost_tui::messages::{Effect, Message, PlanPage, Reply};
+use waypost_tui::note::{ErrorMessage, NoteKind};
 use waypost_tui::plan_list::{PLANS_LOADED_MAX, PLANS_PAGE_SIZE};
 
 use crate::{World, example, golden_in_all_sizes, now, settings};
@@ -47,7 +49,7 @@ fn silent(size: (u16, u16)) -> (World, Vec<Effect>) {
 fn answer(effect: &Effect, items: Vec<Head>, next: Option<&str>, warnings: Vec<String>) -> Message {
     let Effect::LoadPlanPage { store, ticket, .. } = effect else { panic!("{effect:?}") };
     let total = items.len() as u64;
-    let page = Page { items, total, next: next.map(str::to_owned) };
+    let page = Page { items, total, next: next.map(str::to_owned), ..Page::default() };
     Message::Reply(Reply::PlanPage {
         store: *store,
         ticket: *ticket,
@@ -81,7 +83,7 @@ fn the_list_shows_scope_name_title_with_status_phase_version_progress_and_age() 
 #[test]
 fn an_empty_store_says_what_to_do() {
     let mut world = World::plan_list(Vec::new(), (80, 24));
-    assert!(world.screen().contains("no plans yet: n makes one"), "{}", world.screen());
+    assert!(world.screen().contains("no plans yet: n creates one"), "{}", world.screen());
 }
 
 #[test]
@@ -230,7 +232,7 @@ fn while_the_filter_is_typed_the_footer_names_the_keys_that_are_no_text() {
     let mut world = World::plan_list(vec![("plan-1", example())], (80, 24));
     world.press("/").type_text("ref");
     let shown = world.screen();
-    assert!(shown.contains("Enter keep the filter") && shown.contains("Esc take it away"), "{shown}");
+    assert!(shown.contains("Enter apply") && shown.contains("Esc clear"), "{shown}");
     assert!(!shown.contains("Enter open") && !shown.contains("n new"), "{shown}");
     world.press("enter");
     assert!(world.screen().contains("Enter open"), "{}", world.screen());

@@ -2,7 +2,10 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use waypost_core::{Command, PlanId, TaskChanges};
-use waypost_tui::app::{Effect, ErrorMessage, Message, PlanKey, Purpose, Reply, Screen, update};
+use waypost_tui::app::{Screen, update};
+use waypost_tui::messages::{Effect, Message, Purpose, Reply};
+use waypost_tui::note::ErrorMessage;
+use waypost_tui::plan::PlanKey;
 use waypost_tui::run_view::{RunReply, Started};
 
 use crate::{World, example, key};
@@ -52,7 +55,7 @@ fn a_run_that_ends_takes_no_edits_with_it() {
     world.press("ctrl+c w e n").type_text("Mine");
     reply(&mut world, RunReply::Ended(plan(), Ok("completed".to_owned())));
     assert!(!quits(&world), "what is typed in a form counts");
-    assert!(world.screen().contains("still here because of 1 unsaved edit"), "{}", world.screen());
+    assert!(world.screen().contains("not quitting because of 1 unsaved edit"), "{}", world.screen());
     world.press("enter s ctrl+c");
     assert!(quits(&world), "{}", world.screen());
     assert!(world.stored().tasks.iter().any(|task| task.spec.description == "Mine"));
@@ -112,10 +115,14 @@ fn what_came_of_a_save_is_asked_when_the_editor_is_seen_again() {
     let save = update(&mut world.app, Message::Key(key("s")));
     world.press("?");
     world.carry_out(save);
-    assert!(world.screen().contains("Somebody else changed this plan"), "a note says so: {}", world.screen());
+    assert!(
+        world.screen().contains("This plan changed while you were editing"),
+        "a note says so: {}",
+        world.screen()
+    );
     assert!(world.app.dialog.is_none(), "the help screen asks nothing");
     world.press("esc");
-    assert!(world.screen().contains("mine on top"), "{}", world.screen());
+    assert!(world.screen().contains("rebase mine"), "{}", world.screen());
 }
 
 #[test]
@@ -142,7 +149,7 @@ fn an_answer_that_comes_while_something_is_asked_waits_for_its_turn() {
     world.carry_out(save);
     assert!(world.screen().contains("Delete t1?"), "the next key is for this question: {}", world.screen());
     world.press("k");
-    assert!(world.screen().contains("mine on top"), "{}", world.screen());
+    assert!(world.screen().contains("rebase mine"), "{}", world.screen());
 }
 
 #[test]
@@ -163,7 +170,7 @@ fn where_a_text_is_kept_that_could_not_be_taken_over_is_shown_until_it_is_read()
 fn a_character_that_is_typed_suspends_nothing() {
     let changes = std::collections::BTreeMap::from([("anywhere.suspend".to_owned(), vec!["z".to_owned()])]);
     let keys = waypost_tui::keys::Keys::with(&changes).unwrap();
-    let settings = waypost_tui::app::Settings { keys, ..crate::settings() };
+    let settings = waypost_tui::screen::Settings { keys, ..crate::settings() };
     let mut world = World::editor_with(settings, example(), (80, 24));
     world.press("n").type_text("az");
     assert!(world.undone.is_empty() && world.screen().contains("az"), "{}", world.screen());

@@ -1,6 +1,6 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEventKind};
 use waypost_testkit::{SeededRng, layered};
-use waypost_tui::app::Message;
+use waypost_tui::messages::Message;
 
 use crate::{World, example};
 

@@ -10,14 +10,17 @@ use waypost_core::{Actor, Ask, Command, Json, Outcome, Plan, PlanId, Timestamp, 
 use waypost_run::Control;
 use waypost_service::Sign;
 use waypost_testkit::{id, plan_of, task};
-use waypost_tui::app::{App, Effect, ErrorMessage, Message, PlanKey, Reply, Screen, Settings, update};
-use waypost_tui::frame;
+use waypost_tui::app::{App, Screen, render, update};
 use waypost_tui::history::{Compared, History, HistoryEffect, HistoryReply, Version, Versions};
 use waypost_tui::keys::Keys;
+use waypost_tui::messages::{Effect, Message, Reply};
+use waypost_tui::note::ErrorMessage;
+use waypost_tui::plan::PlanKey;
 use waypost_tui::run_view::{
-    Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanSnapshot, Preview, PreviewedTask,
-    ROWS_MAX, RunEffect, RunReply, RunView, Started, TaskDetail,
+    Intent, PARTICULAR_BYTES_MAX, PREVIEW_BYTES_MAX, PREVIEW_TASKS_MAX, PlanAction, PlanSnapshot, Preview,
+    PreviewedTask, ROWS_MAX, RunEffect, RunReply, RunView, Started, TaskDetail,
 };
+use waypost_tui::screen::Settings;
 use waypost_tui::theme::Theme;
 
 use crate::{SIZES, golden};
@@ -46,7 +49,7 @@ fn watching(size: (u16, u16)) -> App {
 
 fn text(app: &App) -> String {
     let mut terminal = Terminal::new(TestBackend::new(app.size.width, app.size.height)).unwrap();
-    terminal.draw(|frame| frame::draw(app, frame)).unwrap();
+    terminal.draw(|frame| render(app, frame)).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y: u16| {
         let (mut line, mut x) = (String::new(), 0);
@@ -95,6 +98,15 @@ fn run_effects(effects: Vec<Effect>) -> Vec<RunEffect> {
         _ => None,
     };
     effects.into_iter().filter_map(run).collect()
+}
+
+/// What is written to the plan.
+fn written(effects: Vec<Effect>) -> Vec<PlanAction> {
+    let action = |effect| match effect {
+        RunEffect::Write { action, .. } => Some(action),
+        _ => None,
+    };
+    run_effects(effects).into_iter().filter_map(action).collect()
 }
 
 /// A plan that some of its commands were written to, each ten seconds after the one before.
@@ -281,7 +293,7 @@ fn whoever_approves_can_read_everything_that_the_author_of_the_plan_says_to_a_pr
         let mut app = watching(size);
         reply(&mut app, RunReply::Snapshot(key(), Ok(Box::new(snapshot.clone()))));
         reply(&mut app, RunReply::Preview(key(), Ok(Box::new(preview.clone()))));
-        assert!(text(&app).contains("gives 1 task to machines, 1 task to people"), "{}", text(&app));
+        assert!(text(&app).contains("1 task for machines, 1 task for people"), "{}", text(&app));
         // Beside the tasks, and in the question.
         for (keys, down) in [("⇥", "↓"), ("a", "↓")] {
             press(&mut app, keys);
@@ -323,7 +335,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     assert_eq!((more.tasks.len(), more.for_machines), (PREVIEW_TASKS_MAX, PREVIEW_TASKS_MAX + 1));
     let mut long = |bytes| shown(1, bytes).tasks[0].particulars[0].1.clone();
     assert_eq!(long(PARTICULAR_BYTES_MAX).len(), PARTICULAR_BYTES_MAX);
-    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes are not shown)"));
+    assert!(long(PARTICULAR_BYTES_MAX + 1).ends_with("(1 more bytes not shown)"));
     let heavy = shown(20, PARTICULAR_BYTES_MAX);
     let held = PREVIEW_BYTES_MAX / PARTICULAR_BYTES_MAX;
     assert_eq!((heavy.tasks.len(), heavy.for_machines), (held - 1, 20));
@@ -333,7 +345,7 @@ fn what_is_shown_before_an_approval_is_bounded_and_counts_what_it_leaves_out() {
     reply(&mut app, RunReply::Preview(key(), Ok(Box::new(heavy))));
     press(&mut app, "⇥");
     update(&mut app, Message::Key(KeyEvent::new(KeyCode::End, KeyModifiers::NONE)));
-    assert!(text(&app).contains("… and 13 tasks that are not shown"), "{}", text(&app));
+    assert!(text(&app).contains("… and 13 tasks not shown"), "{}", text(&app));
 }
 
 #[test]
@@ -342,8 +354,8 @@ fn a_rejection_carries_the_words_of_the_person() {
     reply(&mut app, Story::new(&Actor::agent("planner")).stands());
     assert_eq!(press(&mut app, "Rtoo wide"), []);
     let effects = run_effects(press(&mut app, "⏎"));
-    let [RunEffect::Write { command, .. }] = effects.as_slice() else { panic!("{effects:?}") };
-    assert_eq!(**command, Command::Reject { reason: "too wide".to_owned() });
+    let [RunEffect::Write { action, .. }] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!(*action, PlanAction::Reject("too wide".to_owned()));
 }
 
 #[test]
@@ -352,27 +364,22 @@ fn a_question_is_answered_where_it_is_shown() {
     reply(&mut app, middle().stands());
     press(&mut app, "⏎");
     assert!(text(&app).contains("Entry | Record"), "{}", text(&app));
-    let (plan, task, answer) = (key(), id("choose"), "Entry".to_owned());
-    assert_eq!(run_effects(press(&mut app, "Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+    assert_eq!(written(press(&mut app, "Entry⏎")), [PlanAction::Answer(id("choose"), "Entry".to_owned())]);
 }
 
 #[test]
-fn orders_for_a_plan_that_runs_become_commands() {
+fn the_keys_of_a_running_plan_become_actions_of_the_service() {
     for (keys, wanted) in [
-        ("p", Command::Pause { reason: String::new() }),
-        ("T", Command::RetryPlan),
-        ("cc", Command::CancelTask { task: id("choose"), reason: String::new() }),
-        ("Cc", Command::FinishPlan { phase: waypost_core::Phase::Cancelled, summary: String::new() }),
-        ("t", Command::RetryTask { task: id("choose") }),
+        ("p", PlanAction::Pause),
+        ("T", PlanAction::RetryAll),
+        ("cc", PlanAction::CancelTask(id("choose"))),
+        ("Cc", PlanAction::CancelPlan),
+        ("t", PlanAction::RetryTask(id("choose"))),
     ] {
         let mut app = watching((80, 24));
         reply(&mut app, middle().stands());
         reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
-        let found = run_effects(press(&mut app, keys)).into_iter().find_map(|effect| match effect {
-            RunEffect::Write { command, .. } => Some(*command),
-            _ => None,
-        });
-        assert_eq!(found, Some(wanted), "{keys}");
+        assert_eq!(written(press(&mut app, keys)), [wanted], "{keys}");
     }
 }
 
@@ -383,7 +390,7 @@ fn leaving_a_run_of_this_process_asks_what_becomes_of_it() {
     assert_eq!(run_effects(press(&mut app, "x")), [RunEffect::Start(key())]);
     reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
     assert_eq!(press(&mut app, "⎋"), []);
-    assert!(text(&app).contains("let it go on") && text(&app).contains("stop it"), "{}", text(&app));
+    assert!(text(&app).contains("keep running") && text(&app).contains("s stop"), "{}", text(&app));
     assert_eq!(press(&mut app, "b"), []);
     // The first stop lets what runs end, the second does not.
     assert_eq!(run_effects(press(&mut app, "s")), [RunEffect::End(key(), Control::Drain)]);
@@ -453,7 +460,10 @@ fn a_dry_run_says_nothing_to_the_plan() {
                 text(&app)
             );
             assert_eq!(press(&mut app, pressed), [], "{pressed}");
-            assert!(app.dialog.is_none() && text(&app).contains("dry run: nothing is said"), "{pressed}");
+            assert!(
+                app.dialog.is_none() && text(&app).contains("dry run: the plan is not changed"),
+                "{pressed}"
+            );
         }
     }
 }
@@ -464,9 +474,8 @@ fn an_answer_has_words() {
     reply(&mut app, middle().stands());
     reply(&mut app, RunReply::TaskDetail(key(), id("choose"), detail("")));
     assert_eq!(press(&mut app, "⏎⏎⏎ ⏎"), [], "nothing is answered");
-    assert!(app.dialog.is_some() && text(&app).contains("an answer has words"), "{}", text(&app));
-    let (plan, task, answer) = (key(), id("choose"), " Entry".to_owned());
-    assert_eq!(run_effects(press(&mut app, " Entry⏎")), [RunEffect::Answer { plan, task, answer }]);
+    assert!(app.dialog.is_some() && text(&app).contains("an answer must not be empty"), "{}", text(&app));
+    assert_eq!(written(press(&mut app, " Entry⏎")), [PlanAction::Answer(id("choose"), " Entry".to_owned())]);
 }
 
 #[test]
@@ -547,7 +556,7 @@ fn a_history_compares_any_two_versions_and_restores_one_as_a_new_version() {
         press(&mut app, " ");
         assert_eq!(history_effects(press(&mut app, "↓↓")), [HistoryEffect::Compare(key(), 6, 8)]);
         history_reply(&mut app, HistoryReply::Compared(key(), (6, 8), compared()));
-        assert!(text(&app).contains("From version 6 to 8"), "{}", text(&app));
+        assert!(text(&app).contains("from version 6 to 8"), "{}", text(&app));
         press(&mut app, "r");
         assert!(text(&app).contains("as version 10"), "{}", text(&app));
         let restore = HistoryEffect::Restore { plan: key(), version: 6, known: 9 };
@@ -581,7 +590,7 @@ fn every_choice_of_a_question_is_seen_on_the_smallest_terminal() {
     press(&mut app, "x");
     reply(&mut app, RunReply::Started(key(), Ok(Started::Runs)));
     for (keys, words) in
-        [("⎋", ["let it go on", "stop it", "b back"]), ("b\u{3}", ["w wait", "s stop it", "b back"])]
+        [("⎋", ["keep running", "s stop", "b back"]), ("b\u{3}", ["w wait", "s stop and quit", "b back"])]
     {
         for character in keys.chars() {
             let key = match character {

@@ -111,6 +111,9 @@ impl List {
             ..Query::default()
         };
         let page = context.plans()?.heads(&query)?;
+        for damage in &page.warnings {
+            context.out.note(damage);
+        }
         if context.out.json {
             let plans = serde_json::json!({ "plans": page.items, "total": page.total, "next": page.next });
             return context.out.value(&plans);

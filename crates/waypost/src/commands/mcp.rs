@@ -135,7 +135,7 @@ fn workspace(context: &Context, folder: Option<&Path>, relays: &Relays) -> Outco
     place.prepare()?;
     let store = open(&place.location, Durability::default())?;
     relays.begin(&folders, &config, &store)?;
-    let plans = Plans::new(store);
+    let plans = Arc::new(Plans::new(store));
     let folder = folder.map_or(folders.workspace, Path::to_owned);
-    Ok(Workspace { plans, config, folder, own: folders.own })
+    Ok(Workspace::new(plans, Arc::new(config), folder, folders.own))
 }

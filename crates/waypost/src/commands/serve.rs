@@ -13,7 +13,6 @@ use tokio::sync::mpsc;
 use waypost_core::ActorKind;
 use waypost_http::{Api, BODY_BYTES_MAX, Mount, Mounted, Role, Site, TokenError, Tokens, metrics, serve};
 use waypost_mcp::{Server, http_service};
-use waypost_service::Service;
 
 use self::embedded_worker::EmbeddedWorker;
 use super::http_listener::{address, host_origin_guard};
@@ -70,8 +69,8 @@ impl Serve {
         let tokens = Tokens::of(&folders.own);
         let person = persons_token(context, &tokens)?;
         let name = workspace.folder.file_name().map(|name| name.to_string_lossy().into_owned());
-        let (plans, config) = (Arc::new(workspace.plans), Arc::new(workspace.config));
-        let service = Service::new(Arc::clone(&plans), Arc::clone(&config));
+        let (service, config) = (workspace.service, workspace.config);
+        let plans = Arc::clone(service.plans());
         let api = Api::new(service, folders.logs(), name.unwrap_or_default());
         let runs = api.runs();
         let server = Server::new(tools.options(None, open));

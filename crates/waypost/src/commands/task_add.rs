@@ -60,7 +60,7 @@ impl Add {
         let id = self.id.as_deref().map(task_id).transpose()?;
         let mut spec = self.spec()?;
         let position = found.read(|plan| self.complete(plan, &mut spec))??;
-        let tasks = vec![NewTask { id, spec: Box::new(spec) }];
+        let tasks = vec![NewTask { id, ..NewTask::unnamed(spec) }];
         let ops = vec![EditOp::AddTasks { tasks, position }];
         let reply = found.service.edit(&context.caller()?, &found.id, ops, (&self.guard).into())?;
         context.warn(&reply);

@@ -137,7 +137,7 @@ impl Reader<'_> {
     }
 
     fn start(&self, cursor: &str) -> Child {
-        let mut words = vec!["events", "--follow", "--after", cursor];
+        let mut words = vec!["events", "--follow", "--cursor", cursor];
         for kind in &self.kinds {
             words.extend(["--kind", kind]);
         }

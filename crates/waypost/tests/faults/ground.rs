@@ -176,7 +176,7 @@ impl Ground {
         let mut text = String::new();
         loop {
             let after = log.last().map_or(0, |entry| entry["sequence"].as_u64().unwrap()).to_string();
-            let page = self.must(&["events", "--after", &after, "--limit", &PAGE.to_string()]);
+            let page = self.must(&["events", "--cursor", &after, "--limit", &PAGE.to_string()]);
             let before = log.len();
             log.extend(page.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()));
             text.push_str(&page);

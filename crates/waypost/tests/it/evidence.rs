@@ -53,7 +53,7 @@ fn the_word_of_an_agent_is_checked_sent_back_and_believed_with_evidence() {
         says(&workspace, &words.iter().map(String::as_str).collect::<Vec<_>>(), code, wanted)
     };
     says(&workspace, &["run", "p.json"], 1, &["not for machines here"]);
-    agent(&["next", "p", "--claim"], 0, &["it is yours"]);
+    agent(&["next", "p", "--claim"], 0, &["claimed"]);
     agent(&["done", "p", "a", "--result", "all of it"], 0, &["a is reported as done"]);
     agent(&["next", "p", "--claim"], 0, &["nothing can be started"]);
     agent(&["done", "p", "a"], 1, &["waits for its check"]);
@@ -65,7 +65,7 @@ fn the_word_of_an_agent_is_checked_sent_back_and_believed_with_evidence() {
     assert!(shown.contains("ready"), "{shown}");
 
     std::fs::write(workspace.work().join("ok"), "").unwrap();
-    agent(&["next", "p", "--claim"], 0, &["it is yours"]);
+    agent(&["next", "p", "--claim"], 0, &["claimed"]);
     agent(&["done", "p", "a", "--result", "now really"], 0, &["a is reported as done"]);
     says(&workspace, &["run", "p"], 0, &["check tests passed (sha256:", "plan p is completed"]);
     let shown = says(&workspace, &["show", "p", "--task", "a", "--json"], 0, &["now really"]);
@@ -105,7 +105,7 @@ fn a_worker_asks_a_person_answers_and_the_run_goes_on() {
     );
     says(&workspace, &["answer", "p", "a", "up"], 1, &["it can be left, right"]);
     says(&workspace, &["answer", "p", "b", "yes"], 1, &["task b asks nothing"]);
-    says(&workspace, &["answer", "p", "a", "le"], 0, &["a has its answer"]);
+    says(&workspace, &["answer", "p", "a", "le"], 0, &["a is answered"]);
     until("done     a");
     until("waiting");
     says(&workspace, &["answer", "--json"], 0, &[r#""kind":"task""#, r#""question":"may we?""#]);

@@ -139,14 +139,14 @@ fn a_command_that_no_person_has_approved_runs_nothing() {
         let output = place.agent(words);
         let (out, err) = text(&output);
         assert_eq!(output.status.code(), Some(1), "{words:?}: {out}{err}");
-        let said = ["approve", "cannot ask as"].iter().any(|said| err.contains(said));
+        let said = ["approve", "cannot act as"].iter().any(|said| err.contains(said));
         assert!(said, "{words:?}: {err}");
         place.nothing_ran();
     }
     // A worker's own shell is no person's either.
     let mut worker = place.workspace.command(env!("CARGO_BIN_EXE_waypost"));
     let output = worker.env("WAYPOST_ACTOR", "worker:p").args(["run", "p", "--yes"]).output().unwrap();
-    check(&output, 1, "before a person has approved it");
+    check(&output, 1, "needs approval before it runs");
     place.nothing_ran();
 }
 
@@ -159,12 +159,12 @@ fn work_that_an_agent_changes_after_approval_runs_nothing_until_it_is_approved_a
     assert!(place.agent(&["import", file]).status.success());
     assert!(place.workspace.waypost(&["approve", "p"]).status.success());
     assert!(place.agent(&["task", "revise", "p", "a", "--executor", "other"]).status.success());
-    check(&place.agent(&["run", "p", "--yes"]), 1, "before a person has approved it");
-    check(&place.workspace.waypost(&["run", "p"]), 1, "before a person has approved it");
+    check(&place.agent(&["run", "p", "--yes"]), 1, "needs approval before it runs");
+    check(&place.workspace.waypost(&["run", "p"]), 1, "needs approval before it runs");
     place.nothing_ran();
     // Nor does it help to have it added by a task that was approved.
     assert!(place.agent(&["add", "p", "one more", "--executor", "run"]).status.success());
-    check(&place.agent(&["run", "p"]), 1, "before a person has approved it");
+    check(&place.agent(&["run", "p"]), 1, "needs approval before it runs");
     place.nothing_ran();
 }
 
@@ -179,7 +179,7 @@ fn no_configuration_but_the_operators_is_read_on_an_agents_word() {
     }
     check(&place.agent(&["run", file, "--yes"]), 4, "no executor is called run");
     // Even a file that is named gives no approval.
-    check(&place.agent(&["run", file, "--yes", "--config", "p.toml"]), 1, "before a person has approved it");
+    check(&place.agent(&["run", file, "--yes", "--config", "p.toml"]), 1, "needs approval before it runs");
     fs::write(place.workspace.work().join("p.toml"), format!("approval = \"never\"\n{own}")).unwrap();
     let output = place.agent(&["run", file, "--config", "p.toml"]);
     assert_eq!(output.status.code(), Some(1), "{:?}", text(&output));

@@ -251,9 +251,9 @@ fn a_body_that_is_no_message_is_answered_as_the_protocol_answers() {
         assert_eq!((&said["error"]["code"], &said["id"]), (&json!(code), id), "{said}");
         assert!(said["error"]["message"].as_str().unwrap().contains(words), "{said}");
     };
-    check(b"hello?", 400, -32700, &Value::Null, "cannot be read as JSON: expected value");
+    check(b"hello?", 400, -32700, &Value::Null, "is not valid JSON: expected value");
     check(b"", 400, -32600, &Value::Null, "neither a request nor a notification");
-    check(b"[]", 400, -32600, &Value::Null, "by the batch");
+    check(b"[]", 400, -32600, &Value::Null, "batches are not supported");
     check(br#"{"jsonrpc":"2.0","id":7,"method":"ping","params":[]}"#, 400, -32602, &json!(7), "an object");
     assert_eq!(site.who(token, &site.begin(token)).0, 200, "and the next one is heard");
 }

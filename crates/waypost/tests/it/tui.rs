@@ -98,10 +98,10 @@ fn a_plan_is_edited_broken_mended_saved_and_run_while_another_process_edits_it()
     says(&workspace, &["add", "demo", "From another shell"]);
     tmux.wait("your edits are kept");
     tmux.press(&["s"]);
-    tmux.wait("Somebody else changed this plan");
+    tmux.wait("This plan changed while you were editing");
     tmux.wait("From another shell");
     tmux.press(&["r"]);
-    tmux.wait("look, then save");
+    tmux.wait("review, then save");
     tmux.press(&["s"]);
     tmux.wait("saved as version");
     let shown = says(&workspace, &["show", "demo"]);
@@ -149,19 +149,19 @@ fn what_others_run_is_followed_paused_and_resumed_and_history_is_restored() {
     says(&workspace, &["submit", "demo"]);
     let tmux = Tmux::new(&workspace, 100, 30);
     tmux.line("waypost tui demo --watch");
-    tmux.wait("nobody works on it now");
+    tmux.wait("nothing is running");
     tmux.press(&["p"]);
     tmux.wait("paused");
     assert!(says(&workspace, &["show", "demo", "--json"]).contains("\"paused\""));
     tmux.press(&["p"]);
-    tmux.wait("nobody works on it now");
+    tmux.wait("nothing is running");
     // Another process runs it; this one follows.
     says(&workspace, &["run", "demo"]);
     tmux.wait("2/2 done (100%)");
     tmux.press(&["h"]);
     tmux.wait("Versions");
     tmux.press(&["End"]);
-    tmux.wait("What version 1 made");
+    tmux.wait("Version 1: created");
     tmux.press(&["r"]);
     tmux.wait("Restore version 1");
     tmux.press(&["r"]);
@@ -359,7 +359,7 @@ fn keys_of_the_configuration_hold_and_mistakes_in_them_are_named() {
     let screen = tmux.screen();
     assert!(screen.contains("config.toml:2: `tui.keys.editor.sav`"), "{screen}");
     assert!(screen.contains("did you mean `editor.save`?"), "{screen}");
-    assert!(screen.contains("\"nokey\" is no key"), "{screen}");
+    assert!(screen.contains("\"nokey\" is not a key"), "{screen}");
 }
 
 #[test]
@@ -383,7 +383,7 @@ fn whoever_is_asked_to_approve_may_look_at_it_as_a_whole_screen_first() {
     tmux.press(&["Enter"]);
     tmux.wait("ended-1");
     tmux.line("clear; waypost run theirs; echo ended-$?");
-    tmux.wait("v: view it as a whole screen first");
+    tmux.wait("v: view it full-screen first");
     tmux.press(&["v", "Enter"]);
     tmux.wait("What will run");
     tmux.press(&["a"]);
@@ -406,12 +406,12 @@ fn leaving_while_something_runs_asks_and_stops_it_and_the_plan_can_go_on() {
     tmux.press(&["x"]);
     tmux.wait("words of read");
     tmux.press(&["Escape"]);
-    tmux.wait("let it go on");
+    tmux.wait("keep running");
     tmux.press(&["l"]);
     // The editor is usable while the run goes on.
     tmux.wait("Enter edit");
     tmux.press(&["C-c"]);
-    tmux.wait("stop it and leave");
+    tmux.wait("stop and quit");
     tmux.press(&["s"]);
     tmux.wait("ended-0");
     is_sane(&tmux);

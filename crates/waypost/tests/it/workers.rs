@@ -118,7 +118,7 @@ fn a_worker_runs_what_comes_and_whoever_watches_sees_it() {
     let mut worker = Running::start(&workspace, &["worker", "--queue", "default"]);
     let mut lines = worker.lines();
     assert_eq!(lines.next().as_deref(), Some("start    first/t0"));
-    let mut events = Running::start(&workspace, &["events", "--follow", "--after", "0"]);
+    let mut events = Running::start(&workspace, &["events", "--follow", "--cursor", "0"]);
     let mut followed = events.lines();
     assert!(followed.next().unwrap().contains("first v1"));
     put(&workspace, "other.json", &plan("other", 1, "run"));

@@ -159,7 +159,7 @@ fn a_file_that_somebody_else_has_changed_is_left_alone() {
     let (_, err) = text(&output);
     assert_eq!(output.status.code(), Some(0), "{err}");
     assert_eq!(get(&workspace, "p.json"), "mine\n");
-    assert!(err.contains("was changed by somebody else") && err.contains("p.json.waypost-new"), "{err}");
+    assert!(err.contains("was edited while the plan ran") && err.contains("p.json.waypost-new"), "{err}");
     let aside: serde_json::Value = serde_json::from_str(&get(&workspace, "p.json.waypost-new")).unwrap();
     assert_eq!(aside["tasks"][1]["state"]["status"], "done", "{aside}");
 }

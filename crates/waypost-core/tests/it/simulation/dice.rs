@@ -318,7 +318,7 @@ impl World {
             115..117 => {
                 let task = self.some_task_that(|task| task.state.status == Status::Running);
                 let attempt = self.attempt_of(&task);
-                if self.dice.chance(60) {
+                if self.seconds.is_multiple_of(2) {
                     let started_at = at(self.seconds.saturating_sub(1));
                     return (Actor::worker("w"), Command::RecordStart { task, attempt, started_at });
                 }
@@ -405,7 +405,8 @@ impl World {
         } else {
             self.dice.pick(&ready).clone()
         };
-        if self.dice.chance(40) {
+        // By the clock, not by the dice: what else comes up stays as it is.
+        if self.seconds.is_multiple_of(2) {
             return Command::QueueTask { task, worker: "w".into() };
         }
         Command::StartTask { task, worker: "w".into() }

@@ -60,7 +60,7 @@ fn a_plan_is_read_from_a_file_of_the_workspace_and_no_other() {
     let outside = session.refused("plan_create", json!({ "file": "../plan.md" }));
     assert_eq!(
         outside,
-        "../plan.md is outside of the workspace; name a plain file in the workspace, relative to it"
+        "../plan.md is outside of the workspace; name a regular file in the workspace by its relative path"
     );
 }
 
@@ -76,9 +76,9 @@ fn everything_that_is_wrong_is_said_at_once() {
     let said = session.refused("plan_create", json!({ "tasks": [{ "description": 3 }] }));
     assert!(said.contains("description") && said.contains("t1"), "{said}");
     let said = session.refused("plan_create", json!({ "tasks": [{ "descripton": "x" }] }));
-    assert_eq!(said, "there is no argument tasks[0].descripton; did you mean description?");
+    assert_eq!(said, "unknown argument tasks[0].descripton; did you mean description?");
     let said = session.refused("plan_create", json!({}));
-    assert_eq!(said, "there is nothing to make a plan of; give tasks, file or text, and a title");
+    assert_eq!(said, "there is nothing to create a plan from; pass tasks, file or text, and a title");
     let said = session.refused("plan_create", json!({ "tasks": [], "text": "x" }));
     assert_eq!(said, "tasks, file and text exclude each other; give one of them");
     assert_eq!(session.call("plan_list", json!({ "all": true })).value["total"], 0);

@@ -48,6 +48,62 @@ fn one_bad_operation_writes_nothing() {
 }
 
 #[test]
+fn the_id_of_a_removed_task_is_not_given_again() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", "b", "c"]));
+    let ops = json!([{ "op": "remove", "task": "t3" }]);
+    session.call("plan_edit", json!({ "ops": ops }));
+    let add = json!({ "ops": [{ "op": "add", "description": "d" }] });
+    assert_eq!(session.call("plan_edit", add).value["added"], "t4");
+}
+
+#[test]
+fn sessions_that_add_tasks_at_the_same_time_keep_them_all() {
+    let (world, session) = begin();
+    let id = plan(&session, json!(["a"]));
+    let add = json!({ "plan": id, "ops": [{ "op": "add", "description": "x" }] });
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let (other, add) = (world.session(Toolset::Native, "other"), add.clone());
+            scope.spawn(move || (0..25).for_each(|_| drop(other.call("plan_edit", add.clone()))));
+        }
+    });
+    assert_eq!(session.call("plan_get", json!({})).value["total"], 101);
+}
+
+#[test]
+fn a_task_beside_a_child_gets_its_parent() {
+    let (_world, session) = begin();
+    plan(
+        &session,
+        json!([{ "id": "read", "description": "r" }, { "id": "part", "description": "p", "parent": "read" }]),
+    );
+    session.call(
+        "plan_edit",
+        json!({ "ops": [{ "op": "add", "id": "new", "description": "n", "before": "part" }] }),
+    );
+    assert_eq!(session.call("plan_get", json!({ "task": "new" })).value["parent"], "read");
+}
+
+#[test]
+fn a_refusal_has_a_stable_code_and_facts() {
+    let (_world, session) = begin();
+    plan(&session, json!(["a", { "description": "b", "depends_on": ["t1"] }]));
+    let check = |tool: &str, arguments: Value, code: &str| {
+        let told = session.ask(tool, arguments);
+        assert!(told.is_error, "{}", told.text);
+        assert_eq!(told.value["code"], code, "{}", told.text);
+        told.value
+    };
+    check("plan_get", json!({ "plan": "nope" }), "no_such_plan");
+    check("plan_get", json!({ "since": 99 }), "no_such_version");
+    let facts = check("task_next", json!({ "task": "t2" }), "blocked");
+    assert_eq!(facts["waits_for"], json!(["t1"]));
+    let cycle = json!({ "ops": [{ "op": "revise", "task": "t1", "depends_on": ["t2"] }] });
+    check("plan_edit", cycle, "invalid");
+}
+
+#[test]
 fn null_takes_a_field_away() {
     let (_world, session) = begin();
     plan(&session, json!([{ "description": "a", "notes": "n", "complexity": "low", "provides": "x" }]));
@@ -73,10 +129,13 @@ fn a_stale_version_is_answered_with_what_changed_since() {
     assert_eq!(
         told.text,
         format!(
-            "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; look at that, then write again"
+            "plan {id} is at version 2, not 1; changed since: t2: description=theirs; nothing was written; read the changes, then retry"
         )
     );
-    assert_eq!(told.value, json!({ "version": 2, "changed": ["t2: description=theirs"] }));
+    assert_eq!(
+        told.value,
+        json!({ "code": "conflict", "version": 2, "changed": ["t2: description=theirs"] })
+    );
     assert_eq!(session.call("plan_get", json!({ "task": "t2" })).value["description"], "theirs");
 }
 
@@ -131,7 +190,7 @@ fn no_operation_starts_a_plan_past_its_approval() {
     for phase in ["active", "awaiting_approval", "draft"] {
         let ops = json!([{ "op": "plan", "phase": phase }]);
         let said = session.refused("plan_edit", json!({ "plan": id, "ops": ops }));
-        assert!(said.starts_with("ops[0].phase: plan_start is the way there"), "{said}");
+        assert!(said.starts_with("ops[0].phase: use plan_start"), "{said}");
     }
     assert!(
         session
@@ -161,7 +220,7 @@ fn a_call_takes_so_many_operations_and_no_more() {
     };
     assert_eq!(session.call("plan_edit", json!({ "ops": ops(1_000) })).value["added"], "t2-t1001");
     let said = session.refused("plan_edit", json!({ "ops": ops(1_001) }));
-    assert!(said.starts_with("1001 operations are more than 1000"), "{said}");
+    assert!(said.starts_with("1001 operations exceed the limit of 1000"), "{said}");
     assert_eq!(session.refused("plan_edit", json!({ "ops": [] })), "ops is missing; give ops");
 }
 
@@ -171,7 +230,9 @@ fn what_is_done_is_not_done_when_its_result_says_otherwise() {
     plan(&session, json!(["a"]));
     let op = |sure: bool| json!({ "ops": [{ "op": "status", "task": "t1", "status": "done", "result": "could not", "sure": sure }] });
     assert!(
-        session.refused("plan_edit", op(false)).starts_with("nothing was written because of \"could not\": ")
+        session
+            .refused("plan_edit", op(false))
+            .starts_with("nothing was written: the result says \"could not\"; ")
     );
     session.call("plan_edit", op(true));
     assert_eq!(session.call("plan_get", json!({})).value["phase"], "completed");

@@ -41,7 +41,7 @@ fn a_subscription_is_read_once_and_outlives_its_session() {
     assert!(nobodys.starts_with("agent:main has no subscription"), "{nobodys}");
     again.call("events", json!({ "action": "subscribe" }));
     let said = again.refused("events", json!({ "action": "unsubscribe" }));
-    assert!(said.starts_with("you have 2 subscriptions, and none was named"), "{said}");
+    assert!(said.starts_with("you have 2 subscriptions; name one"), "{said}");
     let named = json!({ "action": "unsubscribe", "subscription": subscription });
     assert_eq!(again.call("events", named).value, json!({ "ended": 1 }));
     let only_one = again.call("events", json!({ "action": "unsubscribe" }));
@@ -89,8 +89,7 @@ fn filters_and_limits_are_checked() {
     let (_world, session) = begin();
     let refused = |arguments: Value| session.refused("events", arguments);
     assert!(
-        refused(json!({ "kinds": ["task_dun"] }))
-            .starts_with("no event is called \"task_dun\"; write one of ")
+        refused(json!({ "kinds": ["task_dun"] })).starts_with("no event is called \"task_dun\"; use one of ")
     );
     assert!(refused(json!({ "limit": 101 })).starts_with("limit: must be from 1 to 100"));
     assert!(refused(json!({ "limit": 0 })).starts_with("limit: must be from 1 to 100"));
@@ -98,7 +97,7 @@ fn filters_and_limits_are_checked() {
     assert!(refused(json!({ "cursor": "x" })).starts_with("cursor: \"x\" is no place in the log"));
     assert!(
         refused(json!({ "action": "listen" }))
-            .starts_with("action cannot be \"listen\"; did you mean list? write one of read")
+            .starts_with("action cannot be \"listen\"; did you mean list? use one of read")
     );
     assert!(refused(json!({ "plans": ["nope"] })).starts_with("no plan is called nope"));
     assert!(!session.ask("events", json!({ "limit": 100 })).is_error);

@@ -54,7 +54,7 @@ fn the_name_of_a_file_speaks_of_its_format() {
     assert!(said.contains("beads can be read but not written"), "{said}");
     let said = session.refused("plan_export", json!({ "file": "x", "format": "markdwn" }));
     assert!(
-        said.starts_with("format cannot be \"markdwn\"; did you mean markdown? write one of native"),
+        said.starts_with("format cannot be \"markdwn\"; did you mean markdown? use one of native"),
         "{said}"
     );
 }
@@ -105,7 +105,7 @@ fn what_is_wrong_with_a_file_is_said() {
     let write = |text: &str| fs::write(world.folder().join("p.json"), text).unwrap();
     write("{\"format\":\"waypost/1\",\"tasks\":[{\"id\":\"a\",\"depends_on\":[\"a\"]}]}");
     let said = session.refused("plan_update", json!({ "file": "p.json" }));
-    assert!(said.starts_with("the plan is not valid: "), "{said}");
+    assert!(said.starts_with("invalid plan: "), "{said}");
     write("{\"format\":");
     let said = session.refused("plan_update", json!({ "file": "p.json" }));
     assert!(said.starts_with("p.json: line 1"), "{said}");

@@ -31,7 +31,7 @@ fn the_default_is_ones_own_open_plan_and_others_are_named() {
     let (world, session) = begin();
     assert_eq!(
         session.refused("plan_get", json!({})),
-        "agent:main has no plan; plan_create makes one; name another's with plan"
+        "agent:main has no plan; create one with plan_create, or name another agent's with plan"
     );
     let first = plan(&session, json!(["a"]));
     world.wait(1);
@@ -105,7 +105,7 @@ fn all_tasks_are_told_page_by_page() {
     assert_eq!(seen, (1..=120).map(|number| json!(format!("t{number}"))).collect::<Vec<_>>());
     assert_eq!(pages, 3);
     let gone = session.refused("plan_get", json!({ "cursor": "t999" }));
-    assert_eq!(gone, "cursor: task t999 is not there any more; begin again with full: true");
+    assert_eq!(gone, "cursor: task t999 no longer exists; start again with full: true");
 }
 
 #[test]

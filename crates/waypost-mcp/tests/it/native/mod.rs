@@ -63,7 +63,7 @@ fn plans_are_listed_a_page_at_a_time_and_only_ones_own() {
     }
     world.session(Toolset::Native, "other").call("plan_create", json!({ "title": "theirs" }));
     assert!(
-        session.refused("plan_list", json!({ "cursor": "x" })).contains("is no cursor of a list of plans")
+        session.refused("plan_list", json!({ "cursor": "x" })).contains("is not a cursor of a plan list")
     );
     let first = session.call("plan_list", json!({}));
     assert_eq!(first.value["plans"].as_array().unwrap().len(), 20);
@@ -85,11 +85,11 @@ fn unknown_arguments_and_wrong_types_are_named() {
     let check = |tool: &str, arguments: Value, expected: &str| {
         assert_eq!(session.refused(tool, arguments), expected, "{tool}");
     };
-    check("plan_list", json!({ "phse": "active" }), "there is no argument phse; did you mean phase?");
+    check("plan_list", json!({ "phse": "active" }), "unknown argument phse; did you mean phase?");
     check(
         "plan_list",
         json!({ "zzzzzzz": 1 }),
-        "there is no argument zzzzzzz; known are all, phase, text, cursor",
+        "unknown argument zzzzzzz; known arguments: all, phase, text, cursor",
     );
     let schema = "see the tool's schema, or the native format";
     check("plan_list", json!({ "all": "yes" }), &format!("all: must be true or false, not text; {schema}"));
@@ -101,7 +101,7 @@ fn unknown_arguments_and_wrong_types_are_named() {
     check(
         "plan_list",
         json!({ "phase": "running" }),
-        "phase cannot be \"running\"; write one of draft, awaiting_approval, active, paused, completed, failed, cancelled",
+        "phase cannot be \"running\"; use one of draft, awaiting_approval, active, paused, completed, failed, cancelled",
     );
     check("task_report", json!({ "task": "t1" }), "status is missing; give status");
     check(
@@ -112,12 +112,12 @@ fn unknown_arguments_and_wrong_types_are_named() {
     check(
         "plan_edit",
         json!({ "ops": [{ "op": "revise", "task": "t1", "desciption": "x" }] }),
-        "there is no argument ops[0].desciption; did you mean description?",
+        "unknown argument ops[0].desciption; did you mean description?",
     );
     check(
         "plan_get",
         json!({ "plan": "nope" }),
-        "no plan is called nope; plan_list with all: true shows the plans",
+        "no plan is called nope; plan_list with all: true lists the plans",
     );
 }
 

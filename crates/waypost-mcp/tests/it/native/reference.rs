@@ -33,7 +33,7 @@ fn plural(kind: &str) -> String {
 fn rows(fields: &Map<String, Value>, within: &str, required: &Value, written: &mut String) {
     for (name, schema) in fields {
         let is_needed = required.as_array().is_some_and(|names| names.contains(&Value::String(name.clone())));
-        let needed = if is_needed { ", needed" } else { "" };
+        let needed = if is_needed { ", required" } else { "" };
         let about =
             schema["description"].as_str().or_else(|| schema["items"]["description"].as_str()).unwrap_or("");
         writeln!(written, "| `{within}{name}` | {}{needed} | {about} |", kind(schema)).unwrap();
@@ -49,10 +49,10 @@ pub(crate) fn reference(tools: &[Tool]) -> String {
     for tool in tools {
         let hints = tool.annotations.as_ref().unwrap();
         let effect = match (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint) {
-            (Some(true), _, _) => "Reads only.",
-            (_, Some(true), _) => "May replace what is there.",
-            (_, _, Some(true)) => "Changes; twice is once.",
-            (_, _, _) => "Changes.",
+            (Some(true), _, _) => "Read-only.",
+            (_, Some(true), _) => "Writes; may overwrite.",
+            (_, _, Some(true)) => "Writes; idempotent.",
+            (_, _, _) => "Writes.",
         };
         let about = tool.description.as_deref().unwrap_or("");
         writeln!(written, "### {}\n\n{about} *{effect}*\n", tool.name).unwrap();

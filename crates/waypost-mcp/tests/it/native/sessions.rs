@@ -15,11 +15,11 @@ fn a_task_that_one_session_took_is_not_reported_by_another_unless_it_takes_it_ov
         let report = json!({ "task": "t1", "status": status, "text": "x" });
         let said = second.refused("task_report", report);
         assert!(
-            said.starts_with("task t1 was taken by another session of main, until 2026-01-01T00:15:00Z"),
+            said.starts_with("task t1 is held by another session of main, until 2026-01-01T00:15:00Z"),
             "{said}"
         );
         assert!(
-            said.ends_with("send the same with take_over: true; otherwise task_next gives you another"),
+            said.ends_with("send the same with take_over: true; otherwise task_next claims another"),
             "{said}"
         );
     }
@@ -107,6 +107,6 @@ fn what_another_agent_works_on_is_not_taken_over() {
         }
         let said = other.refused(tool, arguments);
         assert!(said.starts_with("task t1 is being worked on by agent:main#"), "{said}");
-        assert!(said.ends_with("task_next gives you another"), "{said}");
+        assert!(said.ends_with("task_next claims another"), "{said}");
     }
 }

@@ -48,7 +48,7 @@ fn whoever_reads_no_subscription_is_told_which_one_has_something_new() {
     done(&session, "t1");
     let told = session.call("events", json!({}));
     assert_eq!(told.value["unread"], json!([subscription]));
-    let expected = format!("not read yet: subscription {}; events", subscription.as_str().unwrap());
+    let expected = format!("unread: subscription {}; events", subscription.as_str().unwrap());
     assert!(told.text.starts_with(&expected), "{}", told.text);
     session.call("events", json!({ "subscription": subscription }));
     assert_eq!(session.call("events", json!({})).value.get("unread"), None);
@@ -83,14 +83,14 @@ fn what_is_meant_is_guessed_where_a_word_is_not_known() {
     check(
         "task_report",
         json!({ "task": "build", "status": "don" }),
-        "did you mean done? write one of progress",
+        "did you mean done? use one of progress",
     );
     check("task_report", json!({ "task": "build", "status": "done", "resutl": "x" }), "did you mean result?");
     check("plan_edit", json!({ "ops": [{ "op": "revize", "task": "build" }] }), "did you mean revise?");
     check(
         "plan_edit",
         json!({ "ops": [{ "op": "body", "body": "x" }] }),
-        "write one of add, revise, remove, move, status, plan",
+        "use one of add, revise, remove, move, status, plan",
     );
     check(
         "plan_edit",
@@ -109,10 +109,7 @@ fn hints_name_tools_that_are_there() {
     take(&session);
     done(&session, "t1");
     let said = session.refused("task_report", json!({ "task": "t1", "status": "failed", "text": "x" }));
-    assert!(
-        said.ends_with("plan_edit with op status, status pending sets it back to be done again"),
-        "{said}"
-    );
+    assert!(said.ends_with("plan_edit with op status, status pending reopens it"), "{said}");
     let said = session.refused("plan_get", json!({ "plan": id, "since": 99 }));
-    assert!(said.ends_with("name the version that an earlier answer told"), "{said}");
+    assert!(said.ends_with("use a version from an earlier result"), "{said}");
 }

@@ -77,7 +77,7 @@ fn why_there_is_nothing_to_do_is_said_in_few_words() {
     assert_eq!(told.text, "nothing: 1 running (t1 by you), 1 blocked");
     assert_eq!(
         other.call("task_next", json!({ "any": true })).text,
-        "nothing: nothing is ready in any plan that runs"
+        "nothing: no task is ready in any active plan"
     );
     session.call("plan_create", json!({ "title": "empty" }));
     world.wait(1);
@@ -126,7 +126,7 @@ fn reports_that_say_too_little_are_refused() {
     assert_eq!(refused("question"), "text is missing; give text");
     assert_eq!(
         refused("finished"),
-        "status cannot be \"finished\"; write one of progress, done, failed, skipped, release, question"
+        "status cannot be \"finished\"; use one of progress, done, failed, skipped, release, question"
     );
 }
 
@@ -145,7 +145,7 @@ fn a_result_that_says_it_was_not_done_is_not_taken_for_done() {
     assert!(told.is_error);
     assert_eq!(
         told.text,
-        "nothing was written because of \"unable to\": the result reads as if it was not done; if so, report it as failed; if it is done, send sure: true"
+        "nothing was written because of \"unable to\": if it was not done, report it as failed; if it is done, send sure: true"
     );
     assert_eq!(session.call("plan_get", json!({ "task": "t1" })).value["status"], "running");
     assert!(!report(json!({ "sure": true })).is_error);
@@ -171,7 +171,7 @@ fn a_question_goes_to_a_person_and_comes_back_with_the_answer() {
     let question =
         json!({ "task": "t1", "status": "question", "text": "red or blue?", "choices": ["red", "blue"] });
     let told = session.call("task_report", question);
-    assert_eq!(told.text, "t1: asks; it is ready again when a person has answered");
+    assert_eq!(told.text, "t1: question asked; ready again once a person answers");
     assert_eq!(session.call("task_next", json!({})).text, "nothing: a person has to answer t1, 1 blocked");
     let answer = Command::AnswerQuestion { task: waypost_testkit::id("t1"), answer: "blue".to_owned() };
     world.person(&id, answer);
@@ -205,7 +205,7 @@ fn whoever_is_not_heard_of_loses_the_task_and_cannot_end_it_for_another() {
     for status in ["done", "progress", "release"] {
         let said = session.refused("task_report", json!({ "task": "t1", "status": status, "text": "x" }));
         assert!(said.starts_with("task t1 is being worked on by agent:other#"), "{status}: {said}");
-        assert!(said.ends_with("; task_next gives you another"), "{status}: {said}");
+        assert!(said.ends_with("; task_next claims another"), "{status}: {said}");
     }
     let stale = json!({ "task": "t1", "status": "done", "attempt": 1 });
     let said = session.refused("task_report", stale);
@@ -232,7 +232,7 @@ fn a_task_that_failed_is_tried_again_as_its_author_says() {
     take(&session);
     let failed = json!({ "task": "t1", "status": "failed", "error": "no network" });
     let told = session.call("task_report", failed.clone());
-    assert!(told.text.starts_with("t1 failed; it can be tried again at "), "{}", told.text);
+    assert!(told.text.starts_with("t1 failed; retry at "), "{}", told.text);
     assert_eq!(session.call("task_next", json!({})).value["attempt"], 2);
     assert_eq!(session.call("task_report", failed).text, "t1 failed; plan failed");
     session.call("plan_edit", json!({ "ops": [{ "op": "status", "task": "t1", "status": "pending" }] }));

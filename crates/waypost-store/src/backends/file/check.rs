@@ -6,10 +6,12 @@ use waypost_core::PlanId;
 
 use super::fs;
 use super::history_file::Marks;
+use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Facts, Known, NO_HISTORY, Readable};
 use super::pruned;
-use super::{Layout, StoreFile};
-use crate::store::StoreError;
+use super::repair;
+use super::transaction::{Subscriptions, Workers};
+use crate::error::StoreError;
 
 /// Every damage, one line each.
 pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
@@ -33,6 +35,10 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
                 if let Err(error) = outcome {
                     all_read = false;
                     note(&mut wrong, error)?;
+                    if let (Some(_), Some(line)) = (last, wrong.last_mut()) {
+                        line.push_str("; ");
+                        line.push_str(&repair::describe_intact(layout, &id)?);
+                    }
                 }
             }
         }
@@ -42,15 +48,16 @@ pub(super) fn check(layout: &Layout) -> Result<Vec<String>, StoreError> {
         match PlanId::new(name) {
             Err(error) => wrong.push(format!("{}: {error}", path.display())),
             Ok(id) if fs::Stamp::of(&layout.history(&id))?.is_none() => {
+                all_read = false;
                 wrong.push(format!("{}: {NO_HISTORY}", path.display()));
             }
             Ok(_) => {}
         }
     }
-    if let Err(error) = super::transaction::read_subscriptions(layout) {
+    if let Err(error) = fs::read_json::<Subscriptions>(&layout.subscriptions()) {
         note(&mut wrong, error)?;
     }
-    if let Err(error) = super::transaction::read_workers(layout) {
+    if let Err(error) = fs::read_json::<Workers>(&layout.workers()) {
         note(&mut wrong, error)?;
     }
     for name in fs::names(&layout.edited(), ".json")? {
@@ -94,24 +101,14 @@ fn check_plan(
         }
     }
     let Some(known) = Known::read(layout, id)? else { return Ok(()) };
-    let path = path.display();
-    match &known.readable {
-        Readable::Current if known.tail.purged => {}
-        // A fingerprint says that the file is what was written; only the events say that this was right.
-        Readable::Current => {
-            let truth = Facts::of(&pruned::replay(layout, id)?);
-            if known.facts.as_ref().is_some_and(|facts| facts.head != truth.head || facts.rows != truth.rows) {
-                wrong.push(format!("{path} differs from what its history says; delete it, and the next write renews it"));
-            }
+    wrong.extend(known.warning(id, &path));
+    // A fingerprint says that the file is what was written; only the events say that this was right.
+    if matches!(known.readable, Readable::Current) && !known.tail.purged {
+        let truth = Facts::of(&pruned::replay(layout, id)?);
+        if known.facts.as_ref().is_some_and(|facts| facts.head != truth.head || facts.rows != truth.rows) {
+            let path = path.display();
+            wrong.push(format!("{path} differs from its history; delete it, and the next write renews it"));
         }
-        Readable::Reformatted => {}
-        Readable::Edited(_) => wrong.push(format!(
-            "{path} was edited by hand, and its words do not count until `waypost update {id} --from-file {path}` takes them over"
-        )),
-        Readable::Missing => wrong.push(format!("{path} is missing; the next write renews it from the history")),
-        Readable::Broken(detail) => wrong.push(format!(
-            "{path} is damaged: {detail}; mend it, or move it away, and the next write renews it from the history"
-        )),
     }
     Ok(())
 }

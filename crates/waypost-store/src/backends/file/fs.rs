@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
 use rustix::io::Errno;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use crate::store::{BUSY_SECONDS_MAX, StoreError};
+use crate::error::{BUSY_SECONDS_MAX, StoreError};
 
 /// How long to wait before asking for a lock again.
 const LOCK_RETRY: Duration = Duration::from_millis(2);
@@ -52,6 +53,12 @@ pub(super) fn read(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(failed(path))?;
     Ok(Some(bytes))
+}
+
+/// What a JSON file says, if it is there.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, StoreError> {
+    let parse = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| corrupt(path, error));
+    read(path)?.map(parse).transpose()
 }
 
 /// JSON for people: indented by two, with a newline at the end.

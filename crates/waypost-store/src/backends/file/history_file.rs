@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use waypost_core::{Actor, Event, Plan, PlanId, Timestamp};
 
 use super::fs::{corrupt, failed, open_to_read};
-use crate::rows::Entry;
-use crate::store::StoreError;
+use crate::error::StoreError;
+use crate::rows::{Entry, PURGED};
 
 /// The end of a file that is read first to find its last line.
 const TAIL_BYTES: u64 = 16 * 1024;
@@ -47,6 +47,25 @@ pub(super) fn line(entry: &Entry, file: Option<&str>) -> Result<String, StoreErr
     let mut text = serde_json::to_string(&line).map_err(|error| StoreError::Database(error.to_string()))?;
     text.push('\n');
     Ok(text)
+}
+
+/// The versions that can be read in a damaged history, whatever stands before, between and after them; each with the
+/// fingerprint of the readable file that goes with it. Also counts the lines after the last of them.
+pub(super) fn intact_lines(bytes: &[u8]) -> (Vec<(Entry, Option<String>)>, u64) {
+    let (mut found, mut torn) = (Vec::new(), 0);
+    for line in bytes.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        torn += 1;
+        let Some(begin) = line.iter().position(|&byte| byte == b'{') else { continue };
+        let mut entries = serde_json::Deserializer::from_slice(&line[begin..]).into_iter::<Entry>();
+        let mut from = begin;
+        while let Some(Ok(entry)) = entries.next() {
+            let to = begin + entries.byte_offset();
+            let mark = serde_json::from_slice::<Mark>(&line[from..to]).ok();
+            found.push((entry, mark.and_then(|mark| mark.file)));
+            (from, torn) = (to, 0);
+        }
+    }
+    (found, torn)
 }
 
 /// Damage in one line of a history.
@@ -97,7 +116,7 @@ pub(super) fn tail(path: &Path, plan: &PlanId) -> Result<Option<Tail>, StoreErro
     if mark.plan != *plan {
         return Err(bad_line(path, mark.version, format!("it belongs to plan {}", mark.plan)));
     }
-    let purged = mark.command == "purged";
+    let purged = mark.command == PURGED;
     Ok(Some(Tail { version: mark.version, sequence: mark.sequence, file: mark.file, purged, length }))
 }
 

@@ -1,7 +1,8 @@
 //! Commits that touch several files, all or none.
 //!
 //! New files are written beside their places, then the journal says what is to be done with them. From the moment that the
-//! journal is durable the commit has happened: whoever next takes the lock completes it. Doing it twice does no harm.
+//! journal is durable the commit has happened: the next process that takes the lock completes it. Completing it twice is
+//! harmless.
 
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -9,10 +10,10 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use waypost_core::PlanId;
 
-use super::Layout;
 use super::fs::{self, corrupt, failed};
+use super::layout::Layout;
+use crate::error::StoreError;
 use crate::rows::Entry;
-use crate::store::StoreError;
 
 /// Where a file belongs. Not a path: a journal that somebody slipped in cannot make the store write elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -89,9 +90,7 @@ pub(super) fn is_left(layout: &Layout) -> Result<bool, StoreError> {
 
 /// Completes the commit that a writer has left, if there is one. Only under the writers' lock.
 pub(super) fn complete(layout: &Layout) -> Result<(), StoreError> {
-    let path = layout.journal();
-    let Some(bytes) = fs::read(&path)? else { return Ok(()) };
-    let journal: Journal = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
+    let Some(journal) = fs::read_json::<Journal>(&layout.journal())? else { return Ok(()) };
     journal.append(layout)?;
     journal.put_in_place(layout)
 }
@@ -108,8 +107,8 @@ pub(super) fn commit(layout: &Layout, intent: Intent) -> Result<(), StoreError> 
         journal.take_back(layout)?;
         return Err(error);
     }
-    // The commit has happened. What cannot be put into its place now is, by whoever takes the lock next: nobody reads the
-    // store before that is done.
+    // The commit has happened. Files that cannot be moved now are moved by the next process that takes the lock: nobody
+    // reads the store before that.
     let _completed_later = journal.put_in_place(layout);
     Ok(())
 }

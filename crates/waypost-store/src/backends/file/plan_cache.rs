@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use waypost_core::{Draft, Plan, PlanId};
 
-use super::Layout;
 use super::fs::{self, Stamp, corrupt};
 use super::history_file::{self, Marks, Tail};
+use super::layout::Layout;
 use super::pruned;
+use crate::error::StoreError;
 use crate::rows::{Entry, Head, IndexRows};
-use crate::store::StoreError;
 
 /// What lists and tables show of a plan.
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Known {
             let plan = Plan::from_trusted_draft(id.clone(), draft.clone());
             return Ok(known(Readable::Current, Some(Arc::new(Facts::of(&plan)))));
         }
-        // Whatever the readable file says, the history is the truth.
+        // The history is the truth, not the readable file.
         let truth = pruned::replay(layout, id)?;
         let readable = match draft {
             None => Readable::Missing,
@@ -115,6 +115,23 @@ impl Known {
         Ok(same && self.history_stamp == Stamp::of(&layout.history(id))?)
     }
 
+    /// What is wrong with the readable file, which stands at `path`.
+    pub(super) fn warning(&self, id: &PlanId, path: &Path) -> Option<String> {
+        let path = path.display();
+        match &self.readable {
+            Readable::Current | Readable::Reformatted => None,
+            Readable::Edited(_) => Some(format!(
+                "{path} was edited by hand, and the edit has no effect until `waypost update {id} --from-file {path}` applies it"
+            )),
+            Readable::Missing => {
+                Some(format!("{path} is missing; the next write renews it from the history"))
+            }
+            Readable::Broken(detail) => Some(format!(
+                "{path} is damaged: {detail}; fix it, or move it away, and the next write renews it from the history"
+            )),
+        }
+    }
+
     /// The plan's facts for those who address it: a readable file that cannot be read stands in the way of that, so that
     /// nobody's broken edit is overwritten.
     pub(super) fn addressed(&self, path: &Path) -> Result<Option<&Arc<Facts>>, StoreError> {
@@ -127,8 +144,7 @@ impl Known {
     }
 }
 
-pub(super) const NO_HISTORY: &str =
-    "it has no history, so it is no plan of this store; move it away and bring it in with `waypost import`";
+pub(super) const NO_HISTORY: &str = "it has no history, so it is not a plan of this store; move it away and bring it in with `waypost import`";
 
 /// What this process knows of all plans.
 #[derive(Debug, Default)]

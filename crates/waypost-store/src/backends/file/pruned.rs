@@ -1,13 +1,13 @@
-//! What is kept of a plan in the place of events that were forgotten. Part of the truth: the history goes on from it.
+//! The state of a plan that is kept in place of pruned events. Part of the truth: the history continues from it.
 
 use serde::{Deserialize, Serialize};
 use waypost_core::{Draft, Plan, PlanId};
 
-use super::Layout;
 use super::fs::{self, corrupt};
 use super::history_file;
+use super::layout::Layout;
+use crate::error::StoreError;
 use crate::rows::Pruned;
-use crate::store::StoreError;
 
 /// What `pruned/ID.json` says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,15 +19,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    pub(super) fn new(pruned: &Pruned, plan: &Plan) -> Self {
-        Self { pruned: pruned.clone(), plan: plan.to_draft() }
+    pub(super) fn new(pruned: &Pruned, plan: Draft) -> Self {
+        Self { pruned: pruned.clone(), plan }
     }
 
     /// What is kept of a plan, if anything was forgotten.
     pub(super) fn read(layout: &Layout, id: &PlanId) -> Result<Option<Self>, StoreError> {
         let path = layout.pruned_plan(id);
-        let Some(bytes) = fs::read(&path)? else { return Ok(None) };
-        let kept: Self = serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?;
+        let Some(kept) = fs::read_json::<Self>(&path)? else { return Ok(None) };
         if kept.plan.version == kept.pruned.up_to {
             return Ok(Some(kept));
         }

@@ -5,10 +5,10 @@ use std::io::{BufRead, BufReader, Read};
 use serde::{Deserialize, Serialize};
 use waypost_core::{PlanId, Timestamp};
 
-use super::Layout;
 use super::fs::open_to_read;
+use super::layout::Layout;
+use crate::error::StoreError;
 use crate::rows::Entry;
-use crate::store::StoreError;
 
 /// Which version a snapshot shows. Version control may put another history into the place of the one that it was made
 /// from, so that the number of the version alone does not tell.

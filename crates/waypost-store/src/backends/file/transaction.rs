@@ -1,21 +1,26 @@
 //! One read or one transaction on the folder. Changes are kept in memory until the commit; reads see them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use waypost_core::{Draft, PlanId, TaskId, Timestamp, differences};
 
-use super::fs::{self, corrupt};
+use super::fs;
 use super::history_file::{self, Tail};
 use super::journal::{self, Intent, Lines, Target};
+use super::layout::{Layout, StoreFile};
 use super::plan_cache::{Cache, Facts, Known, Readable};
 use super::pruned::Kept;
 use super::snapshot::{self, Label};
-use super::{Layout, StoreFile};
-use crate::log::subscriptions::Subscription;
-use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait};
-use crate::store::{Adopted, Append, Pruning, Read, StoreError, Transaction};
+use crate::error::StoreError;
+use crate::log::subscription::Subscription;
+use crate::rows::{
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
+};
+use crate::store::{Adopted, Append, Pruning, Read, Rewrite, Transaction};
 use crate::workers::Worker;
 use crate::{backends::in_memory_query, clock};
 
@@ -45,6 +50,30 @@ pub(super) type Subscriptions = BTreeMap<String, Subscription>;
 /// What `workers.json` holds, by name.
 pub(super) type Workers = BTreeMap<String, Worker>;
 
+/// A file that is read and written as a whole.
+#[derive(Default)]
+struct SmallFile<T> {
+    content: Option<T>,
+    changed: bool,
+}
+
+impl<T: Default + Serialize + DeserializeOwned> SmallFile<T> {
+    /// Its content, read when it is first needed.
+    fn read(&mut self, path: &Path) -> Result<&mut T, StoreError> {
+        if self.content.is_none() {
+            self.content = Some(fs::read_json(path)?.unwrap_or_default());
+        }
+        Ok(self.content.get_or_insert_default())
+    }
+
+    fn stage(&self, intent: &mut Intent, target: Target) -> Result<(), StoreError> {
+        if let Some(content) = self.content.as_ref().filter(|_| self.changed) {
+            intent.files.push((target, fs::pretty(content)?));
+        }
+        Ok(())
+    }
+}
+
 /// What this transaction has done to a plan.
 struct Staged {
     /// The plan as the folder has it.
@@ -69,12 +98,9 @@ pub(super) struct Session<'a> {
     cache: &'a Mutex<Cache>,
     staged: BTreeMap<PlanId, Staged>,
     sequence: Option<u64>,
-    lease_ends: Option<LeaseEnds>,
-    lease_ends_changed: bool,
-    subscriptions: Option<Subscriptions>,
-    subscriptions_changed: bool,
-    workers: Option<Workers>,
-    workers_changed: bool,
+    lease_ends: SmallFile<LeaseEnds>,
+    subscriptions: SmallFile<Subscriptions>,
+    workers: SmallFile<Workers>,
     snapshots: BTreeMap<PlanId, (u64, Vec<u8>)>,
     /// What is to be kept in the place of events that are to be forgotten.
     kept: BTreeMap<PlanId, Kept>,
@@ -87,12 +113,9 @@ impl<'a> Session<'a> {
             cache,
             staged: BTreeMap::new(),
             sequence: None,
-            lease_ends: None,
-            lease_ends_changed: false,
-            subscriptions: None,
-            subscriptions_changed: false,
-            workers: None,
-            workers_changed: false,
+            lease_ends: SmallFile::default(),
+            subscriptions: SmallFile::default(),
+            workers: SmallFile::default(),
             snapshots: BTreeMap::new(),
             kept: BTreeMap::new(),
         }
@@ -116,40 +139,43 @@ impl<'a> Session<'a> {
 
     /// The ids of all plans that have a history, purged ones included.
     fn all_ids(&self) -> Result<BTreeSet<PlanId>, StoreError> {
-        let names = fs::names(&self.layout.histories(), ".jsonl")?;
-        // Files of other names are none of ours; the check names them.
-        let there = names.into_iter().filter_map(|name| PlanId::new(name).ok());
-        Ok(there.chain(self.staged.keys().cloned()).collect())
+        let mut ids = self.layout.plan_ids()?;
+        ids.extend(self.staged.keys().cloned());
+        Ok(ids)
     }
 
-    /// The facts of all plans. One whose history cannot be read is left out here and named by the check, so that a single
-    /// damaged file does not hide all others.
+    /// The facts of all plans. One that cannot be read is left out, so that a single damaged file does not hide all others.
     fn all(&self) -> Result<Vec<Arc<Facts>>, StoreError> {
         let mut all = Vec::new();
         for id in self.all_ids()? {
-            match self.staged.get(&id).map(|staged| &staged.end) {
-                Some(End::Written(facts, _)) => all.push(Arc::clone(facts)),
-                Some(End::Purged) => {}
-                None => match self.known(&id) {
-                    Ok(known) => all.extend(known.and_then(|known| known.facts.clone())),
-                    Err(StoreError::Corrupt { .. }) => {}
-                    Err(error) => return Err(error),
-                },
-            }
+            all.extend(self.listed(&id, &mut Vec::new())?);
         }
         Ok(all)
     }
 
-    fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
-        if self.lease_ends.is_none() {
-            let path = self.layout.leases();
-            let ends = match fs::read(&path)? {
-                Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error))?,
-                None => LeaseEnds::new(),
-            };
-            self.lease_ends = Some(ends);
+    /// The facts of a plan as a list shows it. What is wrong with its files is added to `warnings`.
+    fn listed(&self, id: &PlanId, warnings: &mut Vec<String>) -> Result<Option<Arc<Facts>>, StoreError> {
+        match self.staged.get(id).map(|staged| &staged.end) {
+            Some(End::Written(facts, _)) => return Ok(Some(Arc::clone(facts))),
+            Some(End::Purged) => return Ok(None),
+            None => {}
         }
-        Ok(self.lease_ends.get_or_insert_default())
+        match self.known(id) {
+            Ok(Some(known)) => {
+                warnings.extend(known.warning(id, &self.layout.plan(id)));
+                Ok(known.facts.clone())
+            }
+            Ok(None) => Ok(None),
+            Err(error @ StoreError::Corrupt { .. }) => {
+                warnings.push(error.to_string());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lease_ends(&mut self) -> Result<&mut LeaseEnds, StoreError> {
+        self.lease_ends.read(&self.layout.leases())
     }
 
     /// The leases of a plan, with their ends.
@@ -189,22 +215,16 @@ impl<'a> Session<'a> {
                 }
             }
         }
-        self.lease_ends_changed = true;
+        self.lease_ends.changed = true;
         Ok(())
     }
 
     fn all_subscriptions(&mut self) -> Result<&mut Subscriptions, StoreError> {
-        if self.subscriptions.is_none() {
-            self.subscriptions = Some(read_subscriptions(self.layout)?);
-        }
-        Ok(self.subscriptions.get_or_insert_default())
+        self.subscriptions.read(&self.layout.subscriptions())
     }
 
     fn all_workers(&mut self) -> Result<&mut Workers, StoreError> {
-        if self.workers.is_none() {
-            self.workers = Some(read_workers(self.layout)?);
-        }
-        Ok(self.workers.get_or_insert_default())
+        self.workers.read(&self.layout.workers())
     }
 
     fn all_leases(&mut self) -> Result<Vec<Lease>, StoreError> {
@@ -251,15 +271,9 @@ impl<'a> Session<'a> {
         if let Some(sequence) = self.sequence {
             intent.files.push((Target::Store, fs::pretty(&StoreFile::at(sequence))?));
         }
-        if let Some(ends) = self.lease_ends.as_ref().filter(|_| self.lease_ends_changed) {
-            intent.files.push((Target::Leases, fs::pretty(ends)?));
-        }
-        if let Some(all) = self.subscriptions.as_ref().filter(|_| self.subscriptions_changed) {
-            intent.files.push((Target::Subscriptions, fs::pretty(all)?));
-        }
-        if let Some(all) = self.workers.as_ref().filter(|_| self.workers_changed) {
-            intent.files.push((Target::Workers, fs::pretty(all)?));
-        }
+        self.lease_ends.stage(&mut intent, Target::Leases)?;
+        self.subscriptions.stage(&mut intent, Target::Subscriptions)?;
+        self.workers.stage(&mut intent, Target::Workers)?;
         if intent.files.is_empty() {
             return Ok(());
         }
@@ -328,24 +342,6 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What `subscriptions.json` says.
-pub(super) fn read_subscriptions(layout: &Layout) -> Result<Subscriptions, StoreError> {
-    let path = layout.subscriptions();
-    match fs::read(&path)? {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
-        None => Ok(Subscriptions::new()),
-    }
-}
-
-/// What `workers.json` says.
-pub(super) fn read_workers(layout: &Layout) -> Result<Workers, StoreError> {
-    let path = layout.workers();
-    match fs::read(&path)? {
-        Some(bytes) => serde_json::from_slice(&bytes).map_err(|error| corrupt(&path, error)),
-        None => Ok(Workers::new()),
-    }
-}
-
 /// Adds the versions of one plan to a commit. Returns the last line of its history after it.
 fn stage_versions(
     intent: &mut Intent,
@@ -391,11 +387,30 @@ impl Read for Session<'_> {
     }
 
     fn heads(&mut self, query: &Query) -> Result<Page<Head>, StoreError> {
-        Ok(in_memory_query::page(self.all()?.iter().map(|facts| &facts.head), query))
+        let mut ids = self.all_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
+        let (mut all, mut warnings) = (Vec::new(), Vec::new());
+        for id in ids {
+            all.extend(self.listed(&id, &mut warnings)?);
+        }
+        Ok(Page { warnings, ..in_memory_query::page(all.iter().map(|facts| &facts.head), query) })
     }
 
     fn ids(&mut self, prefix: &str, limit: usize) -> Result<Vec<PlanId>, StoreError> {
-        Ok(in_memory_query::ids(self.all()?.iter().map(|facts| &facts.head.id), prefix, limit))
+        let mut ids = self.all_ids()?;
+        ids.extend(self.layout.ids_without_history(&ids)?);
+        let mut found = Vec::new();
+        for id in ids.into_iter().filter(|id| id.as_str().starts_with(prefix)) {
+            let mut damage = Vec::new();
+            // A damaged plan is found by its id, so that opening it names the damage.
+            if self.listed(&id, &mut damage)?.is_some() || !damage.is_empty() {
+                found.push(id);
+            }
+            if found.len() == limit {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     fn versions(&mut self, plan: &PlanId, after: u64, limit: usize) -> Result<Vec<Entry>, StoreError> {
@@ -480,6 +495,10 @@ impl Read for Session<'_> {
         }
     }
 
+    fn written_since(&mut self, after: u64, limit: usize) -> Result<WrittenSince, StoreError> {
+        Ok(WrittenSince::of(self.log(after, &LogFilter::default(), limit)?, after, limit))
+    }
+
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         Ok(in_memory_query::leases(self.all_leases()?.iter(), before, limit))
     }
@@ -488,12 +507,8 @@ impl Read for Session<'_> {
         Ok(in_memory_query::locks(self.all()?.iter().flat_map(|facts| &facts.rows.locks), keys))
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
         Ok(in_memory_query::waits(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent, task))
-    }
-
-    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
-        Ok(in_memory_query::waits_on(self.all()?.iter().flat_map(|facts| &facts.rows.waits), plan, agent))
     }
 
     fn index(&mut self, plan: &PlanId) -> Result<IndexRows, StoreError> {
@@ -581,54 +596,46 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn renew_lease(
+    fn renew_leases(
         &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
+        attempts: &[(PlanId, TaskId, u32)],
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let Some(facts) = self.facts(plan)? else { return Ok(false) };
-        let mut leases = facts.rows.leases.iter();
-        let Some(lease) = leases.find(|lease| lease.task.as_str() == task && lease.attempt == attempt) else {
-            return Ok(false);
-        };
-        let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(&lease.task));
-        let queue = ends.filter(|end| end.attempt == attempt).and_then(|end| end.queue.clone());
-        self.set_lease_end(plan, &lease.task, Some(LeaseEnd { attempt, until, queue }))?;
-        Ok(true)
-    }
-
-    /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
-    fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
-        for lease in &rows.leases {
-            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
+    ) -> Result<Vec<bool>, StoreError> {
+        let mut renewed = Vec::new();
+        for (plan, task, attempt) in attempts {
+            let facts = self.facts(plan)?;
+            let mut leases = facts.iter().flat_map(|facts| &facts.rows.leases);
+            let has_it = leases.any(|lease| lease.task == *task && lease.attempt == *attempt);
+            if has_it {
+                let ends = self.lease_ends()?.get(plan).and_then(|ends| ends.get(task));
+                let queue = ends.filter(|end| end.attempt == *attempt).and_then(|end| end.queue.clone());
+                self.set_lease_end(plan, task, Some(LeaseEnd { attempt: *attempt, until, queue }))?;
+            }
+            renewed.push(has_it);
         }
-        Ok(())
+        Ok(renewed)
     }
 
-    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
-        self.all_subscriptions()?.insert(subscription.id.clone(), subscription.clone());
-        self.subscriptions_changed = true;
-        Ok(())
-    }
-
-    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
-        if self.all_subscriptions()?.remove(id).is_some() {
-            self.subscriptions_changed = true;
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+        let all = self.all_subscriptions()?;
+        match subscription {
+            Some(subscription) => drop(all.insert(id.to_owned(), subscription.clone())),
+            None if all.remove(id).is_none() => return Ok(()),
+            None => {}
         }
+        self.subscriptions.changed = true;
         Ok(())
     }
 
     fn put_worker(&mut self, worker: &Worker) -> Result<(), StoreError> {
         self.all_workers()?.insert(worker.name.clone(), worker.clone());
-        self.workers_changed = true;
+        self.workers.changed = true;
         Ok(())
     }
 
     fn drop_worker(&mut self, name: &str) -> Result<(), StoreError> {
         if self.all_workers()?.remove(name).is_some() {
-            self.workers_changed = true;
+            self.workers.changed = true;
         }
         Ok(())
     }
@@ -638,8 +645,18 @@ impl Transaction for Session<'_> {
         let count = workers.len();
         workers.retain(|_, worker| worker.until >= before);
         let gone = count - workers.len();
-        self.workers_changed |= gone > 0;
+        self.workers.changed |= gone > 0;
         Ok(gone as u64)
+    }
+}
+
+impl Rewrite for Session<'_> {
+    /// All but the ends of leases follows from the plan's own files and cannot be wrong for long.
+    fn replace_index(&mut self, plan: &PlanId, _head: &Head, rows: &IndexRows) -> Result<(), StoreError> {
+        for lease in &rows.leases {
+            self.set_lease_end(plan, &lease.task, LeaseEnd::of(lease))?;
+        }
+        Ok(())
     }
 
     fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
@@ -647,7 +664,7 @@ impl Transaction for Session<'_> {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         if self.lease_ends()?.remove(plan).is_some() {
-            self.lease_ends_changed = true;
+            self.lease_ends.changed = true;
         }
         self.snapshots.remove(plan);
         let base = self.known(plan)?;
@@ -663,7 +680,7 @@ impl Transaction for Session<'_> {
             return Err(StoreError::Database(format!("plan {plan} has no files")));
         }
         self.snapshots.remove(plan);
-        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan));
+        self.kept.insert(plan.clone(), Kept::new(pruning.pruned, pruning.plan.to_draft()));
         Ok(())
     }
 

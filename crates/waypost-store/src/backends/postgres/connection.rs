@@ -20,7 +20,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_config::{Address, CONNECT_SECONDS_MAX};
 use crate::backends::sqlite::Durability;
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Seconds for which the server lets one call wait for a row that another writer holds; then it is asked again.
 pub(super) const LOCK_SECONDS_MAX: u64 = 5;
@@ -78,7 +78,7 @@ impl Driver {
 impl Drop for Driver {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
-            // Not waiting: whoever drops the store may be asynchronous itself.
+            // Do not wait: the caller that drops the store may be asynchronous.
             runtime.shutdown_background();
         }
     }

@@ -1,5 +1,5 @@
 //! Which server, which database, who, and how carefully: from the URL and the variables that libpq reads. Connects to
-//! nothing. Whatever is shown to anybody comes from here, without the password.
+//! nothing. Every text for users comes from here, without the password.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Seconds until a server that does not answer counts as unreachable.
 pub(super) const CONNECT_SECONDS_MAX: u64 = 10;
@@ -21,7 +21,7 @@ const SOCKETS: &str = "/var/run/postgresql";
 /// What of the server's certificate is checked. The words are libpq's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Check {
-    /// Nothing: whoever listens on the way and pretends is not noticed.
+    /// Nothing: an active attacker is not noticed.
     Nothing,
     /// That an authority vouches for it.
     Authority,

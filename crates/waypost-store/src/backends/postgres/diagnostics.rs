@@ -5,7 +5,7 @@ use super::connection::{Call, Link};
 use super::pool::{Patience, Pool};
 use super::rows::get;
 use super::schema;
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 const QUESTION: &str = "SELECT current_setting('server_version'), current_setting('synchronous_commit'),
      current_setting('fsync', true), current_setting('max_connections', true),

@@ -1,5 +1,5 @@
-//! Hearing of the writes of others: a connection that listens, for all who watch. Where it breaks it is made anew; where
-//! nothing can be listened to, the latest numbers are looked at once in a while.
+//! Notifications of other processes' writes: one listening connection for all watchers. If it breaks, it reconnects; where
+//! the server has no notifications, the latest numbers are polled.
 
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +11,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection::{Counters, Driver, Failure, Line, connect};
 use super::connection_config::{Address, CONNECT_SECONDS_MAX};
+use crate::error::StoreError;
 use crate::log::change_watch::{MemoryBell, WATCH_SLOWLY, Watch};
-use crate::store::StoreError;
 
 /// Between two looks whether the connection that listens still hears.
 const LISTEN_CHECK: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 /// The first of them.
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 
-/// The channel of this schema. A few characters of its name do: whoever shares them is woken in vain.
+/// The channel of this schema. A few characters of its name are enough: a schema that shares them only wakes watchers in vain.
 pub(super) const NOTIFY: &str = "SELECT pg_notify('waypost_' || left(current_schema()::text, 12), '')";
 
 /// Listens as long as its driver runs.
@@ -75,7 +75,7 @@ impl Ears {
     }
 }
 
-/// A watch. It goes on when the store that it came from is closed.
+/// A watch. It outlives the store that it came from.
 struct Hearing {
     bell: Box<dyn Watch>,
     _driver: Arc<Driver>,
@@ -107,7 +107,7 @@ impl Listening {
         let mut hearing = tokio::spawn(hear(line, bell, heard));
         let Some(listens) = listen(client).await else { return false };
         let Some(mut seen) = look(client).await else { return false };
-        // Whatever was written while nobody listened is reported now.
+        // Report what may have been written while nobody listened.
         self.bell.ring();
         let (ready, changed) = &*self.ready;
         *ready.lock().unwrap_or_else(PoisonError::into_inner) = true;

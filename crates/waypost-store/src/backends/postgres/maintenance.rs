@@ -6,8 +6,10 @@ use waypost_core::{Counts, PlanId, Timestamp};
 
 use super::connection::{Answers, Call};
 use super::rows::{corrupt, count, from_text, get, number, text};
+use super::transaction::CLOCK;
+use crate::error::StoreError;
 use crate::rows::{Pruned, Totals};
-use crate::store::{Pruning, StoreError};
+use crate::store::Pruning;
 
 /// What was forgotten of a plan.
 pub(super) fn find_pruned(plan: &PlanId) -> Call {
@@ -27,7 +29,7 @@ pub(super) fn pruned(row: &Row) -> Result<Pruned, StoreError> {
     Ok(Pruned { up_to: number(row, 0)?, at: Timestamp::from_micros(get(row, 1)?), by })
 }
 
-/// The latest snapshot at `at_most` or before; where there is none, what is kept in the place of forgotten events.
+/// The latest snapshot at `at_most` or before; without one, the state that is kept in place of pruned events.
 pub(super) fn find_snapshot(plan: &PlanId, at_most: u64) -> Call {
     Call::new(
         "(SELECT s.version, s.bytes FROM waypost_plans p JOIN waypost_snapshots s ON s.plan = p.key
@@ -76,7 +78,7 @@ pub(super) fn put_blank(key: i64, plan: &PlanId) -> Call {
 }
 
 /// The questions whose answers [`totals`] adds up.
-pub(super) fn ask_totals(now: Timestamp) -> Vec<Call> {
+pub(super) fn ask_totals() -> Vec<Call> {
     vec![
         Call::new(
             "SELECT phase, count(*), sum(total)::bigint, sum(ready)::bigint, sum(blocked)::bigint,
@@ -84,11 +86,10 @@ pub(super) fn ask_totals(now: Timestamp) -> Vec<Call> {
                  sum(cancelled)::bigint, min(CASE WHEN phase = 'active' AND ready > 0 THEN updated_at END)
              FROM waypost_plans WHERE purged_at IS NULL AND NOT archived GROUP BY phase",
         ),
-        Call::new(
+        Call::once(format!(
             "SELECT (SELECT count(*) FROM waypost_plans WHERE purged_at IS NULL AND archived),
-                 (SELECT count(*) FROM waypost_leases), (SELECT count(*) FROM waypost_leases WHERE until < $1)",
-        )
-        .with(now.as_micros()),
+                 (SELECT count(*) FROM waypost_leases), (SELECT count(*) FROM waypost_leases WHERE until < ({CLOCK}))"
+        )),
     ]
 }
 

@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use super::connection::Call;
 use super::pool::{Patience, Pool};
 use super::rows;
+use crate::error::StoreError;
 use crate::named_lock::{HOLD_SECONDS, Held};
-use crate::store::StoreError;
 
 /// Between two words to the server that the holder lives.
 const RENEW: Duration = Duration::from_secs(HOLD_SECONDS / 3);
-/// How long whoever gives something back waits for the server.
+/// How long a release waits for the server.
 const RELEASE: Duration = Duration::from_secs(2);
 
 /// Takes it when nobody has it or its holder was not heard of for too long.
@@ -22,7 +22,7 @@ const TAKE: &str = "INSERT INTO waypost_held (name, holder, until)
      ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until
      WHERE waypost_held.until < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
      RETURNING 1";
-/// Never takes it back from whoever has taken it meanwhile, nor after another has had it.
+/// Never takes it back from a holder that has taken it meanwhile, nor after another has had it.
 const KEEP: &str =
     "UPDATE waypost_held SET until = (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + $3
      WHERE name = $1 AND holder = $2 RETURNING 1";

@@ -10,8 +10,8 @@ use super::connection_config::Address;
 use super::listen::Ears;
 use super::said;
 use crate::backends::sqlite::Durability;
+use crate::error::{BUSY_SECONDS_MAX, StoreError};
 use crate::log::change_watch::pause;
-use crate::store::{BUSY_SECONDS_MAX, StoreError};
 
 /// Connections that one process has at the most, besides the one that listens.
 const LINKS_MAX: usize = 6;
@@ -195,7 +195,7 @@ impl Pool {
     }
 }
 
-/// What whoever is not let in can do.
+/// What to do when authentication fails.
 const WAY_OUT: &str = "; give the password of this user by PGPASSWORD, by a line in the file that PGPASSFILE or \
      ?passfile= names, or in the URL";
 
@@ -209,7 +209,7 @@ fn is_about_password(failure: &Failure) -> bool {
     }
 }
 
-/// Whether there is no such machine: that does not pass.
+/// Whether the host does not exist: retrying does not help.
 fn is_hopeless(text: &str) -> bool {
     text.contains("failed to lookup address")
 }

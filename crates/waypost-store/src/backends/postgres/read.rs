@@ -7,11 +7,13 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use super::connection::Call;
 use super::transaction::Session;
 use super::{maintenance, rows, workers};
-use crate::log::subscriptions::Subscription;
+use crate::backends::{in_memory_query, list_query};
+use crate::error::StoreError;
+use crate::log::subscription::Subscription;
 use crate::rows::{
-    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Totals, Wait, WrittenSince,
+    Entry, Head, HeldLock, IndexRows, Lease, LogFilter, Page, Pruned, Query, Wait, WrittenSince,
 };
-use crate::store::{Expected, Read, StoreError};
+use crate::store::{Expected, Read};
 use crate::workers::{AttemptLog, Worker};
 
 fn limited(limit: usize) -> i64 {
@@ -22,6 +24,23 @@ impl Session<'_> {
     /// The version of a plan that this transaction has written and that is still pending.
     fn pending_version(&self, plan: &PlanId) -> Option<u64> {
         self.writing.as_ref()?.pending.get(plan).map(|pending| pending.head.version)
+    }
+
+    /// Whether the table of waits has rows at all.
+    fn has_waits(&mut self) -> Result<bool, StoreError> {
+        if self.writing.as_ref().is_some_and(|writing| writing.pending.has_waits()) {
+            return Ok(true);
+        }
+        if self.writing.is_some() {
+            self.begin()?;
+        }
+        if let Some(known) = self.has_waits {
+            return Ok(known);
+        }
+        let found = self.query(Call::new("SELECT EXISTS (SELECT 1 FROM waypost_waits)"))?;
+        let found = found.first().map_or(Ok(true), |row| rows::get(row, 0))?;
+        self.has_waits = Some(found);
+        Ok(found)
     }
 
     /// Everybody who waits, by the tables and by what is pending; nothing where they are too many to have at hand.
@@ -43,11 +62,12 @@ impl Read for Session<'_> {
         if let Some(pending) = self.writing.as_ref().and_then(|writing| writing.pending.get(plan)) {
             return Ok(Some(pending.head.clone()));
         }
-        // A writer may know already that there is none: whoever makes a plan asks.
+        // A writer may know already that there is none, when it creates a plan.
         if self.writing.is_some() && self.known(plan)?.is_none_or(|known| known.purged) {
             return Ok(None);
         }
-        let sql = format!("SELECT {} FROM waypost_plans WHERE id = $1 AND purged_at IS NULL", rows::HEAD);
+        let sql =
+            format!("SELECT {} FROM waypost_plans WHERE id = $1 AND purged_at IS NULL", list_query::HEAD);
         let found = self.query(Call::once(sql).with(plan.to_string()))?;
         found.first().map(rows::head).transpose()
     }
@@ -169,22 +189,6 @@ impl Read for Session<'_> {
         Ok(written)
     }
 
-    fn has_waits(&mut self) -> Result<bool, StoreError> {
-        if self.writing.as_ref().is_some_and(|writing| writing.pending.has_waits()) {
-            return Ok(true);
-        }
-        if self.writing.is_some() {
-            self.begin()?;
-        }
-        if let Some(known) = self.has_waits {
-            return Ok(known);
-        }
-        let found = self.query(Call::new("SELECT EXISTS (SELECT 1 FROM waypost_waits)"))?;
-        let found = found.first().map_or(Ok(true), |row| rows::get(row, 0))?;
-        self.has_waits = Some(found);
-        Ok(found)
-    }
-
     fn leases(&mut self, before: Option<Timestamp>, limit: usize) -> Result<Vec<Lease>, StoreError> {
         let call = Call::new(
             "SELECT p.id, l.task, l.attempt, l.worker, l.until, l.since, l.queue, l.seconds
@@ -208,36 +212,25 @@ impl Read for Session<'_> {
         Ok(found)
     }
 
-    fn waits(&mut self, plan: &PlanId, agent: &str, task: &str) -> Result<Vec<Wait>, StoreError> {
+    fn waits(&mut self, plan: &PlanId, agent: &str, task: Option<&str>) -> Result<Vec<Wait>, StoreError> {
         if !self.has_waits()? {
             return Ok(Vec::new());
         }
         if let Some(all) = self.waits_at_hand()? {
-            return Ok(crate::backends::in_memory_query::waits(all.iter(), plan, agent, task));
+            return Ok(in_memory_query::waits(all.iter(), plan, agent, task));
         }
-        let call = Call::new(
+        let which = match task {
+            Some(_) => {
+                "w.on_task = $3 AND (w.on_plan = $1 OR w.on_plan IS NULL) AND (w.on_agent = $2 OR w.on_agent IS NULL)"
+            }
+            None => "$3::text IS NULL AND (w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2)",
+        };
+        let call = Call::once(format!(
             "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
-             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan
-             WHERE w.on_task = $1 AND (w.on_plan = $2 OR w.on_plan IS NULL) AND (w.on_agent = $3 OR w.on_agent IS NULL)
-             ORDER BY p.id, w.task",
-        );
-        let found = self.query(call.with(rows::text(task)).with(plan.to_string()).with(rows::text(agent)))?;
-        found.iter().map(rows::wait).collect()
-    }
-
-    fn waits_on(&mut self, plan: &PlanId, agent: &str) -> Result<Vec<Wait>, StoreError> {
-        if !self.has_waits()? {
-            return Ok(Vec::new());
-        }
-        if let Some(all) = self.waits_at_hand()? {
-            return Ok(crate::backends::in_memory_query::waits_on(all.iter(), plan, agent));
-        }
-        let call = Call::new(
-            "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task
-             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan
-             WHERE w.on_plan = $1 OR w.on_plan IS NULL AND w.on_agent = $2",
-        );
-        let found = self.query(call.with(plan.to_string()).with(rows::text(agent)))?;
+             FROM waypost_waits w JOIN waypost_plans p ON p.key = w.plan WHERE {which}"
+        ));
+        let found =
+            self.query(call.with(plan.to_string()).with(rows::text(agent)).with(task.map(rows::text)))?;
         let mut waits = found.iter().map(rows::wait).collect::<Result<Vec<_>, _>>()?;
         waits.sort();
         Ok(waits)
@@ -299,7 +292,7 @@ impl Read for Session<'_> {
         let found = self.query_all(vec![Call::new("SELECT count(*) FROM waypost_workers"), page])?;
         let total = found.first().and_then(|rows| rows.first()).map_or(Ok(0), |row| rows::number(row, 0))?;
         let items = found.get(1).into_iter().flatten().map(workers::worker).collect::<Result<_, _>>()?;
-        Ok(crate::backends::in_memory_query::page_of_workers(items, total, limit))
+        Ok(in_memory_query::page_of_workers(items, total, limit))
     }
 
     fn leases_of(&mut self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
@@ -325,16 +318,6 @@ impl Read for Session<'_> {
         Ok(slots.into_iter().collect())
     }
 
-    fn attempt_log(
-        &mut self,
-        plan: &PlanId,
-        task: &TaskId,
-        attempt: u32,
-    ) -> Result<Option<AttemptLog>, StoreError> {
-        let found = self.query(workers::find_log(plan, task, attempt))?;
-        found.first().map(|row| workers::log(row, plan)).transpose()
-    }
-
     fn attempt_logs(
         &mut self,
         plan: &PlanId,
@@ -343,11 +326,6 @@ impl Read for Session<'_> {
     ) -> Result<Vec<AttemptLog>, StoreError> {
         let found = self.query(workers::find_logs(plan, after, limited(limit)))?;
         found.iter().map(|row| workers::log(row, plan)).collect()
-    }
-
-    fn totals(&mut self) -> Result<Totals, StoreError> {
-        let now = self.clock()?;
-        maintenance::totals(&self.query_all(maintenance::ask_totals(now))?)
     }
 
     fn now(&mut self) -> Timestamp {

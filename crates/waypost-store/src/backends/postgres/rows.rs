@@ -7,18 +7,14 @@ use tokio_postgres::types::FromSql;
 use waypost_core::{Counts, Elsewhere, Lock, LockMode, Phase, PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
-use crate::log::event_log::Cursor;
-use crate::log::subscriptions::Subscription;
-use crate::rows::{ATTENTION, Entry, Head, HeldLock, Lease, Page, Query, Shelf, Sort, Wait};
-use crate::store::StoreError;
+use crate::backends::list_query::{self, Dialect, ListQuery, Value};
+use crate::error::StoreError;
+use crate::log::event::Cursor;
+use crate::log::subscription::Subscription;
+use crate::rows::{Entry, Head, HeldLock, Lease, Page, Query, Wait};
 
-/// Stands for the one sign that a text of PostgreSQL cannot hold. No text has it: it is no character.
+/// Stands for NUL, which a text of PostgreSQL cannot hold. No text has it: it is not a character.
 const NUL: &str = "\u{10FFFF}";
-
-/// The columns of a head, in the order of [`head`].
-pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, \
-     atomic";
 
 pub(super) fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
@@ -182,104 +178,34 @@ pub(super) fn put_subscription(subscription: &Subscription) -> Result<Call, Stor
         .with(subscription.trouble.as_ref().map(json).transpose()?))
 }
 
-/// A value of a list's filter.
-enum Filter {
-    Text(String),
-    Number(i64),
-}
+const DIALECT: Dialect = Dialect {
+    table: "waypost_plans",
+    parameter: '$',
+    flag: |column, set| if set { column.to_owned() } else { format!("NOT {column}") },
+    latest_first: "DESC NULLS LAST",
+    text,
+    search: text,
+    contains: |column, parameter| {
+        format!(
+            "position(lower({parameter}::text COLLATE \"default\") IN lower({column} COLLATE \"default\")) > 0"
+        )
+    },
+};
 
-fn with_all(mut call: Call, values: &[Filter]) -> Call {
-    for value in values {
-        call = match value {
-            Filter::Text(text) => call.with(text.clone()),
-            Filter::Number(number) => call.with(*number),
-        };
-    }
-    call
-}
-
-/// How many plans a list has, and one page of them. The cursor is the sort value and the id of the last one, so that
-/// nothing is missed or shown twice when others write in between.
+/// How many plans a list has, and one page of them.
 pub(super) fn heads(query: &Query) -> [Call; 2] {
-    let mut conditions = vec!["purged_at IS NULL".to_owned()];
-    let mut values: Vec<Filter> = Vec::new();
-    match query.shelf {
-        Shelf::Current => conditions.push("NOT archived".to_owned()),
-        Shelf::Archived => conditions.push("archived".to_owned()),
-        Shelf::All => {}
-    }
-    if !query.phases.is_empty() {
-        let words: Vec<String> = query.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
-        conditions.push(format!("phase IN ({})", words.join(", ")));
-    }
-    for (column, wanted) in [("status", &query.status), ("owner", &query.owner), ("queue", &query.queue)] {
-        if let Some(wanted) = wanted {
-            values.push(Filter::Text(text(wanted)));
-            conditions.push(format!("{column} = ${}", values.len()));
-        }
-    }
-    if let Some(wanted) = &query.text {
-        values.push(Filter::Text(text(wanted)));
-        let at = values.len();
-        let holds = |column: &str| {
-            format!(
-                "position(lower(${at}::text COLLATE \"default\") IN lower({column} COLLATE \"default\")) > 0"
-            )
-        };
-        conditions.push(format!("({} OR {})", holds("id"), holds("title")));
-    }
-    if query.offers_work {
-        let may_run = "(phase = 'active' OR phase = 'draft' AND NOT awaits_approval)";
-        conditions.push(format!("NOT archived AND ready > 0 AND {may_run}"));
-    }
-    let filter = conditions.join(" AND ");
-    let total = with_all(Call::once(format!("SELECT count(*) FROM waypost_plans WHERE {filter}")), &values);
-    let (by, order, compare) = match query.sort {
-        Sort::Updated => ("updated_at", "DESC NULLS LAST", "<"),
-        Sort::Created => ("created_at", "DESC NULLS LAST", "<"),
-        Sort::Title => ("title", "ASC", ">"),
-        Sort::Id => ("id", "ASC", ">"),
-        Sort::Urgency => ("urgency", "DESC", "<"),
-        Sort::Attention => (ATTENTION, "DESC", "<"),
+    let ListQuery { count, page, values, counted_by } = ListQuery::new(query, &DIALECT);
+    let with = |call: Call, value: &Value| match value {
+        Value::Text(text) => call.with(text.clone()),
+        Value::Number(number) => call.with(*number),
     };
-    let mut page_filter = filter;
-    // The id stands first: it cannot hold the sign between the two, a title can.
-    if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
-        values.push(match query.sort {
-            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
-                Filter::Number(value.parse().unwrap_or(i64::MIN))
-            }
-            Sort::Title | Sort::Id => Filter::Text(text(value)),
-        });
-        values.push(Filter::Text(text(id)));
-        let (value, id) = (values.len() - 1, values.len());
-        page_filter.push_str(&format!(" AND ({by} {compare} ${value} OR {by} = ${value} AND id > ${id})"));
-    }
-    values.push(Filter::Number(i64::try_from(query.limit).unwrap_or(i64::MAX - 1).saturating_add(1)));
-    let limit = values.len();
-    let sql = format!(
-        "SELECT {HEAD} FROM waypost_plans WHERE {page_filter} ORDER BY {by} {order}, id LIMIT ${limit}"
-    );
-    [total, with_all(Call::once(sql), &values)]
+    let count = values[..counted_by].iter().fold(Call::once(count), with);
+    [count, values.iter().fold(Call::once(page), with)]
 }
 
 /// The page that the answers to [`heads`] make.
 pub(super) fn page(query: &Query, total: &[Row], found: &[Row]) -> Result<Page<Head>, StoreError> {
     let total = total.first().map_or(Ok(0), |row| number(row, 0))?;
-    let mut items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;
-    let more = items.len() > query.limit;
-    items.truncate(query.limit);
-    let time = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_micros).to_string();
-    let next = items.last().filter(|_| more).map(|last| {
-        let value = match query.sort {
-            Sort::Updated => time(last.updated_at),
-            Sort::Created => time(last.created_at),
-            Sort::Title => last.title.clone(),
-            Sort::Id => last.id.to_string(),
-            Sort::Urgency => last.urgency.to_string(),
-            Sort::Attention => last.attention().to_string(),
-        };
-        format!("{}|{value}", last.id)
-    });
-    Ok(Page { items, total, next })
+    let items = found.iter().map(head).collect::<Result<Vec<_>, _>>()?;
+    Ok(list_query::page(query, items, total))
 }

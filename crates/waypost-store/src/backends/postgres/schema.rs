@@ -4,7 +4,7 @@
 
 use super::connection::{Call, Failure, Link};
 
-/// The row that every writer holds while it writes: whoever has it knows the latest number of the log and gives the next.
+/// The row that a writer locks while it writes. It holds the latest number of the log, so the writer assigns the next one.
 /// Made by itself, because the steps are run while it is held.
 const CONTROL: &str = "
     CREATE TABLE IF NOT EXISTS waypost_control (

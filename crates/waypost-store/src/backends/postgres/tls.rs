@@ -13,7 +13,7 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::connection_config::{Address, Check};
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// What makes connections to this address safe.
 pub(super) fn connector(address: &Address) -> Result<MakeRustlsConnect, StoreError> {
@@ -106,7 +106,7 @@ impl ServerCertVerifier for Unchecked {
     }
 }
 
-/// Believes what an authority vouches for, whatever host it is for: `verify-ca`.
+/// Accepts any host name that an authority vouches for: `verify-ca`.
 #[derive(Debug)]
 struct AnyHost(Arc<WebPkiServerVerifier>);
 

@@ -1,4 +1,4 @@
-//! One transaction while it goes on: what was read ahead, what has yet to be written, and whether the connection held.
+//! One open transaction: what was prefetched, what is still to be written, and whether the connection held.
 //!
 //! Round trips are what costs. So it begins with the first question rather than before it, asks for everything that will
 //! be needed in the same round trip, and keeps what is written until the end.
@@ -14,8 +14,9 @@ use super::listen::NOTIFY;
 use super::rows;
 use super::schema;
 use super::write_buffer::{Pending, Slot};
+use crate::error::StoreError;
 use crate::rows::{HeldLock, Wait};
-use crate::store::{Expected, StoreError};
+use crate::store::Expected;
 
 /// Versions of one plan that are read ahead at the most.
 const VERSIONS_AHEAD_MAX: i64 = 256;
@@ -23,10 +24,10 @@ const VERSIONS_AHEAD_MAX: i64 = 256;
 const WAITS_AHEAD_MAX: i64 = 1_000;
 /// For how long it is kept that a write without a version was committed. Longer than anybody tries again.
 const COMMITS_KEPT_MICROS: i64 = 3_600_000_000;
-/// One of so many such writes clears away what is too old.
+/// One in this many such writes removes old rows.
 const COMMITS_CLEARED_EVERY: i64 = 64;
 
-const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+pub(super) const CLOCK: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 /// The clock is read after the lock was taken: as a statement of its own, behind it.
 const STATE: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
      EXISTS (SELECT 1 FROM waypost_waits)";
@@ -233,7 +234,7 @@ impl<'a> Session<'a> {
         let Some(writing) = &self.writing else {
             return vec![Call::new("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")];
         };
-        // Statements behind the lock see what was committed by whoever had it before.
+        // Statements after the lock see what its last holder committed.
         let mut calls =
             vec![Call::new("BEGIN ISOLATION LEVEL READ COMMITTED"), Call::new(HOLD), Call::new(STATE)];
         if let Some(doubt) = writing.doubt {

@@ -5,7 +5,7 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::connection::Call;
 use super::rows::{corrupt, count, from_text, get, number, task_id, text};
-use crate::store::StoreError;
+use crate::error::StoreError;
 use crate::workers::{AttemptLog, Worker};
 
 /// `name, record`
@@ -21,17 +21,6 @@ pub(super) fn put(worker: &Worker) -> Result<Call, StoreError> {
          ON CONFLICT (name) DO UPDATE SET until = excluded.until, record = excluded.record",
     );
     Ok(call.with(text(&worker.name)).with(worker.until.as_micros()).with(record))
-}
-
-pub(super) fn find_log(plan: &PlanId, task: &TaskId, attempt: u32) -> Call {
-    Call::new(
-        "SELECT l.task, l.attempt, l.worker, l.at, l.ended, l.bytes, l.text
-         FROM waypost_plans p JOIN waypost_attempt_logs l ON l.plan = p.key
-         WHERE p.id = $1 AND p.purged_at IS NULL AND l.task = $2 AND l.attempt = $3",
-    )
-    .with(plan.to_string())
-    .with(task.to_string())
-    .with(i64::from(attempt))
 }
 
 /// The logs of one plan by task and attempt, after the one of `after`.

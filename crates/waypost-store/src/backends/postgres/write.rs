@@ -5,9 +5,10 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 use super::connection::Call;
 use super::transaction::{Known, Session, Writing};
 use super::{maintenance, rows, workers, write_buffer};
-use crate::log::subscriptions::Subscription;
+use crate::error::StoreError;
+use crate::log::subscription::Subscription;
 use crate::rows::{Entry, Head, IndexRows};
-use crate::store::{Adopted, Append, Pruning, SNAPSHOT_MILESTONE, StoreError, Transaction};
+use crate::store::{Adopted, Append, Pruning, Rewrite, SNAPSHOT_MILESTONE, Transaction};
 use crate::workers::{AttemptLog, Worker};
 
 impl Session<'_> {
@@ -101,27 +102,6 @@ impl Transaction for Session<'_> {
         Ok(())
     }
 
-    fn renew_lease(
-        &mut self,
-        plan: &PlanId,
-        task: &str,
-        attempt: u32,
-        until: Timestamp,
-    ) -> Result<bool, StoreError> {
-        let call = Call::new(
-            "UPDATE waypost_leases SET until = $4
-             WHERE plan = (SELECT key FROM waypost_plans WHERE id = $1 AND purged_at IS NULL)
-                 AND task = $2 AND attempt = $3 RETURNING 1",
-        );
-        let call = call
-            .with(plan.to_string())
-            .with(rows::text(task))
-            .with(i64::from(attempt))
-            .with(until.as_micros());
-        self.writer()?;
-        Ok(self.query(call)?.len() == 1)
-    }
-
     fn renew_leases(
         &mut self,
         attempts: &[(PlanId, TaskId, u32)],
@@ -132,25 +112,12 @@ impl Transaction for Session<'_> {
         workers::renewed(&found, attempts.len())
     }
 
-    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
-        let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
-        self.send_pending(plan)?;
-        let writing = self.writer()?;
-        writing.queued.push(write_buffer::put_heads([(key, head, replay_bytes)].into_iter()));
-        writing.queued.extend(write_buffer::replace_index(key, index));
-        self.query_all(Vec::new()).map(drop)
-    }
-
-    fn put_subscription(&mut self, subscription: &Subscription) -> Result<(), StoreError> {
-        let call = rows::put_subscription(subscription)?;
+    fn set_subscription(&mut self, id: &str, subscription: Option<&Subscription>) -> Result<(), StoreError> {
+        let call = match subscription {
+            Some(subscription) => rows::put_subscription(subscription)?,
+            None => Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id)),
+        };
         self.begin()?;
-        self.writer()?.queued.push(call);
-        Ok(())
-    }
-
-    fn drop_subscription(&mut self, id: &str) -> Result<(), StoreError> {
-        self.begin()?;
-        let call = Call::new("DELETE FROM waypost_subscriptions WHERE id = $1").with(rows::text(id));
         self.writer()?.queued.push(call);
         Ok(())
     }
@@ -182,6 +149,43 @@ impl Transaction for Session<'_> {
         }
         let key = self.key(&log.plan)?;
         self.writer()?.queued.push(workers::put_log(key, log));
+        Ok(())
+    }
+}
+
+impl Rewrite for Session<'_> {
+    fn replace_index(&mut self, plan: &PlanId, head: &Head, index: &IndexRows) -> Result<(), StoreError> {
+        let (key, replay_bytes) = (self.key(plan)?, self.bytes_since_snapshot(plan)?);
+        self.send_pending(plan)?;
+        let writing = self.writer()?;
+        writing.queued.push(write_buffer::put_heads([(key, head, replay_bytes)].into_iter()));
+        writing.queued.extend(write_buffer::replace_index(key, index));
+        self.query_all(Vec::new()).map(drop)
+    }
+
+    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
+        let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
+        self.send_pending(plan)?;
+        let writing = self.writer()?;
+        writing.is_news = true;
+        writing.control.purges += 1;
+        writing.queued.extend(write_buffer::replace_index(key, &IndexRows::default()));
+        for gone in [
+            "DELETE FROM waypost_snapshots WHERE plan = $1",
+            "DELETE FROM waypost_attempt_logs WHERE plan = $1",
+            "DELETE FROM waypost_pruned WHERE plan = $1",
+        ] {
+            writing.queued.push(Call::new(gone).with(key));
+        }
+        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
+        let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
+        writing.queued.push(Call::new(empty).with(key));
+        let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
+             WHERE key = $1";
+        writing.queued.push(Call::new(gone).with(key).with(now));
+        let known = Known { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
+        self.query_all(Vec::new())?;
+        self.plans.insert(plan.clone(), Some(known));
         Ok(())
     }
 
@@ -225,31 +229,5 @@ impl Transaction for Session<'_> {
             Some(pruning) => self.prune(pruning),
             None => Ok(()),
         }
-    }
-
-    fn purge(&mut self, plan: &PlanId) -> Result<(), StoreError> {
-        let (key, now) = (self.key(plan)?, self.clock()?.as_micros());
-        self.send_pending(plan)?;
-        let writing = self.writer()?;
-        writing.is_news = true;
-        writing.control.purges += 1;
-        writing.queued.extend(write_buffer::replace_index(key, &IndexRows::default()));
-        for gone in [
-            "DELETE FROM waypost_snapshots WHERE plan = $1",
-            "DELETE FROM waypost_attempt_logs WHERE plan = $1",
-            "DELETE FROM waypost_pruned WHERE plan = $1",
-        ] {
-            writing.queued.push(Call::new(gone).with(key));
-        }
-        // The rows of the log stay, empty: their numbers are never used again, and readers of the log miss nothing.
-        let empty = "UPDATE waypost_log SET events = '[]', command = 'purged' WHERE plan = $1";
-        writing.queued.push(Call::new(empty).with(key));
-        let gone = "UPDATE waypost_plans SET purged_at = $2, title = '', status = '', owner = '', queue = ''
-             WHERE key = $1";
-        writing.queued.push(Call::new(gone).with(key).with(now));
-        let known = Known { key, version: 0, replay_bytes: 0, purged: true, after: None, ahead: Vec::new() };
-        self.query_all(Vec::new())?;
-        self.plans.insert(plan.clone(), Some(known));
-        Ok(())
     }
 }

@@ -8,8 +8,9 @@ use waypost_core::{Elsewhere, Lock, LockMode, PlanId, TaskId, Timestamp};
 use super::connection::Call;
 use super::rows::text;
 use crate::backends::write_buffer::PendingPlan;
+use crate::error::StoreError;
 use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, Wait};
-use crate::store::{Append, StoreError};
+use crate::store::Append;
 
 /// A slot of a queue that a running task takes.
 #[derive(Clone)]

@@ -5,8 +5,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use waypost_core::{Counts, Timestamp};
 
 use super::rows;
+use crate::error::StoreError;
 use crate::rows::{Entry, Head, Pruned, Totals};
-use crate::store::{Adopted, Pruning, StoreError};
+use crate::store::{Adopted, Pruning};
 
 /// What was forgotten of the plan with this number.
 pub(super) fn pruned(connection: &Connection, key: i64) -> Result<Option<Pruned>, StoreError> {

@@ -1,19 +1,31 @@
 //! From rows to values and back. Knows the columns, not when to read or write them.
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
-use waypost_core::{Counts, Elsewhere, Phase, PlanId, TaskId, Timestamp};
+use rusqlite::{Connection, OptionalExtension, Params, Row, params, params_from_iter};
+use waypost_core::{Counts, Elsewhere, LockMode, Phase, PlanId, TaskId, Timestamp};
 
-use super::{elsewhere, mode};
-use crate::rows::{ATTENTION, Entry, Head, HeldLock, IndexRows, Lease, Page, Query, Shelf, Sort, Wait};
-use crate::store::StoreError;
-
-/// The columns of a head, in the order of [`head`].
-pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
-     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, atomic";
+use crate::backends::list_query::{self, Dialect, ListQuery};
+use crate::error::StoreError;
+use crate::rows::{Entry, Head, HeldLock, IndexRows, Lease, Page, Query, Wait};
 
 fn corrupt(what: String, detail: impl ToString) -> StoreError {
     StoreError::Corrupt { what, detail: detail.to_string() }
+}
+
+/// All rows that a statement finds.
+pub(super) fn query<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    mut from_row: impl FnMut(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut found = statement.query(params)?;
+    let mut items = Vec::new();
+    while let Some(row) = found.next()? {
+        items.push(from_row(row)?);
+    }
+    Ok(items)
 }
 
 pub(super) fn plan_id(text: String) -> Result<PlanId, StoreError> {
@@ -136,87 +148,29 @@ pub(super) fn entry(row: &Row<'_>, plan: PlanId) -> Result<Entry, StoreError> {
     })
 }
 
-/// One page of heads. The cursor is the sort value and the id of the last one, so that nothing is missed or shown twice
-/// when others write in between.
-pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>, StoreError> {
-    let mut conditions = vec!["purged_at IS NULL".to_owned()];
-    let mut values: Vec<Value> = Vec::new();
-    match query.shelf {
-        Shelf::Current => conditions.push("archived = 0".to_owned()),
-        Shelf::Archived => conditions.push("archived = 1".to_owned()),
-        Shelf::All => {}
-    }
-    if !query.phases.is_empty() {
-        let words: Vec<String> = query.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
-        conditions.push(format!("phase IN ({})", words.join(", ")));
-    }
-    for (column, wanted) in [("status", &query.status), ("owner", &query.owner), ("queue", &query.queue)] {
-        if let Some(wanted) = wanted {
-            values.push(wanted.clone().into());
-            conditions.push(format!("{column} = ?{}", values.len()));
-        }
-    }
-    if let Some(text) = &query.text {
-        let escaped = text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_");
-        values.push(format!("%{escaped}%").into());
-        let at = values.len();
-        conditions.push(format!("(id LIKE ?{at} ESCAPE '\\' OR title LIKE ?{at} ESCAPE '\\')"));
-    }
-    if query.offers_work {
-        let may_run = "(phase = 'active' OR phase = 'draft' AND awaits_approval = 0)";
-        conditions.push(format!("archived = 0 AND ready > 0 AND {may_run}"));
-    }
-    let filter = conditions.join(" AND ");
-    let sql = format!("SELECT count(*) FROM plans WHERE {filter}");
-    let total: i64 =
-        connection.prepare_cached(&sql)?.query_row(params_from_iter(&values), |row| row.get(0))?;
+const DIALECT: Dialect = Dialect {
+    table: "plans",
+    parameter: '?',
+    flag: |column, set| format!("{column} = {}", u8::from(set)),
+    latest_first: "DESC",
+    text: str::to_owned,
+    search: |text| format!("%{}%", text.replace('\\', "\\\\").replace('%', "\\%").replace('_', "\\_")),
+    contains: |column, parameter| format!("{column} LIKE {parameter} ESCAPE '\\'"),
+};
 
-    let (by, order, compare) = match query.sort {
-        Sort::Updated => ("updated_at", "DESC", "<"),
-        Sort::Created => ("created_at", "DESC", "<"),
-        Sort::Title => ("title", "ASC", ">"),
-        Sort::Id => ("id", "ASC", ">"),
-        Sort::Urgency => ("urgency", "DESC", "<"),
-        Sort::Attention => (ATTENTION, "DESC", "<"),
+/// One page of heads.
+pub(super) fn heads(connection: &Connection, query: &Query) -> Result<Page<Head>, StoreError> {
+    let list = ListQuery::new(query, &DIALECT);
+    let value = |value: &list_query::Value| match value {
+        list_query::Value::Text(text) => Value::from(text.clone()),
+        list_query::Value::Number(number) => Value::from(*number),
     };
-    let mut page_filter = filter;
-    // The id stands first: it cannot hold the sign between the two, a title can.
-    if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
-        match query.sort {
-            Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
-                values.push(value.parse::<i64>().unwrap_or(i64::MIN).into())
-            }
-            Sort::Title | Sort::Id => values.push(value.to_owned().into()),
-        }
-        values.push(id.to_owned().into());
-        let (value, id) = (values.len() - 1, values.len());
-        page_filter.push_str(&format!(" AND ({by} {compare} ?{value} OR {by} = ?{value} AND id > ?{id})"));
-    }
-    values.push((query.limit as i64 + 1).into());
-    let sql = format!(
-        "SELECT {HEAD} FROM plans WHERE {page_filter} ORDER BY {by} {order}, id LIMIT ?{}",
-        values.len()
-    );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut found = statement.query(params_from_iter(&values))?;
-    let mut items = Vec::new();
-    while let Some(row) = found.next()? {
-        items.push(head(row)?);
-    }
-    let more = items.len() > query.limit;
-    items.truncate(query.limit);
-    let next = items.last().filter(|_| more).map(|last| {
-        let value = match query.sort {
-            Sort::Updated => last.updated_at.map_or(i64::MIN, Timestamp::as_micros).to_string(),
-            Sort::Created => last.created_at.map_or(i64::MIN, Timestamp::as_micros).to_string(),
-            Sort::Title => last.title.clone(),
-            Sort::Id => last.id.to_string(),
-            Sort::Urgency => last.urgency.to_string(),
-            Sort::Attention => last.attention().to_string(),
-        };
-        format!("{}|{value}", last.id)
-    });
-    Ok(Page { items, total: total as u64, next })
+    let values: Vec<Value> = list.values.iter().map(value).collect();
+    let total: i64 = connection
+        .prepare_cached(&list.count)?
+        .query_row(params_from_iter(&values[..list.counted_by]), |row| row.get(0))?;
+    let items = self::query(connection, &list.page, params_from_iter(&values), head)?;
+    Ok(list_query::page(query, items, total as u64))
 }
 
 /// The columns of a lease `l` of a plan `p`, in the order of [`lease`].
@@ -314,28 +268,15 @@ pub(super) fn put_wait(
 
 /// All rows beside one plan, sorted.
 pub(super) fn index(connection: &Connection, key: i64) -> Result<IndexRows, StoreError> {
-    let mut rows = IndexRows::default();
     let sql = format!("SELECT {LEASE} FROM leases l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut found = statement.query([key])?;
-    while let Some(row) = found.next()? {
-        rows.leases.push(lease(row)?);
-    }
-    let mut statement = connection.prepare_cached(
-        "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1",
-    )?;
-    let mut found = statement.query([key])?;
-    while let Some(row) = found.next()? {
-        rows.locks.push(held_lock(row)?);
-    }
-    let mut statement = connection.prepare_cached(
+    let leases = query(connection, &sql, [key], lease)?;
+    let sql =
+        "SELECT l.key, l.shared, p.id, l.task FROM locks l JOIN plans p ON p.key = l.plan WHERE l.plan = ?1";
+    let locks = query(connection, sql, [key], held_lock)?;
+    let sql =
         "SELECT p.id, w.task, w.on_agent, w.on_plan, w.on_task FROM waits w JOIN plans p ON p.key = w.plan
-         WHERE w.plan = ?1",
-    )?;
-    let mut found = statement.query([key])?;
-    while let Some(row) = found.next()? {
-        rows.waits.push(wait(row)?);
-    }
+         WHERE w.plan = ?1";
+    let mut rows = IndexRows { leases, locks, waits: query(connection, sql, [key], wait)? };
     rows.sort();
     Ok(rows)
 }
@@ -354,4 +295,14 @@ pub(super) fn replace_index(connection: &Connection, key: i64, index: &IndexRows
         put_wait(connection, key, &wait.task, &wait.on)?;
     }
     Ok(())
+}
+
+/// A lock's mode as it is stored.
+fn mode(shared: bool) -> LockMode {
+    if shared { LockMode::Shared } else { LockMode::Exclusive }
+}
+
+/// A row that names a task elsewhere.
+fn elsewhere(agent: Option<String>, plan: Option<String>, task: TaskId) -> Result<Elsewhere, StoreError> {
+    Ok(Elsewhere { agent, plan: plan.map(plan_id).transpose()?, task })
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, TransactionBehavior};
 
-use crate::store::StoreError;
+use crate::error::StoreError;
 
 /// Each step takes a file from one schema to the next.
 const STEPS: &[&str] = &["

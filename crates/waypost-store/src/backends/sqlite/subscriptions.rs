@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use waypost_core::Timestamp;
 
-use crate::log::event_log::Cursor;
-use crate::log::subscriptions::Subscription;
-use crate::store::StoreError;
+use super::rows;
+use crate::error::StoreError;
+use crate::log::event::Cursor;
+use crate::log::subscription::Subscription;
 
 const COLUMNS: &str = "id, owner, filter, cursor, created_at, trouble";
 
@@ -42,13 +43,7 @@ pub(super) fn of(
 ) -> Result<Vec<Subscription>, StoreError> {
     let whose = if owner.is_some() { "owner = ?1" } else { "?1 IS NULL" };
     let sql = format!("SELECT {COLUMNS} FROM subscriptions WHERE {whose} ORDER BY created_at, id LIMIT ?2");
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut found = statement.query(params![owner, limit as i64])?;
-    let mut subscriptions = Vec::new();
-    while let Some(row) = found.next()? {
-        subscriptions.push(subscription(row)?);
-    }
-    Ok(subscriptions)
+    rows::query(connection, &sql, params![owner, limit as i64], subscription)
 }
 
 pub(super) fn put(connection: &Connection, subscription: &Subscription) -> Result<(), StoreError> {
@@ -67,5 +62,10 @@ pub(super) fn put(connection: &Connection, subscription: &Subscription) -> Resul
         subscription.created_at.as_micros(),
         subscription.trouble.as_ref().map(json).transpose()?,
     ])?;
+    Ok(())
+}
+
+pub(super) fn remove(connection: &Connection, id: &str) -> Result<(), StoreError> {
+    connection.prepare_cached("DELETE FROM subscriptions WHERE id = ?1")?.execute([id])?;
     Ok(())
 }

@@ -5,8 +5,8 @@ use waypost_core::{PlanId, TaskId, Timestamp};
 
 use super::rows;
 use crate::backends::in_memory_query;
+use crate::error::StoreError;
 use crate::rows::{Lease, Page};
-use crate::store::StoreError;
 use crate::workers::{AttemptLog, Worker};
 
 fn worker(name: &str, record: &str) -> Result<Worker, StoreError> {
@@ -28,13 +28,11 @@ pub(super) fn page(
     limit: usize,
 ) -> Result<Page<Worker>, StoreError> {
     let total: i64 = connection.query_row("SELECT count(*) FROM workers", [], |row| row.get(0))?;
-    let mut statement = connection
-        .prepare_cached("SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2")?;
-    let mut found = statement.query(params![after.unwrap_or_default(), limit as i64 + 1])?;
-    let mut items = Vec::new();
-    while let Some(row) = found.next()? {
-        items.push(worker(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?)?);
-    }
+    let sql = "SELECT name, record FROM workers WHERE name > ?1 ORDER BY name LIMIT ?2";
+    let params = params![after.unwrap_or_default(), limit as i64 + 1];
+    let items = rows::query(connection, sql, params, |row| {
+        worker(&row.get::<_, String>(0)?, &row.get::<_, String>(1)?)
+    })?;
     Ok(in_memory_query::page_of_workers(items, total as u64, limit))
 }
 
@@ -52,13 +50,7 @@ pub(super) fn leases(connection: &Connection, worker: &str, limit: usize) -> Res
          ORDER BY l.until, p.id, l.task LIMIT ?2",
         rows::LEASE
     );
-    let mut statement = connection.prepare_cached(&sql)?;
-    let mut found = statement.query(params![worker, limit as i64])?;
-    let mut leases = Vec::new();
-    while let Some(row) = found.next()? {
-        leases.push(rows::lease(row)?);
-    }
-    Ok(leases)
+    rows::query(connection, &sql, params![worker, limit as i64], rows::lease)
 }
 
 pub(super) fn slots(
@@ -74,21 +66,6 @@ pub(super) fn slots(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-pub(super) fn log(
-    connection: &Connection,
-    key: i64,
-    plan: &PlanId,
-    task: &TaskId,
-    attempt: u32,
-) -> Result<Option<AttemptLog>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
-         WHERE plan = ?1 AND task = ?2 AND attempt = ?3",
-    )?;
-    let mut found = statement.query(params![key, task.as_str(), attempt])?;
-    found.next()?.map(|row| of_log(row, plan)).transpose()
-}
-
 /// The logs of one plan by task and attempt, after the one of `after`.
 pub(super) fn logs(
     connection: &Connection,
@@ -97,17 +74,10 @@ pub(super) fn logs(
     after: Option<(&TaskId, u32)>,
     limit: usize,
 ) -> Result<Vec<AttemptLog>, StoreError> {
-    let mut statement = connection.prepare_cached(
-        "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
-         WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4",
-    )?;
+    let sql = "SELECT task, attempt, worker, at, ended, bytes, text FROM attempt_logs
+         WHERE plan = ?1 AND (task, attempt) > (?2, ?3) ORDER BY task, attempt LIMIT ?4";
     let (task, attempt) = after.map_or(("", 0), |(task, attempt)| (task.as_str(), attempt));
-    let mut found = statement.query(params![key, task, attempt, limit as i64])?;
-    let mut logs = Vec::new();
-    while let Some(row) = found.next()? {
-        logs.push(of_log(row, plan)?);
-    }
-    Ok(logs)
+    rows::query(connection, sql, params![key, task, attempt, limit as i64], |row| of_log(row, plan))
 }
 
 /// `task, attempt, worker, at, ended, bytes, text`

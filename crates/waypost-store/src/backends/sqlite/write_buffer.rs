@@ -8,8 +8,8 @@ use waypost_core::PlanId;
 
 use super::rows;
 use crate::backends::write_buffer::PendingPlan;
+use crate::error::StoreError;
 use crate::rows::Head;
-use crate::store::StoreError;
 
 /// All plans' shares.
 #[derive(Default)]

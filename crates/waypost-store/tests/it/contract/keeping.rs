@@ -108,6 +108,17 @@ pub(super) fn forgotten_events_leave_the_plan_and_the_numbers_of_the_log(place: 
     sound(&place.plans());
 }
 
+pub(super) fn a_process_that_knew_an_early_version_sees_the_plan_whose_events_were_pruned(place: &Place) {
+    let (ours, theirs) = (place.plans(), place.plans());
+    create_small(&theirs, "p");
+    assert_eq!(now(&ours, "p").version(), 1);
+    for command in [Command::Activate, start("first"), finish("first")] {
+        write(&theirs, "p", command).unwrap();
+    }
+    assert_eq!(prune(&theirs, 0, PruneMode::Act).0, ["p"]);
+    assert_eq!(now(&ours, "p").to_draft(), now(&theirs, "p").to_draft());
+}
+
 pub(super) fn a_plan_whose_events_were_forgotten_can_be_gone_on_with(place: &Place) {
     let plans = place.plans();
     create_done(&plans, "p");

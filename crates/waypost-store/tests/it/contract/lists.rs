@@ -177,7 +177,7 @@ pub(super) fn totals_add_up_what_the_heads_say(place: &Place) {
     write(&plans, "c", waypost_core::Command::Archive).unwrap();
     plans.purge(&plan("d"), &ada()).unwrap();
     let store = place.store();
-    let totals = look(&store, |read| read.totals());
+    let totals = store.totals().unwrap();
     let phases =
         waypost_core::Phase::ALL.map(|phase| if phase == waypost_core::Phase::Active { 2 } else { 0 });
     assert_eq!((totals.plans, totals.archived), (phases, 1));

@@ -340,7 +340,7 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
         ]),
     );
     let waits = |on: &str, agent: &str, name: &str| -> Vec<String> {
-        let found = look(plans.store(), |read| read.waits(&plan(on), agent, name));
+        let found = look(plans.store(), |read| read.waits(&plan(on), agent, Some(name)));
         found.iter().map(|wait| wait.task.to_string()).collect()
     };
     assert_eq!(waits("lib", "builder", "build"), ["by-agent", "by-both", "by-plan"]);
@@ -352,7 +352,7 @@ pub(super) fn waits_are_found_by_what_they_wait_for(place: &Place) {
     write(&plans, "w", Command::ReceiveOutput { task: id("by-plan"), from, received }).unwrap();
     assert_eq!(waits("lib", "", "build"), ["by-plan"], "whoever has heard may hear otherwise");
     let all = |on: &str, agent: &str| -> Vec<String> {
-        let found = look(plans.store(), |read| read.waits_on(&plan(on), agent));
+        let found = look(plans.store(), |read| read.waits(&plan(on), agent, None));
         found.iter().map(|wait| wait.task.to_string()).collect()
     };
     assert_eq!(all("lib", "builder"), ["by-agent", "by-both", "by-plan"]);

@@ -50,7 +50,7 @@ fn who_waits_is_asked_for_in_a_few_round_trips_however_many_wait_for_others() {
     let before = store.traffic();
     store
         .read(&mut |read| {
-            found = read.waits_on(&plan("lib"), "builder")?;
+            found = read.waits(&plan("lib"), "builder", None)?;
             Ok(())
         })
         .unwrap();

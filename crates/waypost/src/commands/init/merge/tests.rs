@@ -103,7 +103,7 @@ fn what_cannot_be_read_is_named_with_its_line() {
     let why = |old: &str| json(Some(old), "mcpServers", &entry()).unwrap_err().why;
     let cut = why("{\n  \"mcpServers\": {\n    \"other\": {");
     assert!(cut.starts_with("line 3, column ") && cut.contains("as if it was cut off"), "{cut}");
-    assert!(cut.ends_with("mend it; put this into its \"mcpServers\" yourself"), "{cut}");
+    assert!(cut.ends_with("fix it; put this into its \"mcpServers\" yourself"), "{cut}");
     let wrong = why("{\n  mcpServers: {}\n}");
     assert!(wrong.starts_with("line 2, column 3 (\"mcpServers: {}\"): it is not JSON;"), "{wrong}");
     let comment = why("{\n  \"a\": 1, // mine\n  \"b\": 2\n}");

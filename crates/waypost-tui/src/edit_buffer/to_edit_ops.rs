@@ -1,58 +1,54 @@
-//! What the edits ask of the stored plan: the least that leads from what the store has to what is on the buffer.
+//! The smallest list of edit operations that turns the stored plan into the buffer.
 //!
-//! Dependencies go before anything else goes, and come after everything else has come: so no step in between has a cycle
-//! that the result has not.
+//! Dependencies are removed first and added last, so that no step in between has a cycle that the result does not have.
 
 use std::collections::{HashMap, HashSet};
 
-use waypost_core::{Command, Dependency, PlanChanges, PlanSpec, Task, TaskChanges, TaskId, TaskSpec, Where};
+use waypost_core::{Dependency, PlanChanges, PlanSpec, Task, TaskChanges, TaskId, TaskSpec, Where};
+use waypost_service::{EditOp, NewTask};
 
 use super::EditBuffer;
 
 impl EditBuffer {
-    /// The commands that make the stored plan what is on the buffer.
-    pub fn commands(&self) -> Vec<Command> {
+    /// The operations that turn the stored plan into the buffer.
+    pub fn edit_ops(&self) -> Vec<EditOp> {
         let old: HashMap<&TaskId, &TaskSpec> =
             self.base.tasks.iter().map(|task| (&task.spec.id, &task.spec)).collect();
-        let mut commands: Vec<Command> = plan_changes(&self.base.spec, &self.spec).into_iter().collect();
+        let mut ops: Vec<EditOp> = plan_changes(&self.base.spec, &self.spec).into_iter().collect();
         for row in &self.rows {
             let Some(old) = old.get(row.id()) else { continue };
             let lost: Vec<Dependency> =
                 old.depends_on.iter().filter(|on| !row.spec().depends_on.contains(on)).cloned().collect();
             if !lost.is_empty() {
                 let changes = TaskChanges { depends_no_more_on: lost, ..TaskChanges::default() };
-                commands.push(revise(row.id(), changes));
+                ops.push(revise(row.id(), changes));
             }
         }
-        let early = self.put_in_place(&old, &mut commands);
+        let early = self.put_in_place(&old, &mut ops);
         let gone = self.base.tasks.iter().filter(|task| !self.places.contains_key(&task.spec.id));
         let with_parent =
             |task: &&Task| task.spec.parent.as_ref().is_some_and(|parent| !self.places.contains_key(parent));
         for task in gone.filter(|task| !with_parent(task)) {
-            commands.push(Command::RemoveTask { task: task.spec.id.clone(), detach: true });
+            ops.push(EditOp::RemoveTask { task: task.spec.id.clone(), drop_dependencies: true });
         }
         for row in &self.rows {
             match old.get(row.id()) {
                 Some(old) => {
-                    commands.extend(task_changes(old, row.spec()).map(|changes| revise(row.id(), changes)))
+                    ops.extend(task_changes(old, row.spec()).map(|changes| revise(row.id(), changes)))
                 }
                 None if early.contains(row.id()) => {}
                 None => {
                     let depends_on = Some(row.spec().depends_on.clone());
-                    commands.push(revise(row.id(), TaskChanges { depends_on, ..TaskChanges::default() }));
+                    ops.push(revise(row.id(), TaskChanges { depends_on, ..TaskChanges::default() }));
                 }
             }
         }
-        commands
+        ops
     }
 
     /// Adds what is new and moves what stands elsewhere, parents first, siblings from the first to the last. Returns the
     /// new tasks that have got their dependencies at once.
-    fn put_in_place(
-        &self,
-        old: &HashMap<&TaskId, &TaskSpec>,
-        commands: &mut Vec<Command>,
-    ) -> HashSet<&TaskId> {
+    fn put_in_place(&self, old: &HashMap<&TaskId, &TaskSpec>, ops: &mut Vec<EditOp>) -> HashSet<&TaskId> {
         let mut children: HashMap<Option<&TaskId>, Vec<&TaskId>> = HashMap::new();
         for row in &self.rows {
             children.entry(row.spec().parent.as_ref()).or_default().push(row.id());
@@ -69,9 +65,9 @@ impl EditBuffer {
             let fixed: HashSet<usize> = longest_rising(&kept).into_iter().collect();
             let mut previous: Option<&TaskId> = None;
             for id in siblings {
-                let place = previous.map_or(Where::First, |previous| Where::After(previous.clone()));
+                let position = previous.map_or(Where::First, |previous| Where::After(previous.clone()));
                 let before = previous.replace(id);
-                let Some(old) = old.get(id) else {
+                if !old.contains_key(id) {
                     let mut spec = self.rows[self.places[*id]].spec().clone();
                     if spec.depends_on.iter().filter_map(Dependency::here).all(|on| here.contains(on)) {
                         early.insert(*id);
@@ -79,14 +75,13 @@ impl EditBuffer {
                         spec.depends_on.clear();
                     }
                     here.insert(id);
-                    add(spec, place, before, commands);
+                    add(spec, position, before, ops);
                     continue;
-                };
+                }
                 if stays(id) && fixed.contains(&numbers[*id]) {
                     continue;
                 }
-                let other_parent = (old.parent.as_ref() != parent).then(|| parent.cloned());
-                commands.push(Command::MoveTask { task: (*id).clone(), parent: other_parent, place });
+                ops.push(EditOp::MoveTask { task: (*id).clone(), parent: Some(parent.cloned()), position });
             }
         }
         early
@@ -94,20 +89,20 @@ impl EditBuffer {
 }
 
 /// A new task behind `before`; together with that one, when it was added right before.
-fn add(spec: TaskSpec, place: Where, before: Option<&TaskId>, commands: &mut Vec<Command>) {
-    if let Some(Command::AddTasks { tasks, .. }) = commands.last_mut()
+fn add(spec: TaskSpec, position: Where, before: Option<&TaskId>, ops: &mut Vec<EditOp>) {
+    if let Some(EditOp::AddTasks { tasks, .. }) = ops.last_mut()
         && let Some(last) = tasks.last()
-        && Some(&last.id) == before
-        && last.parent == spec.parent
+        && last.id.as_ref() == before
+        && last.spec.parent == spec.parent
     {
-        tasks.push(spec);
+        tasks.push(NewTask::named(spec));
         return;
     }
-    commands.push(Command::AddTasks { tasks: vec![spec], place });
+    ops.push(EditOp::AddTasks { tasks: vec![NewTask::named(spec)], position });
 }
 
-fn revise(task: &TaskId, changes: TaskChanges) -> Command {
-    Command::ReviseTask { task: task.clone(), changes: Box::new(changes) }
+fn revise(task: &TaskId, changes: TaskChanges) -> EditOp {
+    EditOp::ReviseTask { task: task.clone(), changes: Box::new(changes) }
 }
 
 /// As many of `numbers` as can be, so that each is larger than the one before.
@@ -161,7 +156,7 @@ pub(super) fn task_changes(old: &TaskSpec, new: &TaskSpec) -> Option<TaskChanges
     (changes != TaskChanges::default()).then_some(changes)
 }
 
-fn plan_changes(old: &PlanSpec, new: &PlanSpec) -> Option<Command> {
+fn plan_changes(old: &PlanSpec, new: &PlanSpec) -> Option<EditOp> {
     let changed = |old: &String, new: &String| (old != new).then(|| new.clone());
     let changes = PlanChanges {
         title: changed(&old.title, &new.title),
@@ -173,5 +168,5 @@ fn plan_changes(old: &PlanSpec, new: &PlanSpec) -> Option<Command> {
         body: changed(&old.body, &new.body),
         foreign: (old.foreign != new.foreign).then(|| new.foreign.clone()),
     };
-    (changes != PlanChanges::default()).then(|| Command::RevisePlan(Box::new(changes)))
+    (changes != PlanChanges::default()).then(|| EditOp::RevisePlan(Box::new(changes)))
 }

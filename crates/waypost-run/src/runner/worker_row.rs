@@ -1,0 +1,50 @@
+//! What a run says of itself among the workers of the store.
+
+use waypost_core::{PlanId, Timestamp};
+use waypost_store::{Plans, Worker, WorkerKind};
+
+use super::follow::Follow;
+use crate::scheduler::Takes;
+use waypost_config::Config;
+use waypost_store as identity;
+
+/// What a run says of itself.
+pub(super) fn of(
+    plans: &Plans,
+    config: &Config,
+    name: &str,
+    follow: &Follow,
+    takes: &Takes,
+    jobs: Option<u32>,
+) -> Worker {
+    let (kind, queues, told) = match follow {
+        Follow::Plans(ids) => {
+            let queue =
+                |id: &PlanId| plans.look(id, |plan| Config::queue_name(&plan.spec().queue).to_owned()).ok();
+            let mut queues: Vec<String> = ids.iter().filter_map(queue).collect();
+            queues.dedup();
+            (WorkerKind::Run, queues, ids.clone())
+        }
+        Follow::Queues(queues) => (WorkerKind::Worker, queues.clone(), Vec::new()),
+    };
+    let executors = match &takes.executors {
+        Some(executors) => executors.iter().cloned().collect(),
+        None => config.executors.keys().cloned().collect(),
+    };
+    let nowhen = Timestamp::from_micros(0);
+    Worker {
+        name: name.to_owned(),
+        host: identity::host(),
+        kind,
+        queues,
+        plans: told,
+        executors,
+        capacity: jobs,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        began: nowhen,
+        seen: nowhen,
+        until: nowhen,
+        draining: false,
+        waits_for: Vec::new(),
+    }
+}

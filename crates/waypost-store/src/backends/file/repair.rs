@@ -1,0 +1,318 @@
+//! Repairs damaged histories and plan files from what is intact: the versions that can still be read, the plan's own JSON
+//! file, and the state that was kept when events were pruned. A copy of every damaged file stays in `damaged/`.
+//!
+//! Versions never go back: one that is lost keeps its number, in the plan and in the log, without its events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use waypost_core::{Actor, Draft, Plan, PlanId, validate};
+
+use super::fs;
+use super::history_file::{self, intact_lines};
+use super::journal::{self, Intent, Target};
+use super::layout::{Layout, StoreFile};
+use super::plan_cache::{Known, Readable};
+use super::pruned::{self, Kept};
+use crate::clock;
+use crate::error::StoreError;
+use crate::rows::{Entry, PURGED, Pruned};
+
+/// The command that the history shows for a version whose line is lost.
+const LOST: &str = "lost";
+
+/// What can be read of a plan whose files are damaged.
+struct Intact {
+    /// Versions, each with the fingerprint of the JSON file that was written with it.
+    lines: BTreeMap<u64, (Entry, Option<String>)>,
+    /// Lines after the last of them that cannot be read. Each may have been a version.
+    torn: u64,
+    /// The plan's JSON file, if it can be what Waypost wrote with the latest version.
+    draft: Option<Draft>,
+    /// The state kept for pruned versions. Nothing if its file is damaged.
+    kept: Result<Option<Kept>, StoreError>,
+}
+
+impl Intact {
+    fn read(layout: &Layout, id: &PlanId) -> Result<Self, StoreError> {
+        let last_number = StoreFile::read(layout)?.sequence;
+        let bytes = fs::read(&layout.history(id))?.unwrap_or_default();
+        let mut lines = BTreeMap::new();
+        let (found, torn) = intact_lines(&bytes);
+        for (entry, file) in found {
+            // Every version has a number of the log, so a larger version cannot be right.
+            let plausible = 1..=entry.sequence.min(last_number);
+            if entry.plan == *id && plausible.contains(&entry.version) {
+                lines.entry(entry.version).or_insert((entry, file));
+            }
+        }
+        let mut before = 0;
+        lines.retain(|_, (entry, _)| {
+            let follows = entry.sequence > before;
+            before = before.max(entry.sequence);
+            follows
+        });
+        let draft = readable_draft(layout, id, &lines)?.filter(|draft| draft.version <= last_number);
+        Ok(Self { lines, torn, draft, kept: Kept::read(layout, id) })
+    }
+
+    /// The latest version that is known to have been written.
+    fn last(&self) -> u64 {
+        let in_history = self.lines.last_key_value().map_or(0, |(&version, _)| version);
+        // The plan's JSON file knows; without it every line counts, unless the log has no number for it.
+        self.draft.as_ref().map_or(in_history + self.torn, |draft| draft.version.max(in_history))
+    }
+
+    fn is_purged(&self) -> bool {
+        self.lines.values().any(|(entry, _)| entry.command == PURGED)
+    }
+
+    /// The first version whose events are needed and lost.
+    fn broken_at(&self) -> Option<u64> {
+        let kept = match &self.kept {
+            _ if self.is_purged() => return None,
+            Err(_) => return Some(1),
+            Ok(kept) => kept.as_ref().map_or(0, |kept| kept.pruned.up_to),
+        };
+        (kept + 1..=self.last()).find(|version| !self.lines.contains_key(version))
+    }
+
+    /// The lost versions, each with a number of the log that is left for it. Nothing if there are too few of them.
+    fn numbers_of_lost(&self, unused: &BTreeSet<u64>) -> Option<Vec<(u64, u64)>> {
+        let (mut found, mut before) = (Vec::new(), 0);
+        for version in 1..=self.last() {
+            before = match self.lines.get(&version) {
+                Some((entry, _)) => entry.sequence,
+                None => {
+                    let later =
+                        self.lines.range(version..).next().map_or(u64::MAX, |(_, (entry, _))| entry.sequence);
+                    let number = *unused.range(before + 1..later).next()?;
+                    found.push((version, number));
+                    number
+                }
+            };
+        }
+        Some(found)
+    }
+
+    /// What stands in the history in the place of a lost version.
+    fn lost_entry(&self, plan: &PlanId, version: u64, sequence: u64) -> Entry {
+        let near = self.lines.range(..version).next_back().or_else(|| self.lines.range(version..).next());
+        let at = near.map_or_else(clock::now, |(_, (entry, _))| entry.at);
+        let command = if self.is_purged() { PURGED } else { LOST }.to_owned();
+        Entry {
+            sequence,
+            plan: plan.clone(),
+            version,
+            at,
+            actor: Actor::system("doctor"),
+            command,
+            events: Vec::new(),
+        }
+    }
+
+    /// The plan as the last version before `version` left it.
+    fn replay_before(&self, id: &PlanId, version: u64) -> Option<Plan> {
+        let kept = self.kept.as_ref().ok()?.clone();
+        let mut plan = kept.map_or_else(|| Plan::blank(id.clone()), |kept| kept.plan(id));
+        for (_, (entry, _)) in self.lines.range(plan.version() + 1..version) {
+            plan.advance(&entry.events, entry.at);
+        }
+        Some(plan).filter(|plan| plan.version() > 0)
+    }
+}
+
+/// The plan's JSON file, unless it is older than the history or was changed since the last version that can be read.
+fn readable_draft(
+    layout: &Layout,
+    id: &PlanId,
+    lines: &BTreeMap<u64, (Entry, Option<String>)>,
+) -> Result<Option<Draft>, StoreError> {
+    let Some(bytes) = skip_damage(fs::read(&layout.plan(id)))? else { return Ok(None) };
+    let Ok(draft) = serde_json::from_slice::<Draft>(&bytes) else { return Ok(None) };
+    let belongs = draft.id.as_ref().is_none_or(|named| named == id) && validate(&draft).is_empty();
+    let is_current = match lines.last_key_value() {
+        Some((&version, (_, file))) if version == draft.version => {
+            file.as_ref().is_none_or(|file| *file == fs::fingerprint(&bytes))
+        }
+        Some((&version, _)) => version < draft.version,
+        None => draft.version > 0,
+    };
+    Ok(Some(draft).filter(|_| belongs && is_current))
+}
+
+/// Leaves out what cannot be read.
+fn skip_damage<T>(outcome: Result<Option<T>, StoreError>) -> Result<Option<T>, StoreError> {
+    match outcome {
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        outcome => outcome,
+    }
+}
+
+/// The versions and files of a damaged plan that can still be read.
+pub(super) fn describe_intact(layout: &Layout, id: &PlanId) -> Result<String, StoreError> {
+    let intact = Intact::read(layout, id)?;
+    let mut parts = Vec::new();
+    if !intact.lines.is_empty() {
+        parts.push(format!("versions {}", ranges(intact.lines.keys().copied())));
+    }
+    if let Some(draft) = &intact.draft {
+        parts.push(format!("{} at version {}", layout.plan(id).display(), draft.version));
+    }
+    Ok(if parts.is_empty() {
+        "nothing is intact".to_owned()
+    } else {
+        format!("intact: {}", parts.join("; "))
+    })
+}
+
+/// Numbers in ascending order as people write them: `1 to 3, 5`.
+fn ranges(numbers: impl Iterator<Item = u64>) -> String {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == number => *end = number,
+            Some(_) | None => runs.push((number, number)),
+        }
+    }
+    let words = |&(first, last): &(u64, u64)| match first == last {
+        true => first.to_string(),
+        false => format!("{first} to {last}"),
+    };
+    runs.iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+/// Repairs every plan that can be, and says of each what became of it. Only under the writers' lock.
+pub(super) fn repair(layout: &Layout) -> Result<Vec<(PlanId, String)>, StoreError> {
+    let mut ids = layout.plan_ids()?;
+    ids.extend(layout.ids_without_history(&ids)?);
+    let mut repaired = Vec::new();
+    let mut unused = None;
+    for id in &ids {
+        if skip_damage(is_readable(layout, id).map(Some))?.is_none() {
+            let unused = match &mut unused {
+                Some(unused) => unused,
+                None => unused.insert(unused_numbers(layout, &ids)?),
+            };
+            let told = skip_damage(repair_history(layout, id, unused))?;
+            repaired.extend(told.map(|told| (id.clone(), told)));
+        }
+        let told = skip_damage(repair_readable(layout, id))?;
+        repaired.extend(told.map(|told| (id.clone(), told)));
+    }
+    Ok(repaired)
+}
+
+/// Whether every line that the plan follows from can be read.
+fn is_readable(layout: &Layout, id: &PlanId) -> Result<(), StoreError> {
+    Known::read(layout, id)?;
+    pruned::replay(layout, id).map(drop)
+}
+
+/// Numbers of the log that no version has: those of the versions that are lost.
+fn unused_numbers(layout: &Layout, ids: &BTreeSet<PlanId>) -> Result<BTreeSet<u64>, StoreError> {
+    let mut unused: BTreeSet<u64> = (1..=StoreFile::read(layout)?.sequence).collect();
+    for id in ids {
+        let intact = skip_damage(Intact::read(layout, id).map(Some))?;
+        for (entry, _) in intact.iter().flat_map(|intact| intact.lines.values()) {
+            unused.remove(&entry.sequence);
+        }
+    }
+    Ok(unused)
+}
+
+/// Writes a plan's history again. Nothing if too little of it is left.
+fn repair_history(
+    layout: &Layout,
+    id: &PlanId,
+    unused: &mut BTreeSet<u64>,
+) -> Result<Option<String>, StoreError> {
+    let mut intact = Intact::read(layout, id)?;
+    let mut numbers = intact.numbers_of_lost(unused);
+    if numbers.is_none() {
+        // The JSON file counts versions that this store never had, so it is from elsewhere.
+        intact.draft = None;
+        numbers = intact.numbers_of_lost(unused);
+    }
+    if numbers.is_none() {
+        intact.torn = 0;
+        numbers = intact.numbers_of_lost(unused);
+    }
+    let (Some(numbers), last @ 1..) = (numbers, intact.last()) else { return Ok(None) };
+    let mut told = format!("{} was repaired", layout.history(id).display());
+    let state = match (intact.broken_at(), &intact.draft) {
+        (None, _) => None,
+        (Some(_), Some(draft)) => {
+            told.push_str(&format!(": version {last} was restored from {}", layout.plan(id).display()));
+            Some(draft.clone())
+        }
+        (Some(first), None) => {
+            let Some(plan) = intact.replay_before(id, first) else { return Ok(None) };
+            told.push_str(&format!(": the plan is as version {} left it", plan.version()));
+            Some(Draft { version: last, ..plan.to_draft() })
+        }
+    };
+    if !numbers.is_empty() {
+        told.push_str(&format!(
+            "; lost: the events of version {}",
+            ranges(numbers.iter().map(|&(lost, _)| lost))
+        ));
+    }
+    set_aside(layout, &layout.history(id))?;
+    let mut intent = Intent { removals: vec![Target::Snapshot(id.clone())], ..Intent::default() };
+    for (version, sequence) in numbers {
+        unused.remove(&sequence);
+        let entry = intact.lost_entry(id, version, sequence);
+        intact.lines.insert(version, (entry, None));
+    }
+    if let Some(draft) = state {
+        if intact.draft.is_none() {
+            set_aside(layout, &layout.plan(id))?;
+        }
+        set_aside(layout, &layout.pruned_plan(id))?;
+        let readable = fs::pretty(&draft)?;
+        if let Some((_, file)) = intact.lines.get_mut(&last) {
+            *file = Some(fs::fingerprint(&readable));
+        }
+        let pruned = Pruned { up_to: last, at: clock::now(), by: Actor::system("doctor") };
+        intent.files.push((Target::Plan(id.clone()), readable));
+        intent.files.push((Target::Pruned(id.clone()), fs::pretty(&Kept::new(&pruned, draft))?));
+    }
+    let mut text = String::new();
+    for (entry, file) in intact.lines.values() {
+        text.push_str(&history_file::line(entry, file.as_deref())?);
+    }
+    intent.files.push((Target::History(id.clone()), text.into_bytes()));
+    journal::commit(layout, intent)?;
+    Ok(Some(told + &format!("; the damaged file is kept in {}", layout.damaged().display())))
+}
+
+/// Writes a plan's JSON file again from its history, if it is missing or cannot be read.
+fn repair_readable(layout: &Layout, id: &PlanId) -> Result<Option<String>, StoreError> {
+    let Some(Known { readable: Readable::Broken(_) | Readable::Missing, .. }) = Known::read(layout, id)?
+    else {
+        return Ok(None);
+    };
+    let path = layout.plan(id);
+    set_aside(layout, &path)?;
+    let bytes = fs::pretty(&pruned::replay(layout, id)?.to_draft())?;
+    journal::commit(layout, Intent { files: vec![(Target::Plan(id.clone()), bytes)], ..Intent::default() })?;
+    Ok(Some(format!("{} was written again from the history", path.display())))
+}
+
+/// Keeps a copy of a file, if it is there, beside earlier ones of the same name.
+fn set_aside(layout: &Layout, path: &Path) -> Result<(), StoreError> {
+    let Some(bytes) = fs::read(path)? else { return Ok(()) };
+    let folder = layout.damaged();
+    fs::make_folder(&folder)?;
+    fs::is_plain_folder(&folder)?;
+    let name = path.strip_prefix(&layout.root).unwrap_or(path).to_string_lossy().replace('/', "-");
+    let mut copy = folder.join(&name);
+    let mut number = 1;
+    while fs::Stamp::of(&copy)?.is_some() {
+        number += 1;
+        copy = folder.join(format!("{name}.{number}"));
+    }
+    fs::write_new(&copy, &bytes)?;
+    fs::sync_folder(&folder)
+}

@@ -1,0 +1,127 @@
+//! The SQL of one page of plans, for SQLite and PostgreSQL. The cursor is the id and the sort value of the last plan, so that
+//! nothing is missed or shown twice when others write in between. Knows no connection.
+
+use waypost_core::Timestamp;
+
+use crate::rows::{ATTENTION, Head, Page, Query, Shelf, Sort};
+
+/// The columns of a head, in the order in which both backends read them.
+pub(super) const HEAD: &str = "id, version, title, status, phase, owner, queue, created_by, created_at, updated_at, \
+     archived, awaits_approval, total, ready, blocked, running, done, failed, skipped, cancelled, urgency, asking, goals, \
+     atomic";
+
+/// How a database writes what the two have different words for.
+pub(super) struct Dialect {
+    pub(super) table: &'static str,
+    /// The sign before the number of a parameter.
+    pub(super) parameter: char,
+    /// The condition that a flag is set, or that it is not: indexes are only used for one wording of it.
+    pub(super) flag: fn(column: &str, set: bool) -> String,
+    /// The order of columns that may be empty, the latest first.
+    pub(super) latest_first: &'static str,
+    /// A text as the database keeps it.
+    pub(super) text: fn(&str) -> String,
+    /// A text to search for as [`Dialect::contains`] wants it.
+    pub(super) search: fn(&str) -> String,
+    /// The condition that a column contains the text of a parameter, ignoring case.
+    pub(super) contains: fn(column: &str, parameter: &str) -> String,
+}
+
+/// A parameter.
+#[derive(Clone)]
+pub(super) enum Value {
+    Text(String),
+    Number(i64),
+}
+
+/// Two statements: the first counts the plans, the second reads one page of them and one plan more.
+pub(super) struct ListQuery {
+    pub(super) count: String,
+    pub(super) page: String,
+    pub(super) values: Vec<Value>,
+    /// How many of the values the first statement takes.
+    pub(super) counted_by: usize,
+}
+
+impl ListQuery {
+    pub(super) fn new(query: &Query, dialect: &Dialect) -> Self {
+        let Dialect { table, parameter, flag, latest_first, text, search, contains } = dialect;
+        let mut conditions = vec!["purged_at IS NULL".to_owned()];
+        let mut values: Vec<Value> = Vec::new();
+        match query.shelf {
+            Shelf::Current => conditions.push(flag("archived", false)),
+            Shelf::Archived => conditions.push(flag("archived", true)),
+            Shelf::All => {}
+        }
+        if !query.phases.is_empty() {
+            let words: Vec<String> = query.phases.iter().map(|phase| format!("'{}'", phase.word())).collect();
+            conditions.push(format!("phase IN ({})", words.join(", ")));
+        }
+        for (column, wanted) in [("status", &query.status), ("owner", &query.owner), ("queue", &query.queue)]
+        {
+            if let Some(wanted) = wanted {
+                values.push(Value::Text(text(wanted)));
+                conditions.push(format!("{column} = {parameter}{}", values.len()));
+            }
+        }
+        if let Some(wanted) = &query.text {
+            values.push(Value::Text(search(wanted)));
+            let at = format!("{parameter}{}", values.len());
+            conditions.push(format!("({} OR {})", contains("id", &at), contains("title", &at)));
+        }
+        if query.offers_work {
+            let (current, approved) = (flag("archived", false), flag("awaits_approval", false));
+            let may_run = format!("(phase = 'active' OR phase = 'draft' AND {approved})");
+            conditions.push(format!("{current} AND ready > 0 AND {may_run}"));
+        }
+        let mut filter = conditions.join(" AND ");
+        let count = format!("SELECT count(*) FROM {table} WHERE {filter}");
+        let counted_by = values.len();
+        let (by, order, compare) = match query.sort {
+            Sort::Updated => ("updated_at", *latest_first, "<"),
+            Sort::Created => ("created_at", *latest_first, "<"),
+            Sort::Title => ("title", "ASC", ">"),
+            Sort::Id => ("id", "ASC", ">"),
+            Sort::Urgency => ("urgency", "DESC", "<"),
+            Sort::Attention => (ATTENTION, "DESC", "<"),
+        };
+        // The id stands first: it cannot hold the sign between the two, a title can.
+        if let Some((id, value)) = query.after.as_deref().and_then(|after| after.split_once('|')) {
+            values.push(match query.sort {
+                Sort::Updated | Sort::Created | Sort::Urgency | Sort::Attention => {
+                    Value::Number(value.parse().unwrap_or(i64::MIN))
+                }
+                Sort::Title | Sort::Id => Value::Text(text(value)),
+            });
+            values.push(Value::Text(text(id)));
+            let value = format!("{parameter}{}", values.len() - 1);
+            let id = format!("{parameter}{}", values.len());
+            filter.push_str(&format!(" AND ({by} {compare} {value} OR {by} = {value} AND id > {id})"));
+        }
+        values.push(Value::Number(i64::try_from(query.limit).unwrap_or(i64::MAX - 1).saturating_add(1)));
+        let limit = values.len();
+        let page = format!(
+            "SELECT {HEAD} FROM {table} WHERE {filter} ORDER BY {by} {order}, id LIMIT {parameter}{limit}"
+        );
+        Self { count, page, values, counted_by }
+    }
+}
+
+/// The page that the rows make, of which there may be one more than fits on it.
+pub(super) fn page(query: &Query, mut items: Vec<Head>, total: u64) -> Page<Head> {
+    let more = items.len() > query.limit;
+    items.truncate(query.limit);
+    let time = |at: Option<Timestamp>| at.map_or(i64::MIN, Timestamp::as_micros).to_string();
+    let next = items.last().filter(|_| more).map(|last| {
+        let value = match query.sort {
+            Sort::Updated => time(last.updated_at),
+            Sort::Created => time(last.created_at),
+            Sort::Title => last.title.clone(),
+            Sort::Id => last.id.to_string(),
+            Sort::Urgency => last.urgency.to_string(),
+            Sort::Attention => last.attention().to_string(),
+        };
+        format!("{}|{value}", last.id)
+    });
+    Page { items, total, next, ..Page::default() }
+}

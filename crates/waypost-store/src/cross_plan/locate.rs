@@ -1,0 +1,153 @@
+//! Finds the task of another plan that a task waits for, and refuses waits that can never end. Changes nothing.
+
+use waypost_core::{Dependency, Elsewhere, Event, Plan, PlanId, Problem, Refusal, Status, TaskId, Wrong};
+
+use crate::cross_plan::resolve::candidates;
+use crate::cross_plan::target_status::Whereabouts;
+use crate::error::StoreError;
+use crate::plans::cache::{Cache, catch_up};
+use crate::plans::request::WriteError;
+use crate::rows::{Wait, open_waits};
+use crate::store::Read;
+
+/// Tasks whose waits the answer to a write warns of.
+pub const WARNINGS_MAX: usize = 10;
+
+fn there(plan: &Plan, task: &TaskId) -> Option<Whereabouts> {
+    let state = &plan.task(task.as_str())?.state;
+    let more = match state.status {
+        Status::Running if state.is_queued() => state.worker.as_ref().map(|worker| format!("by {worker}")),
+        Status::Running => state.worker.as_ref().map(|worker| format!("{worker} works on it")),
+        Status::Pending => state.reason.clone(),
+        Status::Done | Status::Failed | Status::Skipped | Status::Cancelled => state.why(),
+    };
+    Some(Whereabouts::There {
+        plan: plan.id().clone(),
+        standing: plan.standing(task.as_str())?,
+        phase: plan.state().phase,
+        archived: plan.state().archived,
+        more,
+    })
+}
+
+/// Looks where the task is that a task of the plan `of` means.
+pub(crate) fn locate(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    of: &PlanId,
+    on: &Elsewhere,
+) -> Result<Whereabouts, StoreError> {
+    let Some(id) = &on.plan else {
+        return locate_by_agent(read, cache, of, on);
+    };
+    if id == of {
+        return Ok(Whereabouts::OwnPlan(id.clone()));
+    }
+    let Some(version) = read.version(id)? else {
+        let gone = read.was_used(id)?;
+        return Ok(if gone { Whereabouts::Purged(id.clone()) } else { Whereabouts::NoSuchPlan(id.clone()) });
+    };
+    catch_up(read, cache, id, version)?;
+    let Some(plan) = cache.get(id) else { return Ok(Whereabouts::NoSuchPlan(id.clone())) };
+    let owner = &plan.spec().owner;
+    if on.agent.as_ref().is_some_and(|agent| agent != owner) {
+        return Ok(Whereabouts::OwnedBy { plan: id.clone(), owner: owner.clone() });
+    }
+    let (phase, archived) = (plan.state().phase, plan.state().archived);
+    let missing = || Whereabouts::NoSuchTask { plan: id.clone(), phase, archived };
+    Ok(there(plan, &on.task).unwrap_or_else(missing))
+}
+
+fn locate_by_agent(
+    read: &mut dyn Read,
+    cache: &mut Cache,
+    of: &PlanId,
+    on: &Elsewhere,
+) -> Result<Whereabouts, StoreError> {
+    let agent = on.agent.clone().unwrap_or_default();
+    let (mut has_plans, mut put_away) = (false, None);
+    for id in candidates(read, on)? {
+        if id == *of {
+            // The plan that waits is not meant, but its agent has one.
+            has_plans |= cache.get(&id).is_some_and(|plan| plan.task(on.task.as_str()).is_none());
+            continue;
+        }
+        let Some(version) = read.version(&id)? else { continue };
+        catch_up(read, cache, &id, version)?;
+        has_plans = true;
+        let Some(plan) = cache.get(&id) else { continue };
+        match there(plan, &on.task) {
+            // An archived plan is meant only if no other plan has the task.
+            Some(found) if plan.state().archived => put_away = put_away.or(Some(found)),
+            Some(found) => return Ok(found),
+            None => {}
+        }
+    }
+    Ok(put_away.unwrap_or(match has_plans {
+        true => Whereabouts::NoTaskOf(agent),
+        false if agent.trim().is_empty() || agent == "*" => Whereabouts::NoName(agent),
+        false => Whereabouts::NoPlanOf(agent),
+    }))
+}
+
+/// Whether a task that has not begun has not got this yet.
+pub(crate) fn is_open(plan: &Plan, wait: &Wait) -> bool {
+    let task = plan.task(wait.task.as_str()).filter(|task| task.state.status == Status::Pending);
+    let heard = task.map(|task| task.state.received.get(&wait.on.key()).map(|heard| heard.status));
+    heard.is_some_and(|heard| heard != Some(Status::Done))
+}
+
+/// What `events` make tasks of `plan` wait for that they did not wait for before. `plan` is as they leave it, and the tables
+/// have not heard of them.
+fn new_waits(read: &mut dyn Read, plan: &Plan, events: &[Event]) -> Result<Vec<Wait>, StoreError> {
+    let elsewhere = |on: &[Dependency]| on.iter().any(|on| on.elsewhere().is_some());
+    let mut tasks: Vec<&TaskId> = Vec::new();
+    let mut is_new = false;
+    for event in events {
+        if let Event::PlanCreated { draft, .. } = event {
+            is_new = true;
+            tasks.extend(
+                draft.tasks.iter().filter(|task| elsewhere(&task.spec.depends_on)).map(|task| &task.spec.id),
+            );
+        } else if let Event::TasksAdded { tasks: added, .. } = event {
+            tasks.extend(added.iter().filter(|spec| elsewhere(&spec.depends_on)).map(|spec| &spec.id));
+        } else if let Event::TaskRevised { task } = event {
+            tasks.extend(elsewhere(&task.depends_on).then_some(&task.id));
+        }
+    }
+    if tasks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let before = if is_new { Vec::new() } else { read.index(plan.id())?.waits };
+    let now = tasks.into_iter().flat_map(|task| {
+        let waits = open_waits(plan, task).into_iter();
+        waits.map(|on| Wait { plan: plan.id().clone(), task: task.clone(), on })
+    });
+    Ok(now.filter(|wait| before.binary_search(wait).is_err()).collect())
+}
+
+/// Refuses what waits for something that can never be; tells of what is not there so far.
+pub(crate) fn check_waits(
+    read: &mut dyn Read,
+    plan: &Plan,
+    events: &[Event],
+) -> Result<Vec<(Wait, Whereabouts)>, WriteError> {
+    let (mut problems, mut missing) = (Vec::new(), Vec::new());
+    // The plan that is being written stands in the cache itself, and is not to be touched.
+    let mut cache = Cache::default();
+    for wait in new_waits(read, plan, events)? {
+        let heard =
+            plan.task(wait.task.as_str()).map(|task| task.state.received.contains_key(&wait.on.key()));
+        if heard != Some(false) {
+            continue;
+        }
+        let found = locate(read, &mut cache, plan.id(), &wait.on)?;
+        if found.can_never_be() {
+            let (dependency, why) = (wait.on.key(), found.words(&wait.on));
+            problems.push(Problem::task(&wait.task, Wrong::NeverElsewhere { dependency, why }));
+        } else if !found.is_there() && missing.len() < WARNINGS_MAX {
+            missing.push((wait, found));
+        }
+    }
+    if problems.is_empty() { Ok(missing) } else { Err(WriteError::Refused(Refusal::Invalid { problems })) }
+}

@@ -1,0 +1,60 @@
+//! Dependencies of a plan on tasks of other plans.
+
+use waypost_core::{Elsewhere, PlanId};
+
+use super::Plans;
+use super::cache::catch_up;
+use super::request::WriteError;
+use crate::cross_plan::locate::{is_open, locate};
+use crate::cross_plan::resolve::candidates;
+use crate::cross_plan::target_status::Whereabouts;
+use crate::rows::Wait;
+
+impl Plans {
+    /// The plan whose task a task of the plan `of` means by a name elsewhere, as things stand; nothing when nobody has one.
+    pub fn meant_by(&self, of: &PlanId, there: &Elsewhere) -> Result<Option<PlanId>, WriteError> {
+        let plans = self.store().query(|read| candidates(read, there))?;
+        for plan in plans.into_iter().filter(|plan| plan != of) {
+            match self.look(&plan, |plan| plan.task(there.task.as_str()).is_some()) {
+                Ok(true) => return Ok(Some(plan)),
+                Ok(false) | Err(WriteError::NotFound(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where the task is that a task of the plan `of` means by a name elsewhere, as things stand.
+    pub fn whereabouts(&self, of: &PlanId, on: &Elsewhere) -> Result<Whereabouts, WriteError> {
+        let mut found = Whereabouts::NoPlanOf(String::new());
+        self.looking(&mut |read, cache| {
+            found = locate(read, cache, of, on)?;
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// What the tasks of a plan wait for elsewhere and have not got, each with what is known of it; at most `limit`.
+    pub fn waiting_elsewhere(
+        &self,
+        plan: &PlanId,
+        limit: usize,
+    ) -> Result<Vec<(Wait, Whereabouts)>, WriteError> {
+        let mut found = Vec::new();
+        self.looking(&mut |read, cache| {
+            let waits = read.index(plan)?.waits;
+            let Some(version) = read.version(plan)? else { return Ok(()) };
+            catch_up(read, cache, plan, version)?;
+            let Some(waiting) = cache.get(plan) else { return Ok(()) };
+            let open: Vec<Wait> =
+                waits.into_iter().filter(|wait| is_open(waiting, wait)).take(limit).collect();
+            found.clear();
+            for wait in open {
+                let whereabouts = locate(read, cache, plan, &wait.on)?;
+                found.push((wait, whereabouts));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,55 @@
+//! Workers of the store, their leases, and the copies of their logs.
+
+use waypost_core::{PlanId, TaskId, Timestamp};
+
+use super::Plans;
+use crate::error::StoreError;
+use crate::rows::{Lease, Page};
+use crate::workers::{AttemptLog, WORKERS_PAGE_MAX, Worker};
+
+impl Plans {
+    /// Workers by their names, at most `limit` after `after`; and what time it is.
+    pub fn workers(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<(Page<Worker>, Timestamp), StoreError> {
+        self.store().query(|read| Ok((read.workers(after, limit.min(WORKERS_PAGE_MAX))?, read.now())))
+    }
+
+    /// What a worker works on, at most `limit` of it.
+    pub fn leases_of(&self, worker: &str, limit: usize) -> Result<Vec<Lease>, StoreError> {
+        self.store().query(|read| read.leases_of(worker, limit))
+    }
+
+    /// Asks a worker to take nothing new and to end when what it runs has ended. `false`: there is no such worker.
+    pub fn drain(&self, worker: &str) -> Result<bool, StoreError> {
+        let mut found = false;
+        self.store().write(&mut |transaction| {
+            found = false;
+            if let Some(worker) = transaction.worker(worker)? {
+                found = true;
+                transaction.put_worker(&Worker { draining: true, ..worker })?;
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// The copy of an attempt's log, if the store has one.
+    pub fn attempt_log(
+        &self,
+        plan: &PlanId,
+        task: &TaskId,
+        attempt: u32,
+    ) -> Result<Option<AttemptLog>, StoreError> {
+        let mut found = None;
+        self.store().read(&mut |read| {
+            // Logs come by task and attempt, so the wanted one is the first after the attempt before it.
+            let logs = read.attempt_logs(plan, Some((task, attempt.saturating_sub(1))), 1)?;
+            found = logs.into_iter().find(|log| log.task == *task && log.attempt == attempt);
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,58 @@
+//! Where the tasks, the details and the graph of the editor stand on the screen.
+
+use ratatui::layout::{Position, Rect};
+
+/// Columns from which the graph is next to the list.
+const WIDE: u16 = 110;
+
+/// The parts of the editor, with their borders.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Areas {
+    pub(super) list: Rect,
+    pub(super) details: Option<Rect>,
+    pub(super) graph: Option<Rect>,
+}
+
+pub(super) fn shows_graph(area: Rect, wanted: Option<bool>) -> bool {
+    wanted.unwrap_or(area.width >= WIDE)
+}
+
+pub(super) fn areas(area: Rect, graph: Option<bool>) -> Areas {
+    let below = (area.height / 3).clamp(5, 13);
+    let top = Rect { height: area.height - below.min(area.height), ..area };
+    let bottom = Rect { y: top.bottom(), height: area.height - top.height, ..area };
+    if !shows_graph(area, graph) {
+        return Areas { list: top, details: Some(bottom), graph: None };
+    }
+    if area.width < WIDE {
+        return Areas { list: top, details: None, graph: Some(bottom) };
+    }
+    let left = area.width * 11 / 20;
+    let side = Rect { x: area.x + left, width: area.width - left, ..area };
+    Areas {
+        list: Rect { width: left, ..top },
+        details: Some(Rect { width: left, ..bottom }),
+        graph: Some(side),
+    }
+}
+
+/// A part without its border.
+pub(super) fn inside(area: Rect) -> Rect {
+    Rect {
+        x: area.x + 1,
+        y: area.y + 1,
+        width: area.width.saturating_sub(2),
+        height: area.height.saturating_sub(2),
+    }
+}
+
+/// Tasks that fit into the list.
+pub(super) fn rows(area: Rect, graph: Option<bool>) -> usize {
+    usize::from(inside(areas(area, graph).list).height)
+}
+
+/// The row of the list at a place of the terminal, counted from the first that is seen.
+pub(super) fn row_at(areas: &Areas, at: Position) -> Option<usize> {
+    let list = inside(areas.list);
+    list.contains(at).then(|| usize::from(at.y - list.y))
+}

@@ -1,0 +1,55 @@
+//! A store with its service, and what the work of its plans finds around it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use waypost_config::{Config, ExecutionEnv};
+use waypost_service::Service;
+use waypost_store::Plans;
+
+use crate::note::ErrorMessage;
+
+/// A store, and everything that its plans find around them.
+pub struct Workspace {
+    /// What the list of plans calls it.
+    pub name: String,
+    pub(super) config: Arc<Config>,
+    pub(super) around: ExecutionEnv,
+    service: Mutex<Service>,
+    create_store: Mutex<Option<CreateStore>>,
+}
+
+/// Creates a store that does not exist yet.
+pub type CreateStore = Box<dyn FnOnce() -> Result<Arc<Plans>, ErrorMessage> + Send>;
+
+impl Workspace {
+    /// `create_store` creates the store when the first plan is written, where there is none yet.
+    pub fn new(
+        name: impl Into<String>,
+        plans: Arc<Plans>,
+        create_store: Option<CreateStore>,
+        config: Arc<Config>,
+        around: ExecutionEnv,
+    ) -> Self {
+        let service = Mutex::new(Service::new(plans, Arc::clone(&config)));
+        let create_store = Mutex::new(create_store);
+        Self { name: name.into(), config, around, service, create_store }
+    }
+
+    pub(super) fn service(&self) -> Service {
+        self.service.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The plans, to read them.
+    pub(crate) fn plans(&self) -> Arc<Plans> {
+        Arc::clone(self.service().plans())
+    }
+
+    /// Creates the store if there is none yet; whether it did.
+    pub(super) fn ensure_store(&self) -> Result<bool, ErrorMessage> {
+        let create_store = self.create_store.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(create_store) = create_store else { return Ok(false) };
+        let service = Service::new(create_store()?, Arc::clone(&self.config));
+        *self.service.lock().unwrap_or_else(PoisonError::into_inner) = service;
+        Ok(true)
+    }
+}

@@ -1,0 +1,30 @@
+//! Where the versions and the differences stand on the screen.
+
+use ratatui::layout::Rect;
+
+/// From this width on, both are side by side.
+const SIDE_BY_SIDE: u16 = 100;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    /// With its border.
+    pub(super) list: Rect,
+    /// With its border.
+    pub(super) diff: Rect,
+}
+
+pub(super) fn parts(area: Rect) -> Parts {
+    if area.width >= SIDE_BY_SIDE {
+        let left = area.width / 2;
+        let diff = Rect { x: area.x + left, width: area.width - left, ..area };
+        return Parts { list: Rect { width: left, ..area }, diff };
+    }
+    let above = area.height / 2;
+    let diff = Rect { y: area.y + above, height: area.height - above, ..area };
+    Parts { list: Rect { height: above, ..area }, diff }
+}
+
+/// Visible versions.
+pub(super) fn list_rows(area: Rect) -> usize {
+    usize::from(parts(area).list.height.saturating_sub(2))
+}

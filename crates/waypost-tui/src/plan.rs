@@ -1,0 +1,39 @@
+//! A plan as the screens know it: which one, and what the editor loads.
+
+use waypost_core::{Draft, Plan, PlanId, Standing, TaskId};
+
+/// A plan, and which of the stores it lives in.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlanKey {
+    /// Index into [`crate::screen::Settings::stores`].
+    pub store: usize,
+    pub id: PlanId,
+}
+
+/// A plan as the editor loads it.
+#[derive(Clone, Debug)]
+pub struct LoadedPlan {
+    pub draft: Draft,
+    /// The status of each task of the draft.
+    pub standings: Vec<Standing>,
+    pub awaits_approval: bool,
+    /// The number in the id that the store gives to the next task (`t12`): ids of removed tasks are not reused.
+    pub next_number: u64,
+}
+
+impl LoadedPlan {
+    pub fn of(plan: &Plan) -> Self {
+        let standing = |id: &str| plan.standing(id).unwrap_or(Standing::Blocked);
+        Self {
+            draft: plan.to_draft(),
+            standings: plan.tasks().map(|(task, _)| standing(task.spec.id.as_str())).collect(),
+            awaits_approval: plan.state().approval_required && plan.state().approval.is_none(),
+            next_number: plan.free_task_ids().next().as_ref().and_then(task_number).unwrap_or(1),
+        }
+    }
+}
+
+/// The number in an id such as `t12`.
+pub fn task_number(id: &TaskId) -> Option<u64> {
+    id.as_str().strip_prefix('t')?.parse().ok()
+}

@@ -1,0 +1,30 @@
+//! Where the summary, the tasks and the text stand on the screen.
+
+use ratatui::layout::Rect;
+
+/// From this width on, both are side by side.
+const SIDE_BY_SIDE: u16 = 100;
+/// Rows above the tasks.
+const SUMMARY_ROWS: u16 = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parts {
+    pub(super) summary: Rect,
+    /// With its border.
+    pub(super) list: Rect,
+    /// With its border.
+    pub(super) text: Rect,
+}
+
+pub(super) fn parts(area: Rect) -> Parts {
+    let summary = Rect { height: SUMMARY_ROWS.min(area.height), ..area };
+    let rest = Rect { y: area.y + summary.height, height: area.height - summary.height, ..area };
+    let (list, text) = if area.width >= SIDE_BY_SIDE {
+        let left = rest.width * 9 / 20;
+        (Rect { width: left, ..rest }, Rect { x: rest.x + left, width: rest.width - left, ..rest })
+    } else {
+        let above = (rest.height / 2).max(4).min(rest.height);
+        (Rect { height: above, ..rest }, Rect { y: rest.y + above, height: rest.height - above, ..rest })
+    };
+    Parts { summary, list, text }
+}
